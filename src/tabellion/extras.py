@@ -27,6 +27,7 @@ BRINGS: dict[str, tuple[str, ...]] = {
     "onnxruntime": ("reading",),
     "openai": ("openai",),
     "PIL": ("reading", "openai"),
+    "playwright": ("browser",),
     "pyarrow": ("server",),
     "pydantic": ("reading", "server", "gemini", "openai"),
     "pypdfium2": ("reading", "fake"),

@@ -1,0 +1,119 @@
+"""Runs as the parent of a browser, and kills the whole of it when the process that wanted it is gone.
+
+    python -I -S browser_parent.py OWNER-PID OWNER-START FOLDER PROGRAM ARGUMENTS…
+
+Playwright's driver closes its browsers when its client ends, but it can itself be killed, stopped or busy. This process
+waits for the end of the owner, of the driver (its parent) or of the browser. It imports nothing of tabellion.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+STREAMS = 5  #: standard ones, and the two that Playwright talks to the browser through
+PROFILE = "--user-data-dir="
+
+
+def started_at(pid: int) -> str:
+    """When a process began, in the system's own units; empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def main(arguments: list[str]) -> int:
+    """Starts the browser, waits for the first death, and leaves nothing behind; the browser's exit code."""
+    owner, began, folder, *command = arguments
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans of the browser become ours
+    driver = os.getppid()
+    own = os.getpid()
+    watched = []
+    try:
+        watched = [os.pidfd_open(int(owner)), os.pidfd_open(driver)]
+    except OSError:
+        return 1
+    if started_at(int(owner)) != began:
+        return 1
+    browser = os.fork()
+    if not browser:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() == own:
+            os.execv(command[0], command)  # noqa: S606 - the program that the owner chose
+        os._exit(1)
+    watched.append(os.pidfd_open(browser))
+    _let_go_of_streams()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: os.kill(browser, signal.SIGTERM))
+    ended = [one for one, _ in _wait(watched)]
+    code = _kill_family(browser)
+    profile = next((one.removeprefix(PROFILE) for one in command if one.startswith(PROFILE)), "")
+    if profile:
+        shutil.rmtree(profile, ignore_errors=True)
+    if watched[0] in ended or started_at(int(owner)) != began:
+        shutil.rmtree(folder, ignore_errors=True)
+    return code
+
+
+def _let_go_of_streams() -> None:
+    """The driver takes the end of these for the end of the browser."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in range(STREAMS):
+        os.dup2(nothing, number)
+
+
+def _wait(watched: list[int]) -> list[tuple[int, int]]:
+    poll = select.poll()
+    for one in watched:
+        poll.register(one, select.POLLIN)
+    return poll.poll()
+
+
+def _kill_family(browser: int) -> int:
+    """Kills the browser and every process it has started, and returns its exit code."""
+    code = 1
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        for pid in _descendants(os.getpid()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            break
+        if pid == browser:
+            code = os.waitstatus_to_exitcode(status)
+        if not pid:
+            time.sleep(0.01)
+    return code if code >= 0 else 128 - code
+
+
+def _descendants(pid: int) -> list[int]:
+    """The processes below one, those furthest down last."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdecimal():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                fields = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
+                children.setdefault(int(fields[1]), []).append(int(entry))
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,272 @@
+"""A Chromium whose every request passes the guard: found, started, watched and started again.
+
+    async with Chromium(Rules.of(config.allow)) as chromium:
+        async with chromium.open_session(folder, state=folder / "account.json") as session:
+            page = await session.new_page()
+            await session.visit(page, "https://registry.example/")
+
+It runs until the block ends, and not longer: a small parent process kills it when we are killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from tabellion.errors import ConfigurationError, TabellionError
+from tabellion.extras import explain_missing, require
+from tabellion.net import browser_parent
+from tabellion.net.browsing import BrowserDied, BrowserFailed, BrowserSession, open_context
+from tabellion.net.guard import Rules
+from tabellion.net.proxy import GuardProxy, ProxyLimits
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Playwright
+
+__all__ = ["BrowserDied", "BrowserFailed", "BrowserSession", "Chromium", "check_installed", "find_program"]
+
+VARIABLE = "TABELLION_CHROMIUM"
+#: The first one is Chromium without its windows: the same engine, for two thirds of the processor time.
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+START_SECONDS = 60.0
+CLOSE_SECONDS = 15.0
+#: What the browser needs of our environment; credentials are none of its business.
+KEPT = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "FONTCONFIG_FILE", "FONTCONFIG_PATH")
+ARGUMENTS = (
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-domain-reliability",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-sync",
+    "--dns-prefetch-disable",
+    "--no-first-run",
+    "--no-pings",
+    # WebRTC would send UDP past the proxy.
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+    # What passes the proxy by in spite of all has no name to connect to.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+)
+
+
+def find_program() -> str:
+    """The Chromium to start; raises ConfigurationError with the command that installs one."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        found = shutil.which(named)
+        if found is None:
+            raise ConfigurationError(f"{VARIABLE} names {named}, which is not a program on this machine")
+        return found
+    for name in NAMES:
+        if found := shutil.which(name):
+            return found
+    raise ConfigurationError(
+        f"Chromium is not installed. Run apt-get install {NAMES[1]}, or set {VARIABLE} to the path of its program"
+    )
+
+
+def check_installed() -> None:
+    """Raises unless Playwright and a Chromium are there: at the start, and not in the middle of the work."""
+    require("browser")
+    find_program()
+
+
+class Chromium:
+    """One browser for the sessions of many accounts. It starts when it is needed, and again when it has died."""
+
+    def __init__(
+        self,
+        rules: Rules | None = None,
+        *,
+        program: str | None = None,
+        sandbox: bool | None = None,
+        arguments: tuple[str, ...] = (),
+    ) -> None:
+        """`sandbox`: Chromium's own, which it has unless we are root; `arguments` are added to its command line."""
+        self._rules = rules or Rules()
+        self._program = program
+        self._sandbox = os.geteuid() != 0 if sandbox is None else sandbox
+        self._arguments = arguments
+        self._starting = asyncio.Lock()
+        self._running: _Running | None = None
+
+    async def __aenter__(self) -> Chromium:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the running browser keeps what ends with it."""
+        return self._running.folder if self._running else None
+
+    async def start(self) -> None:
+        """Starts the browser now, if none is running."""
+        await self._start()
+
+    async def close(self) -> None:
+        """Ends the browser; its sessions end with it."""
+        async with self._starting:
+            running, self._running = self._running, None
+            if running is not None:
+                await running.close()
+
+    @asynccontextmanager
+    async def open_session(
+        self,
+        downloads: Path,
+        *,
+        state: Path | None = None,
+        page_seconds: float = 30.0,
+        seconds: float = 900.0,
+        limits: ProxyLimits | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[BrowserSession]:
+        """A session with its own cookies: `state` has those of an earlier one, `downloads` gets the files.
+
+        A page that does not answer within `page_seconds` is Playwright's TimeoutError; the whole session may take
+        `seconds`. Raises BrowserDied when the browser or its page dies meanwhile; the next session gets a new browser.
+        `options` are more of Playwright's for a context, such as locale or http_credentials.
+        """
+        running = await self._start()
+        session: BrowserSession | None = None
+        try:
+            async with open_context(
+                running.browser, running.proxy, downloads, state=state, page_seconds=page_seconds, seconds=seconds,
+                limits=limits, options=options or {},
+            ) as session:  # fmt: skip
+                yield session
+        finally:
+            if session is not None and session.is_stuck:
+                await running.close()
+
+    async def _start(self) -> _Running:
+        async with self._starting:
+            if self._running is not None and not self._running.is_alive:
+                await self._running.close()
+                self._running = None
+            if self._running is None:
+                self._running = await _launch(self._rules, self._program, self._sandbox, self._arguments)
+            return self._running
+
+
+class _Running:
+    """A browser with the driver, the proxy and the folder that belong to it."""
+
+    def __init__(self, driver: Playwright, browser: Browser, proxy: GuardProxy, folder: Path) -> None:
+        self.browser = browser
+        self.proxy = proxy
+        self.folder = folder
+        self._driver = driver
+        self._closed = False
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be used."""
+        return not self._closed and self.browser.is_connected()
+
+    async def close(self) -> None:
+        """Ends all of it, by force if need be."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            with contextlib.suppress(Exception):  # whatever is wrong with a browser that is given up
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self.browser.close()
+        finally:
+            await _dismiss(self._driver, self.proxy, self.folder)
+
+
+async def _dismiss(driver: Playwright | None, proxy: GuardProxy, folder: Path) -> None:
+    try:
+        if driver is not None:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await driver.stop()
+    finally:
+        await proxy.close()
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+async def _launch(rules: Rules, program: str | None, sandbox: bool, arguments: tuple[str, ...]) -> _Running:
+    with explain_missing("browser"):
+        from playwright.async_api import Error, async_playwright
+    program = program or find_program()
+    folder = Path(tempfile.mkdtemp(prefix="tabellion-browser-"))
+    proxy = GuardProxy(rules)
+    driver: Playwright | None = None
+    try:
+        await proxy.start()
+        account = proxy.add_account()
+        driver = await async_playwright().start()
+        browser = await driver.chromium.launch(
+            executable_path=_watched(program, folder),
+            args=[*ARGUMENTS, *arguments],
+            chromium_sandbox=sandbox,
+            env=_environment(folder),
+            downloads_path=folder / "downloads",
+            # Explicitly for loopback: a variable of Playwright's environment can undo its own rule for it.
+            proxy={
+                "server": proxy.url,
+                "bypass": "<-loopback>",
+                "username": account.name,
+                "password": account.password,
+            },
+            timeout=START_SECONDS * 1000,
+        )
+    except Error as error:
+        await _dismiss(driver, proxy, folder)
+        raise _explain_failure(program, str(error)) from error
+    except BaseException:
+        await _dismiss(driver, proxy, folder)
+        raise
+    return _Running(driver, browser, proxy, folder)
+
+
+def _explain_failure(program: str, text: str) -> TabellionError:
+    if "No usable sandbox" in text or "setuid_sandbox" in text or "zygote_host_impl" in text:
+        return ConfigurationError(
+            f"{program} cannot use its sandbox here. Run apt-get install chromium-sandbox, or allow user namespaces "
+            "(sysctl kernel.unprivileged_userns_clone=1)"
+        )
+    return BrowserFailed(
+        f"{program} did not start: {text.strip().splitlines()[0][:300] if text.strip() else 'unknown'}"
+    )
+
+
+def _watched(program: str, folder: Path) -> str:
+    """The program that Playwright starts in place of the browser: its parent, where the system has what that needs."""
+    if not hasattr(os, "pidfd_open") or not Path("/proc/self/stat").exists():
+        return program
+    owner = os.getpid()
+    words = [
+        sys.executable, "-I", "-S", browser_parent.__file__, str(owner), browser_parent.started_at(owner), str(folder),
+        program,
+    ]  # fmt: skip
+    script = folder / "chromium"
+    script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    script.chmod(0o700)
+    if not os.access(script, os.X_OK):
+        raise ConfigurationError(f"no program may run in {folder.parent}: set TMPDIR to a folder where they may")
+    return str(script)
+
+
+def _environment(folder: Path) -> dict[str, str | float | bool]:
+    home = folder / "home"
+    home.mkdir()
+    return {**{name: os.environ[name] for name in KEPT if name in os.environ}, "HOME": str(home)}
