@@ -43,15 +43,16 @@ class AccountFile:
         finally:
             os.close(handle)  # the lock ends with it, also where the process is killed
 
-    def read_state(self) -> Mapping[str, Any] | None:
-        """The cookies of the last visit, unless the account's user name is another now."""
-        saved = self._read()
-        state: Mapping[str, Any] | None = saved.get("state") if saved.get("user") == self._user() else None
-        return state
+    @property
+    def state_path(self) -> Path:
+        """Where the browser's session is stored: another file for another user name."""
+        user = hashlib.sha256(self.account.username.encode()).hexdigest()[:16]
+        return self._path.with_suffix(f".{user}.state")
 
-    def save_state(self, state: Mapping[str, Any] | None) -> None:
-        """Keeps the cookies of a visit, or forgets them."""
-        self._write({**self._read(), "user": self._user(), "state": state})
+    @property
+    def has_state(self) -> bool:
+        """Whether an earlier visit has left its session."""
+        return self.state_path.is_file()
 
     def refusal(self) -> str | None:
         """Why the site refused this user name and password; None: it did not, or they have changed since."""
@@ -64,7 +65,8 @@ class AccountFile:
         """Keeps that the site refused the account: trying again and again is what locks accounts."""
         salt = secrets.token_bytes(16)
         mark = {"why": str(why), "salt": salt.hex(), "digest": self._digest(salt), **translatable(why=why)}
-        self._write({**self._read(), "state": None, "refused": mark})
+        self.state_path.unlink(missing_ok=True)
+        self._write({**self._read(), "refused": mark})
 
     def clear_refusal(self) -> bool:
         """Forgets a refusal; whether there was one."""
@@ -73,9 +75,6 @@ class AccountFile:
             return False
         self._write(saved)
         return True
-
-    def _user(self) -> str:
-        return hashlib.sha256(self.account.username.encode()).hexdigest()[:16]
 
     def _digest(self, salt: bytes) -> str:
         secret = f"{self.account.username}\0{self.account.password}".encode()

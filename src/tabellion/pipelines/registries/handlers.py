@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tabellion.engine.job import Job
@@ -19,6 +18,7 @@ from tabellion.pipelines.registries.settings import RegistrySettings
 from tabellion.pipelines.registries.states import DOCUMENT_TYPES
 
 if TYPE_CHECKING:
+    from tabellion.net.chromium import Chromium
     from tabellion.pipelines.registries.visits import Visits
     from tabellion.pipelines.registries.walker import WalkResult
 
@@ -39,6 +39,7 @@ class RegistryHandlers:
     def __init__(self, settings: RegistrySettings, files: Callable[[str], ExtractionFiles]) -> None:
         self._settings, self._files = settings, files
         self._visits: dict[str, Visits] = {}
+        self._chromium: Chromium | None = None  #: one for all sites
 
     async def extract(self, job: Job) -> Row:
         """Fetches a document of the land registry; the file is stored by its content, so that it is stored once."""
@@ -86,13 +87,15 @@ class RegistryHandlers:
         return await self._visits_of(queue).run(job, profile.tasks[task], inputs)
 
     def _visits_of(self, queue: str) -> Visits:
-        from tabellion.pipelines.registries.visits import BrowserSlot, Visits
+        from tabellion.net.chromium import Chromium
+        from tabellion.pipelines.registries.visits import Visits
 
         name = self._settings.profiles[queue].name
         if name not in self._visits:
-            browser = next((one.browser for one in self._visits.values()), None) or BrowserSlot(self._settings.rules)
+            if self._chromium is None:
+                self._chromium = Chromium(self._settings.rules)
             self._visits[name] = Visits(
-                self._settings.profiles[queue], self._settings.accounts[name], self._settings.folder, browser
+                self._settings.profiles[queue], self._settings.accounts[name], self._settings.folder, self._chromium
             )
         return self._visits[name]
 
@@ -104,8 +107,7 @@ class RegistryHandlers:
                 # An error page sent as a file is common, and gone with the next try.
                 raise SiteProblem(job.queue.name, "retry", Message("registry.not_a_pdf"))
         job.note(Message("registry.note_storing"))
-        named = result.file.rename(Path(result.file.parent, "document.pdf"))
-        return await self._files(job.environment).save(named)
+        return await self._files(job.environment).save(result.file)
 
 
 def _distinct(names: list[Mapping[str, str]]) -> list[dict[str, str]]:

@@ -32,9 +32,3 @@ class AmbiguousResult(TabellionError):  # noqa: N818 - what was found
         self.found = found
         super().__init__(Message("registry.ambiguous", wanted=quote_value(wanted), found=found))
 
-
-class BrowserDied(TabellionError):  # noqa: N818 - what happened
-    """The browser ended while it was used; the next attempt starts another."""
-
-    def __init__(self) -> None:
-        super().__init__(Message("registry.browser_died"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -29,7 +30,8 @@ ENDINGS = (".yaml", ".yml")
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 WORD = re.compile(r"[a-z][a-z0-9_]{0,39}")
 KEYS = (
-    "name", "title", "url", "login_form", "login", "dismiss", "problems", "timeout", "pause", "wait", "sessions", "tasks",
+    "name", "title", "url", "login_form", "login", "dismiss", "problems", "timeout", "pause", "wait", "sessions",
+    "tasks",
 )  # fmt: skip
 TASK_KEYS = ("inputs", "optional", "sample", "empty_is_done", "steps")
 #: The keys of each step; those of the first tuple must be there. A plain text is the first of them.
@@ -81,11 +83,7 @@ def read(source: bytes | str, file: str = "<text>", portal: str = "") -> Profile
     if mistakes.found or profile is None:
         raise TypeFileError(file, mistakes.found)
     raw = source if isinstance(source, bytes) else source.encode()
-    return Profile(**{**_fields(profile), "digest": hashlib.sha256(raw).hexdigest()[:16]})
-
-
-def _fields(profile: Profile) -> dict[str, object]:
-    return {name: getattr(profile, name) for name in Profile.__slots__}  # type: ignore[attr-defined]
+    return replace(profile, digest=hashlib.sha256(raw).hexdigest()[:16])
 
 
 class _Reader:
@@ -115,8 +113,10 @@ class _Reader:
             name=name, title=self._text(entries, "title") or name, url=self._url(entries), tasks=tasks,
             file=self._file, login=login, login_form=form, problems=self._problems(entries),
             dismiss=self._mistakes.texts(entries["dismiss"][1], "dismiss") if "dismiss" in entries else (),
-            timeout=self._number(entries, "timeout", TIMEOUT, 0.1, 600), pause=self._number(entries, "pause", 0.0, 0, 60),
-            wait=self._number(entries, "wait", 300.0, 1, 86_400), sessions=int(self._number(entries, "sessions", 1, 1, 20)),
+            timeout=self._number(entries, "timeout", TIMEOUT, 0.1, 600),
+            pause=self._number(entries, "pause", 0.0, 0, 60),
+            wait=self._number(entries, "wait", 300.0, 1, 86_400),
+            sessions=int(self._number(entries, "sessions", 1, 1, 20)),
         )  # fmt: skip
         return None if self._mistakes.found else profile
 

@@ -14,11 +14,11 @@ from playwright.async_api import Error
 from tabellion.engine.job import Job
 from tabellion.errors import GateClosed, Permanent, RateLimited
 from tabellion.messages import Message
-from tabellion.net.guard import Rules
+from tabellion.net.chromium import Chromium
+from tabellion.net.guard import Blocked
 from tabellion.pipelines.registries.account_files import AccountFile, wait_turn
 from tabellion.pipelines.registries.accounts import SiteAccount
-from tabellion.pipelines.registries.browser import OpenBrowser, open_browser
-from tabellion.pipelines.registries.problems import AmbiguousResult, BrowserDied, SiteProblem, StepFailed
+from tabellion.pipelines.registries.problems import AmbiguousResult, SiteProblem, StepFailed
 from tabellion.pipelines.registries.profile import Profile, Task
 from tabellion.pipelines.registries.walker import Walker, WalkResult
 
@@ -28,31 +28,7 @@ if TYPE_CHECKING:
 
 REFUSED = ("locked", "wrong_password")
 RECHECK = 60.0  #: seconds after which a job looks again whether an account can be used
-UNREACHABLE = ("net::ERR_",)  #: how Chromium says that a site does not answer
-
-
-class BrowserSlot:
-    """The browser of one process, started at the first visit and again after it has died."""
-
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
-        self._browser: OpenBrowser | None = None
-        self._starting = asyncio.Lock()
-
-    async def get(self) -> OpenBrowser:
-        """A browser that answers."""
-        async with self._starting:
-            if self._browser is not None and not self._browser.is_alive:
-                await self.close()
-            if self._browser is None:
-                self._browser = await open_browser(self._rules)
-            return self._browser
-
-    async def close(self) -> None:
-        """Ends it."""
-        browser, self._browser = self._browser, None
-        if browser is not None:
-            await browser.close()
+LOCALE = "fr-CA"
 
 
 @dataclass(eq=False)
@@ -62,7 +38,7 @@ class Visits:
     profile: Profile
     accounts: tuple[SiteAccount, ...]
     folder: Path  #: of the accounts' files
-    browser: BrowserSlot
+    chromium: Chromium
     _next: int = field(default=0, init=False)
 
     async def run(self, job: Job, task: Task, inputs: Mapping[str, Any]) -> WalkResult:
@@ -77,7 +53,7 @@ class Visits:
         context = job.context
         if context is None:
             raise RuntimeError("a visit needs a job of a worker: it has no context")
-        context.users.add(self.browser)
+        context.users.add(self.chromium)
         while True:
             async with self._enter(context, job) as (file, admitted):
                 try:
@@ -133,15 +109,16 @@ class Visits:
             if closed:
                 raise GateClosed(file.account.gate, closed) from error
             raise
-        except Error as error:
-            if any(mark in str(error) for mark in UNREACHABLE):
-                admitted.record_failure(Message("registry.unreachable", site=self.profile.title))
-                closed = await admitted.flush()
-                if closed:
-                    raise GateClosed(file.account.gate, closed) from None
-                raise SiteProblem(self.profile.title, "retry", Message("registry.no_answer")) from None
+        except Blocked as error:
             admitted.record_abandoned()
-            raise BrowserDied from error
+            raise Permanent(Message("registry.blocked", site=self.profile.title, detail=error.reason)) from error
+        except Error as error:
+            # Chromium's own word for a site that does not answer; a dead browser is a BrowserFailed.
+            admitted.record_failure(Message("registry.unreachable", site=self.profile.title))
+            closed = await admitted.flush()
+            if closed:
+                raise GateClosed(file.account.gate, closed) from error
+            raise SiteProblem(self.profile.title, "retry", _first_line(error)) from error
         except BaseException:
             admitted.record_abandoned()
             raise
@@ -166,31 +143,31 @@ class Visits:
 
     async def _walk(self, job: Job, file: AccountFile, task: Task, inputs: Mapping[str, Any]) -> WalkResult:
         """The task in a browser session with the account's cookies; signs in where there are none, or too old ones."""
-        browser = await self.browser.get()
-        state = file.read_state()
-        context = await browser.new_context(state)
-        try:
-            page = await context.new_page()
-            walker = Walker(page, self.profile, job.folder, job.note)
-            signed_in = state is not None or not self.profile.needs_account
+        private = self.profile.needs_account
+        async with self.chromium.open_session(
+            job.folder, state=file.state_path if private else None, page_seconds=self.profile.timeout,
+            options={"locale": LOCALE},
+        ) as session:  # fmt: skip
+            walker = Walker(session, await session.new_page(), self.profile, job.note)
+            signed_in = not private or file.has_state
             for last in (False, True):
                 if not signed_in:
                     await walker.sign_in(file.account.username, file.account.password)
-                    file.save_state(await context.storage_state())  # type: ignore[arg-type]
+                    await session.save_state()
                 try:
                     result = await walker.run(task, inputs)
+                    break
                 except SiteProblem as problem:
-                    if problem.means != "session_expired" or last or not self.profile.needs_account:
+                    if problem.means != "session_expired" or last or not private:
                         raise
                     signed_in = False
-                    continue
-                break
-            if self.profile.needs_account:
-                file.save_state(await context.storage_state())  # type: ignore[arg-type]
+            if private:
+                await session.save_state()
             return result
-        finally:
-            with contextlib.suppress(Error):
-                await context.close()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:300]
 
 
 class NothingFound(Permanent):

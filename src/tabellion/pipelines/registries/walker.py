@@ -20,6 +20,8 @@ from tabellion.pipelines.registries.profile import MOST_PAGES, PLACEHOLDER, Prof
 if TYPE_CHECKING:
     from playwright.async_api import Dialog, Download, Locator, Page
 
+    from tabellion.net.browsing import BrowserSession
+
 LOOK = 0.1  #: seconds between two looks at a page
 TRY = 1500  #: milliseconds for one try at a click, after which notices that lie over it are closed
 NUDGE = 250  #: milliseconds for closing one of them
@@ -40,9 +42,9 @@ class Walker:
     """One page, driven by one profile."""
 
     def __init__(
-        self, page: Page, profile: Profile, folder: Path, note: Callable[[str], None] = lambda _: None
+        self, session: BrowserSession, page: Page, profile: Profile, note: Callable[[str], None] = lambda _: None
     ) -> None:
-        self._page, self._profile, self._folder, self._note = page, profile, folder, note
+        self._session, self._page, self._profile, self._note = session, page, profile, note
         self._row: Locator | None = None  #: found by the last `find`: what follows is looked for in it
         self._heard: list[str] = []  #: what dialogs of the browser said
         self._signing_in = False
@@ -90,7 +92,7 @@ class Walker:
         address = _fill(step.value, inputs)
         url = address if address.startswith(("http://", "https://")) else f"{self._profile.url}{address}"
         try:
-            await self._page.goto(url, timeout=self._profile.timeout * 1000, wait_until="domcontentloaded")
+            await self._session.visit(self._page, url, until="domcontentloaded")
         except BrowserTimeout:
             raise TimeoutError from None
         await self._raise_problem()
@@ -168,8 +170,7 @@ class Walker:
             async with asyncio.timeout(self._profile.timeout * 4):  # a large file takes longer than a page
                 download = began.result()
                 result.suggested_name = download.suggested_filename
-                result.file = self._folder / "download"
-                await download.save_as(result.file)
+                result.file = await self._session.save_download(download, "document.pdf")
         finally:
             self._page.remove_listener("download", receive)
 

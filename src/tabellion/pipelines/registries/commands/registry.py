@@ -51,7 +51,7 @@ def check(
 
         tabellion registry check registries/registre-foncier.yaml --task index --json
     """
-    with extras.explain_missing("registries"):
+    with extras.explain_missing("browser"):
         from tabellion.pipelines.registries.checking import check_profile
     from tabellion.pipelines.registries.settings import load_profile
 
@@ -131,7 +131,7 @@ def accounts(
             rows.append(
                 {
                     "profile": one.site, "account": one.name, "gate": one.gate, "refused": file.refusal(),
-                    "session": file.read_state() is not None,
+                    "session": file.has_state,
                 }
             )  # fmt: skip
     if json:
@@ -169,7 +169,8 @@ def unlock(
     async def reset() -> None:
         assert config.gates_at is not None  # noqa: S101 - a loaded configuration has one
         async with config.gates_at.store() as store:
-            await gate_row.edit(store, found.gate, config.gates.get(found.gate, GATE), {}, reset=True)
+            row = gate_row.GateRow(store, found.gate, config.gates.get(found.gate, GATE))
+            await row.edit({}, reset=True)
 
     asyncio.run(reset())
     typer.echo(f"{found.gate} is used again" if was else f"{found.gate} was not refused; its gate is open")
