@@ -13,13 +13,14 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from tabellion.errors import ConfigurationError, Permanent
+from tabellion.extractions.keys import OPEN
 from tabellion.messages import Message, quote_value
 from tabellion.net.fetching import FetchFailed, fetch
 from tabellion.net.guard import Blocked, Rules
@@ -31,12 +32,6 @@ if TYPE_CHECKING:
     from tabellion.engine.environment import Environment
 
 FOLDER = "extractions"  #: of the lake
-OPEN = "extractions.open"  #: the key of the configuration that opens folders and buckets
-#: Of the configuration; every pipeline that opens files of the queue declares them.
-KEYS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
-    OPEN: (list, "folders and `s3://bucket/prefix` addresses that rows may name files in (none)"),
-}
-VARIABLES: Mapping[str, str] = {"TABELLION_EXTRACTIONS_OPEN": OPEN}
 SECONDS = 120.0  #: for one download
 _ENDING = re.compile(r"\.[a-z0-9]{1,8}")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
