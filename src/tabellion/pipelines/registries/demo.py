@@ -35,9 +35,7 @@ OPEN = {
 }
 
 
-async def run(
-    store: Store, settings: RegistrySettings, opened: contextlib.ExitStack
-) -> tuple[str, Mapping[str, Any]]:
+async def run(store: Store, settings: RegistrySettings, opened: contextlib.ExitStack) -> tuple[str, Mapping[str, Any]]:
     """Starts the portal, submits searches, chooses every name that was found, and returns when all have ended."""
     began = time.monotonic()
     start_portal(settings.portal, opened)
@@ -60,7 +58,7 @@ async def run(
 
 
 def start_portal(address: str, opened: contextlib.ExitStack) -> None:
-    """Starts the portal at the address that profiles lead to; one that runs there already is used."""
+    """Starts the portal at the address that profiles lead to."""
     parts = urlsplit(address)
     if parts.hostname not in ("127.0.0.1", "::1", "localhost") or parts.scheme != "http" or parts.port is None:
         raise ConfigurationError(f"registries.portal: {address} is not http://127.0.0.1:PORT: the demo starts it there")

@@ -13,6 +13,7 @@ from tabellion.errors import Permanent
 from tabellion.extractions.storage import ExtractionFiles
 from tabellion.messages import Message, quote_value
 from tabellion.pipelines.registries import tables
+from tabellion.pipelines.registries.columns import EXTRACTION
 from tabellion.pipelines.registries.problems import SiteProblem
 from tabellion.pipelines.registries.settings import RegistrySettings
 from tabellion.pipelines.registries.states import DOCUMENT_TYPES
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     from tabellion.pipelines.registries.walker import WalkResult
 
 PDF = b"%PDF-"
-INPUTS = ("circonscription", "cadastre", "designation_secondaire", "lot", "document_number")
 SAVE_COMPANY = f"""INSERT INTO {tables.COMPANIES} (search_session_id, neq, name, data, names, found_at)
 VALUES (:id, :neq, :name, :data, :names, {NOW}) ON CONFLICT (search_session_id) DO UPDATE
-SET neq = excluded.neq, name = excluded.name, data = excluded.data, names = excluded.names, found_at = excluded.found_at"""
+SET neq = excluded.neq, name = excluded.name, data = excluded.data, names = excluded.names,
+  found_at = excluded.found_at"""
 SAVE_STATEMENT = f"""INSERT INTO {tables.STATEMENTS} (rdprm_search_id, is_empty, storage_path, registrations, found_at)
 VALUES (:id, :is_empty, :storage_path, :registrations, {NOW}) ON CONFLICT (rdprm_search_id) DO UPDATE
 SET is_empty = excluded.is_empty, storage_path = excluded.storage_path, registrations = excluded.registrations,
@@ -47,13 +48,17 @@ class RegistryHandlers:
         if kind not in DOCUMENT_TYPES:
             known = ", ".join(DOCUMENT_TYPES)
             raise Permanent(Message("registry.document_type", value=quote_value(kind), known=known))
-        inputs = {name: job.get(self._settings.columns.get(name, name)) for name in INPUTS}
+        columns = self._settings.columns
+        address = columns.require("storage_path", job.values, job.queue.table)
+        inputs = {name: columns.value(name, job.values) for name in EXTRACTION}
         result = await self._run("extraction", job, kind, inputs)
-        return {self._settings.columns["storage_path"]: await self._store(job, result)}
+        return {address: await self._store(job, result)}
 
     async def look_up_company(self, job: Job) -> Row:
         """Searches the enterprise register; what was found is committed together with the session's new state."""
-        result = await self._run("companies", job, "company", {"company": job.get(self._settings.columns["company"])})
+        result = await self._run(
+            "companies", job, "company", {"company": self._settings.columns.value("company", job.values)}
+        )
         company: Mapping[str, str] = result.values.get("company", {})
         names = _distinct([*result.values.get("names", []), {"name": company.get("name", ""), "state": ""}])
         job.also(
@@ -66,7 +71,7 @@ class RegistryHandlers:
         """Searches the register of rights under a name, and stores the statement; nothing found is an answer too."""
         from tabellion.pipelines.registries.visits import NothingFound
 
-        name = job.get(self._settings.columns["name"])
+        name = self._settings.columns.value("name", job.values)
         task = self._settings.profiles["rights"].tasks.get("rights")
         try:
             result = await self._run("rights", job, "rights", {"name": name})

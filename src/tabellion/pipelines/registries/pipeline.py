@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     from tabellion.engine.gates.state import GateSettings
     from tabellion.engine.queue import Queue
     from tabellion.engine.schema import Schema
-    from tabellion.engine.store import Store
     from tabellion.extractions.storage import ExtractionFiles
     from tabellion.monitor.view import QueueView
-    from tabellion.pipelines.registries.served import ServedRegistries
     from tabellion.web.blueprint import Blueprint
 
 

@@ -31,4 +31,3 @@ class AmbiguousResult(TabellionError):  # noqa: N818 - what was found
     def __init__(self, wanted: str, found: list[str]) -> None:
         self.found = found
         super().__init__(Message("registry.ambiguous", wanted=quote_value(wanted), found=found))
-

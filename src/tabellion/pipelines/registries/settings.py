@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tabellion.engine.gates.state import GateSettings
@@ -14,6 +14,7 @@ from tabellion.errors import ConfigurationError
 from tabellion.net.guard import Rules
 from tabellion.pipelines.registries import profile_file
 from tabellion.pipelines.registries.accounts import SiteAccount, load_accounts
+from tabellion.pipelines.registries.columns import SearchColumns
 from tabellion.pipelines.registries.profile import Profile
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 PORTAL = "http://127.0.0.1:8077"
 #: The queues, and the profile that each uses unless another is configured.
 PROFILES = {"extraction": "registre-foncier", "companies": "req", "rights": "rdprm"}
-#: Columns that the declarations do not name but handlers need, in tables that were made by hand called otherwise.
-COLUMNS = {"company": "company", "name": "name", "storage_path": "storage_path"}
 #: Sites are used slowly: one visit is many requests.
 RETRY_BASE = 10.0
 GATE = GateSettings(rate=2.0, min_rate=0.05, max_rate=5.0)
@@ -38,7 +37,7 @@ class RegistrySettings:
     folder: Path  #: for accounts' files and screenshots
     portal: str
     rules: Rules
-    columns: Mapping[str, str]
+    columns: SearchColumns
     retry_base: float = RETRY_BASE  #: seconds before the first retry
 
     def accounts_of(self, queue: str) -> tuple[SiteAccount, ...]:
@@ -59,7 +58,7 @@ def settings_of(config: Config) -> RegistrySettings:
     accounts = {one.name: load_accounts(one, secrets, practice=is_practice(one, portal)) for one in profiles.values()}
     return RegistrySettings(
         profiles, accounts, config.data / "registries", portal, rules_of(config, portal, profiles),
-        COLUMNS | _columns(given.get("columns", {})),
+        SearchColumns(given.get("columns")),
     )  # fmt: skip
 
 
@@ -91,12 +90,3 @@ def rules_of(config: Config, portal: str, profiles: Mapping[str, Profile]) -> Ru
             if address.is_loopback:
                 allow.append(f"{address}/{address.max_prefixlen}")
     return Rules.of(allow)
-
-
-def _columns(given: Any) -> dict[str, str]:
-    if not isinstance(given, Mapping) or any(not isinstance(one, str) or not one for one in given.values()):
-        raise ConfigurationError('registries.columns: write columns = { company = "company_name" }')
-    for name in given:
-        if name not in (*COLUMNS, "circonscription", "cadastre", "designation_secondaire", "lot", "document_number"):
-            raise ConfigurationError(f"registries.columns: unknown input {name!r}; known: {', '.join(COLUMNS)}")
-    return dict(given)

@@ -83,7 +83,11 @@ def describe_report(report: dict[str, Any]) -> list[str]:
         return [*lines, f"{report['profile']}: all tasks match ({report['seconds']:.1f} s)"]
     failed = report["failed"]
     lines.append(f"{report['file']}:{failed['line']}: {failed['task']}: {failed['step']}: {failed['detail']}")
-    return [*lines, f"the page: {failed['url']}", *([f"screenshot: {failed['screenshot']}"] if failed["screenshot"] else [])]
+    return [
+        *lines,
+        f"the page: {failed['url']}",
+        *([f"screenshot: {failed['screenshot']}"] if failed["screenshot"] else []),
+    ]
 
 
 @registry.command("list")
@@ -113,9 +117,7 @@ def list_profiles(
 
 
 @registry.command("accounts")
-def accounts(
-    context: typer.Context, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
-) -> None:
+def accounts(context: typer.Context, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List accounts by name, and which of them their site has refused; never a user name or a password.
 
     Example: tabellion registry accounts
