@@ -11,6 +11,7 @@ from playwright.async_api import Error, Page
 from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.net.chromium import Chromium
 from tabellion.pipelines.registries.accounts import SiteAccount, load_accounts, require_accounts
+from tabellion.pipelines.registries.problems import StepFailed
 from tabellion.pipelines.registries.profile import Profile, Task
 from tabellion.pipelines.registries.settings import PORTAL, is_practice, rules_of
 from tabellion.pipelines.registries.walker import Walker
@@ -63,9 +64,10 @@ async def _describe(page: Page, walker: Walker, task: str, error: Exception, scr
         taken = str(screenshot)
     except (Error, OSError):
         pass  # a browser that died has nothing to show
+    told = error.detail if isinstance(error, StepFailed) else str(error)
     return {
         "task": task, "line": step.line if step else 0, "step": step.describe() if step else "",
-        "detail": str(error).partition("\n")[0], "url": page.url, "screenshot": taken,
+        "detail": told.partition("\n")[0], "url": page.url, "screenshot": taken,
     }  # fmt: skip
 
 

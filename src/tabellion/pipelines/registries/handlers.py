@@ -37,10 +37,12 @@ SET is_empty = excluded.is_empty, storage_path = excluded.storage_path, registra
 class RegistryHandlers:
     """The three handlers of one worker; its browser is started when the first of them needs it."""
 
-    def __init__(self, settings: RegistrySettings, files: Callable[[str], ExtractionFiles]) -> None:
+    def __init__(
+        self, settings: RegistrySettings, files: Callable[[str], ExtractionFiles], chromium: Chromium | None = None
+    ) -> None:
         self._settings, self._files = settings, files
         self._visits: dict[str, Visits] = {}
-        self._chromium: Chromium | None = None  #: one for all sites
+        self._chromium = chromium  #: one for all sites
 
     async def extract(self, job: Job) -> Row:
         """Fetches a document of the land registry; the file is stored by its content, so that it is stored once."""

@@ -7,7 +7,7 @@ from tabellion.messages import Message, quote_value
 from tabellion.pipelines.registries.profile import Meaning, Step
 
 
-class SiteProblem(TabellionError):
+class SiteProblem(TabellionError):  # noqa: N818 - what the page says
     """The site itself says that something is wrong."""
 
     def __init__(self, site: str, means: Meaning, text: str = "") -> None:
@@ -19,7 +19,7 @@ class StepFailed(TabellionError):  # noqa: N818 - what happened
     """A step of a profile found nothing to work on in time: the site is slow, or has changed."""
 
     def __init__(self, file: str, step: Step, detail: str) -> None:
-        self.file, self.step = file, step
+        self.file, self.step, self.detail = file, step, detail
         super().__init__(
             Message("registry.step_failed", file=file, line=step.line, step=step.describe(), detail=detail)
         )

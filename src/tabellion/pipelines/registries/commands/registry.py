@@ -102,7 +102,7 @@ def list_profiles(
 
     config = config_of(context)
     folders = config.section("registries").get("profiles", [str(profile_file.FOLDER)])
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, path in sorted(profile_file.find_files(folders).items()):
         try:
             one = load_profile(config, name)

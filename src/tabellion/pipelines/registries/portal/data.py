@@ -34,6 +34,11 @@ class Company:
     form: str
     others: tuple[tuple[str, str], ...]  #: other names, and whether each is in use
 
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """Its name, then the others."""
+        return (self.name, *(name for name, _ in self.others))
+
 
 @dataclass(frozen=True, slots=True)
 class Right:
@@ -91,10 +96,7 @@ def find_companies(wanted: str) -> list[Company]:
     """Those whose number is this, or whose name or another name contains it."""
     text = wanted.casefold().strip()
     return [
-        one
-        for one in COMPANIES
-        if text
-        and (text == one.neq or any(text in name.casefold() for name in (one.name, *(n for n, _ in one.others))))
+        one for one in COMPANIES if text and (text == one.neq or any(text in name.casefold() for name in one.all_names))
     ]
 
 
@@ -106,7 +108,9 @@ RIGHTS = {
     "laframboise immobilier": (
         Right("20-0888123-0002", "Réserve de propriété", "2020-10-08", "Équipements Lavoie"),
     ),
-    "le four à pain": (Right("23-0456001-0001", "Hypothèque conventionnelle", "2023-07-21", "Caisse Saint-Rédempteur"),),
+    "le four à pain": (
+        Right("23-0456001-0001", "Hypothèque conventionnelle", "2023-07-21", "Caisse Saint-Rédempteur"),
+    ),
     "boulangerie côté & fils ltée": (
         Right("19-0077231-0004", "Hypothèque conventionnelle", "2019-03-03", "Banque du Fleuve"),
     ),

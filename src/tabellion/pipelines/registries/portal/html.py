@@ -11,7 +11,8 @@ TITLES = {
     "rdprm": "Registre des droits personnels et réels mobiliers (exercice)",
 }
 PER_PAGE = 10
-STYLE = """body{font:16px/1.5 sans-serif;max-width:60rem;margin:0 auto;padding:1rem}header{border-bottom:3px solid #1c4a7d}
+STYLE = """body{font:16px/1.5 sans-serif;max-width:60rem;margin:0 auto;padding:1rem}
+header{border-bottom:3px solid #1c4a7d}
 label{display:block;margin:.5rem 0}table{border-collapse:collapse}td,th{border:1px solid #aaa;padding:.3rem .6rem}
 .erreur{background:#fbe3e3;padding:.6rem}#avis{position:fixed;inset:0;background:#000a;padding:15% 25%}
 #avis div{background:#fff;padding:2rem}"""

@@ -32,6 +32,10 @@ EXPIRED = "Votre session est expirée. Veuillez vous identifier de nouveau."
 WRONG = "Le code d'utilisateur ou le mot de passe est invalide."
 LOCKED = "Ce compte est verrouillé. Communiquez avec le centre d'assistance."
 CLOSED = "Le service est temporairement indisponible : maintenance en cours."
+CONDITIONS = (
+    '<label><input type="checkbox" id="conditions" name="conditions" value="1" required> '
+    "J'accepte les conditions d'utilisation</label>"
+)
 COOKIE = "exercice_{site}"
 
 
@@ -208,8 +212,7 @@ class EnterpriseRegister(Site):
         """The form, or the companies that were found."""
         wanted = request.query_params.get("objet", "")
         if not wanted:
-            accept = '<label><input type="checkbox" id="conditions" name="conditions" value="1" required> J’accepte les conditions d’utilisation</label>'
-            inputs = [text_input("objet", "Nom ou numéro d'entreprise"), accept]
+            inputs = [text_input("objet", "Nom ou numéro d'entreprise"), CONDITIONS]
             return self.show("Rechercher une entreprise", form("/req", inputs, self.search_button, "Rechercher"))
         self.count("searches")
         found = data.find_companies(wanted)
