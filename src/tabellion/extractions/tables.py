@@ -8,7 +8,7 @@ from tabellion.engine.sql import CLOCK, Dialect
 
 TABLE = "extraction_queue"
 
-_NEW_ID: dict[Dialect, str] = {
+NEW_ID: dict[Dialect, str] = {  #: the default of a key
     "postgresql": "(gen_random_uuid()::text)",
     # SQLite has no UUIDs: 32 random digits with the marks of version 4 in their places.
     "sqlite": """(lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2)
@@ -23,7 +23,7 @@ def create(dialect: Dialect) -> list[str]:
     a table made by hand has the version 1 too."""
     return [
         f"""CREATE TABLE {TABLE} (
-  id text PRIMARY KEY DEFAULT {_NEW_ID[dialect]},
+  id text PRIMARY KEY DEFAULT {NEW_ID[dialect]},
   status_id integer NOT NULL DEFAULT 1,
   document_type text NOT NULL DEFAULT 'index',
   document_number text,
