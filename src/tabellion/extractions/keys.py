@@ -9,5 +9,8 @@ from tabellion.pipeline import Key
 OPEN = "extractions.open"
 KEYS: Mapping[str, Key] = {
     OPEN: (list, "folders and `s3://bucket/prefix` addresses that rows may name files in (none)"),
+    "extractions.address_column": (str, "the column of `extraction_queue` with the address of a row's file (guessed)"),
+    "extractions.text_column": (str, "its column that the text is written to (guessed)"),
+    "extractions.metadata_column": (str, "its column that pages, model, cost and confidence are written to (guessed)"),
 }
 VARIABLES: Mapping[str, str] = {"TABELLION_EXTRACTIONS_OPEN": OPEN}

@@ -58,10 +58,10 @@ class ExtractionFiles:
     opened: Sequence[str] = ()  #: folders and buckets that addresses may point into
     limit: int = 100_000_000  #: bytes of one file
 
-    async def save(self, file: Path) -> str:
+    async def save(self, file: Path, name: str = "") -> str:
         """Stores a copy of a file by its content; its address for `storage_path`. The same file is stored once."""
         data = await files.in_thread(file.read_bytes)
-        ending = file.suffix.lower()
+        ending = Path(name or file.name).suffix.lower()
         sha256 = hashlib.sha256(data).hexdigest()
         address = f"{FOLDER}/{sha256[:2]}/{sha256}{ending if _ENDING.fullmatch(ending) else ''}"
         await self.lake.put(address, data)

@@ -8,7 +8,7 @@ from tabellion.engine.sql import CLOCK, Dialect
 
 TABLE = "extraction_queue"
 
-NEW_ID: dict[Dialect, str] = {
+NEW_ID: dict[Dialect, str] = {  #: the default of a key
     "postgresql": "(gen_random_uuid()::text)",
     # SQLite has no UUIDs: 32 random digits with the marks of version 4 in their places.
     "sqlite": """(lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2)

@@ -104,7 +104,7 @@ def _limits(config: Config) -> RequestLimits:
 def _build_app(
     config: Config, environments: list[ServedEnvironment], pipelines: list[Pipeline], limits: RequestLimits
 ) -> FastAPI:
-    blueprints = [made for one in pipelines if (made := one.blueprint()) is not None]
+    blueprints = blueprint.with_shared(made for one in pipelines if (made := one.blueprint()) is not None)
     gates_at = _look_out(config, environments, blueprints)
 
     @asynccontextmanager

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from tabellion import Store
+from tabellion.extractions.columns import ColumnChoice
 from tabellion.models.fake.serving import Serving, serving
 from tabellion.pipelines.ocr import local_pages
-from tabellion.pipelines.ocr.columns import ColumnChoice
 from tabellion.pipelines.ocr.queues import ocr_queues
+from tabellion.reading import pages
 from tests.extractions.handmade import make_by_hand
 from tests.pipelines.ocr.deeds import by_gemini, deed, plan, queued, rows, settings_in, worked
 from tests.waiting import eventually
@@ -107,7 +108,7 @@ def test_a_killed_worker_pays_for_no_page_twice(url: str, tmp_path: Path) -> Non
 def test_what_was_read_here_is_not_read_again(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An attempt that ends at the third page leaves memos of two: the next begins with the third."""
     begun: list[int] = []
-    really = local_pages.open_document
+    really = pages.open_document
 
     def spy(*given: Any, first: int = 1, **options: Any) -> Any:
         begun.append(first)
@@ -144,8 +145,13 @@ def test_what_was_read_here_is_not_read_again(url: str, tmp_path: Path, monkeypa
 def test_the_same_file_is_read_once(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its second row has the text from memos."""
     opened: list[Any] = []
-    really = local_pages.open_document
-    monkeypatch.setattr(local_pages, "open_document", lambda *given, **how: opened.append(1) or really(*given, **how))
+    really = pages.open_document
+
+    def spy(*given: Any, **how: Any) -> Any:
+        opened.append(given)
+        return really(*given, **how)
+
+    monkeypatch.setattr(local_pages, "open_document", spy)
     queued(url, tmp_path, deed(2), deed(2))
     worked(url, settings_in(tmp_path), concurrency=1)
     first, second = rows(url)
@@ -201,7 +207,7 @@ def test_an_unknown_column_keeps_rows_waiting_and_names_the_key(url: str, tmp_pa
     with working(make_worker(url, *ocr_queues(settings))):
         asked = "SELECT error FROM tabellion_attempts WHERE outcome = 'limited'"
         error = eventually(lambda: [row["error"] for row in rows(url, asked)])[0]
-    assert "ocr.text_column" in error
+    assert "extractions.text_column" in error
     assert "transcript" in error
     assert (rows(url)[0]["status_id"], rows(url)[0]["ocr_attempts"]) == (3, 0)
 

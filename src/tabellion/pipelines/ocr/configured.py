@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tabellion.config import Config, model, model_gates
 from tabellion.errors import ConfigurationError
+from tabellion.extractions.columns import column_choice
 from tabellion.extractions.storage import files_of
-from tabellion.pipelines.ocr.columns import ColumnChoice
 from tabellion.pipelines.ocr.settings import LOCAL, OcrSettings
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def settings_of(config: Config, environment: Environment | None = None) -> OcrSe
         make_model=functools.partial(model, config=config),
         pages=said.get("pages", OcrSettings.pages),
         boost=said.get("boost", OcrSettings.boost),
-        columns=ColumnChoice(said.get("address_column"), said.get("text_column"), said.get("metadata_column")),
+        columns=column_choice(config),
         workers=said.get("workers", OcrSettings.workers),
         lease=float(said.get("lease", OcrSettings.lease)),
         stale_after=float(said.get("stale_after", OcrSettings.stale_after)),

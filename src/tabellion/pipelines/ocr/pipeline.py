@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tabellion import extras
 from tabellion.extractions import keys as extraction_keys
@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from tabellion.engine.environment import Environment
     from tabellion.engine.queue import Queue
     from tabellion.engine.schema import Schema
+    from tabellion.engine.store import Store
+    from tabellion.extractions.served import ServedExtractions
     from tabellion.monitor.view import QueueView
+    from tabellion.pipeline import Background
+    from tabellion.web.blueprint import Blueprint
 
 
 class OcrPipeline(Pipeline):
@@ -31,9 +35,6 @@ class OcrPipeline(Pipeline):
             "which pages are looked at: auto (those without good text of their own), always or never (auto)",
         ),
         "ocr.boost": (str, "who mends the text: auto (the model that read it), local or never (auto)"),
-        "ocr.address_column": (str, "the column with the address of a row's file (guessed)"),
-        "ocr.text_column": (str, "the column that the text is written to (guessed)"),
-        "ocr.metadata_column": (str, "the column that pages, model, cost and confidence are written to (guessed)"),
         "ocr.lease": ((int, float), "seconds after which the document of a dead worker is ready again (60)"),
         "ocr.stale_after": (
             (int, float),
@@ -80,6 +81,25 @@ class OcrPipeline(Pipeline):
         from tabellion.monitor.view import QueueView
 
         return [QueueView(queue, page="/extractions/{}") for queue in self.queues(config, environment)]
+
+    def blueprint(self) -> Blueprint:
+        """What all pipelines on the table show of it."""
+        from tabellion.extractions.blueprint import EXTRACTIONS
+        from tabellion.web.blueprint import Blueprint
+
+        return Blueprint(shared=(EXTRACTIONS,), main_queue=self.name)
+
+    def serve(self, config: Config, environment: str, store: Store) -> ServedExtractions:
+        """Its table and files in one environment."""
+        from tabellion.extractions.served import serve
+
+        return serve(config, environment, store)
+
+    async def demo(self, run: Background, *, live: bool) -> tuple[str, Mapping[str, Any]]:
+        """Sample files, and what became of each."""
+        from tabellion.pipelines.ocr import configured, demo
+
+        return await demo.run(run.store, configured.settings_of(run.config, run.environment), live=live)
 
     def close(self) -> None:
         """Ends the reading that is under way: nobody waits for it any more."""

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tabellion.extractions.columns import ColumnChoice
 from tabellion.extractions.storage import ExtractionFiles
 from tabellion.models.base import Ask, Model
-from tabellion.pipelines.ocr.columns import ColumnChoice
 from tabellion.reading.limits import Limits
 from tabellion.reading.pages import OCR
 from tabellion.reading.sandbox import Sandbox

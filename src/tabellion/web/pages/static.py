@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from tabellion.messages import Message
 from tabellion.pipeline import installed_pipelines
+from tabellion.web.blueprint import with_shared
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
 from tabellion.web.serving import is_not_modified
@@ -25,7 +26,8 @@ _IMPORT = re.compile(rb"""(from\s+|import\s+|import\()(["'])(\./[a-z_]+\.js)\2""
 
 def packages() -> list[str]:
     """Those that have templates and static files: ours, and those of installed pipelines."""
-    blueprints = [made for one in installed_pipelines().values() if (made := one.blueprint()) is not None]
+    made = (one.blueprint() for one in installed_pipelines().values())
+    blueprints = with_shared(one for one in made if one is not None)
     return ["tabellion.web", *(one.package for one in blueprints if one.package is not None)]
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tabellion.errors import RateLimited
 from tabellion.messages import Message, quote_value
+
+if TYPE_CHECKING:
+    from tabellion.config import Config
 
 #: Where nothing is configured: the first of these that the table has.
 ADDRESS = (
@@ -22,7 +26,7 @@ class ColumnsUnknown(RateLimited):
     """The table has no column that is known to be the one: the rows are not to blame, and wait."""
 
     def __init__(self, key: str, column: str | None, there: Collection[str]) -> None:
-        code = "ocr.column_missing" if column else "ocr.column_unknown"
+        code = "extraction.column_missing" if column else "extraction.column_unknown"
         super().__init__(PAUSE, Message(code, key=key, value=quote_value(column or ""), known=sorted(there)))
 
 
@@ -45,10 +49,10 @@ class ColumnChoice:
 
     def find(self, there: Collection[str]) -> ColumnNames:
         """The columns of a table that has these; raises ColumnsUnknown, which names the key to set."""
-        address = _choose("ocr.address_column", self.address, ADDRESS, there)
-        text = _choose("ocr.text_column", self.text, TEXT, there)
+        address = _choose("extractions.address_column", self.address, ADDRESS, there)
+        text = _choose("extractions.text_column", self.text, TEXT, there)
         if self.metadata is not None:
-            return ColumnNames(address, text, _choose("ocr.metadata_column", self.metadata, (), there))
+            return ColumnNames(address, text, _choose("extractions.metadata_column", self.metadata, (), there))
         return ColumnNames(address, text, next((one for one in METADATA if one in there), None))
 
 
@@ -57,3 +61,9 @@ def _choose(key: str, said: str | None, usual: Collection[str], there: Collectio
     if not found:
         raise ColumnsUnknown(key, said, there)
     return found[0]
+
+
+def column_choice(config: Config) -> ColumnChoice:
+    """What the configuration says of them."""
+    said = config.section("extractions")
+    return ColumnChoice(said.get("address_column"), said.get("text_column"), said.get("metadata_column"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.pipelines.documents.routes.page_images import WIDTHS, Space, _touch, round_width
+from tabellion.web.page_images import WIDTHS, Space, _touch, round_width
 
 
 @pytest.mark.parametrize(
