@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ def load(visits: Visiting, name: str, timeout: float = 10) -> Profile:
 
 def walk(
     visits: Visiting, folder: Path, profile: Profile, task: str, *, password: str = PASSWORD, user: str = USER,
-    between: Callable[[], None] = lambda: None, **inputs: str,
+    **inputs: str,
 ) -> WalkResult:  # fmt: skip
     """Signs in where the site asks for it, and walks a task."""
 
@@ -36,7 +35,6 @@ def walk(
             walker = Walker(session, await session.new_page(), profile)
             if profile.needs_account:
                 await walker.sign_in(user, password)
-            between()
             return await walker.run(profile.tasks[task], inputs or profile.tasks[task].sample)
 
     result: WalkResult = visits.run(go())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine import sql
+from tabellion.engine.timestamps import iso
 from tabellion.pipelines.registries import tables
 from tabellion.pipelines.registries.submit import columns_of
 
@@ -36,8 +37,8 @@ class RightsSearch(Answer):
     file: Annotated[str | None, Doc("Where the statement can be downloaded.")]
     note: Annotated[str | None, Doc("How far the worker is.")]
     error: str | None
-    created_at: float
-    completed_at: float | None
+    created_at: str | None
+    completed_at: str | None
 
 
 class SearchSession(Answer):
@@ -51,7 +52,7 @@ class SearchSession(Answer):
     names: list[CompanyName]
     note: str | None
     error: str | None
-    created_at: float
+    created_at: str | None
     rights: list[RightsSearch]
 
 
@@ -82,8 +83,8 @@ async def list_rights(
     rows = await store.database.fetch(
         f"""SELECT CAST(t.id AS text) AS id, CAST(t.search_session_id AS text) AS search_session_id,
   {f"t.{sql.column(column)}" if column else "NULL"} AS name, t.status,
-  {sql.epoch("t.created_at", store.dialect)} AS created_at,
-  {sql.epoch("t.completed_at", store.dialect)} AS completed_at,
+  t.created_at,
+  t.completed_at,
   f.is_empty, f.registrations, f.storage_path, {_last("rights", "note")} AS note, {_last("rights", "error")} AS error
 FROM {tables.RIGHTS} AS t LEFT JOIN {tables.STATEMENTS} AS f ON f.rdprm_search_id = CAST(t.id AS text)
 {where} ORDER BY t.created_at DESC, t.id DESC LIMIT {int(limit)}""",
@@ -104,7 +105,7 @@ async def _sessions(
     column = settings.columns.find("company", await columns_of(store, tables.SESSIONS))
     return await store.database.fetch(
         f"""SELECT CAST(t.id AS text) AS id, {f"t.{sql.column(column)}" if column else "NULL"} AS company, t.status,
-  t.req_completed, {sql.epoch("t.created_at", store.dialect)} AS created_at, f.data, f.names,
+  t.req_completed, t.created_at, f.data, f.names,
   {_last("companies", "note")} AS note, {_last("companies", "error")} AS error
 FROM {tables.SESSIONS} AS t LEFT JOIN {tables.COMPANIES} AS f ON f.search_session_id = CAST(t.id AS text)
 {where} ORDER BY t.created_at DESC, t.id DESC LIMIT {int(limit)}""",
@@ -125,7 +126,7 @@ def _session(row: Any, rights: list[RightsSearch]) -> SearchSession:
         "id": row["id"], "company": row["company"], "status": row["status"],
         "req_completed": bool(row["req_completed"]), "found": json.loads(row["data"]) if row["data"] else None,
         "names": json.loads(row["names"]) if row["names"] else [],
-        "note": row["note"], "error": row["error"], "created_at": row["created_at"], "rights": rights,
+        "note": row["note"], "error": row["error"], "created_at": iso(row["created_at"]), "rights": rights,
     }  # fmt: skip
 
 
@@ -135,6 +136,6 @@ def _rights(row: Any) -> RightsSearch:
         "is_empty": None if row["is_empty"] is None else bool(row["is_empty"]),
         "registrations": json.loads(row["registrations"]) if row["registrations"] else [],
         "file": f"/api/rdprm-searches/{row['id']}/file" if row["storage_path"] else None,
-        "note": row["note"], "error": row["error"], "created_at": row["created_at"],
-        "completed_at": row["completed_at"],
+        "note": row["note"], "error": row["error"], "created_at": iso(row["created_at"]),
+        "completed_at": iso(row["completed_at"]),
     }  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tabellion import extras
+from tabellion.extractions import keys as extraction_keys
 from tabellion.pipeline import Background, Key, Pipeline
 
 if TYPE_CHECKING:
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
     from tabellion.engine.gates.state import GateSettings
     from tabellion.engine.queue import Queue
     from tabellion.engine.schema import Schema
+    from tabellion.engine.store import Store
     from tabellion.extractions.storage import ExtractionFiles
     from tabellion.monitor.view import QueueView
+    from tabellion.pipelines.registries.served import ServedRegistries
     from tabellion.web.blueprint import Blueprint
 
 
@@ -25,7 +28,7 @@ class RegistriesPipeline(Pipeline):
 
     name = "registries"
     title = "Registries"
-    extras = extras.SERVICE
+    extras = f"{extras.SERVICE},browser"
     commands: Mapping[str, str] = {"registry": "tabellion.pipelines.registries.commands.registry"}
     keys: Mapping[str, Key] = {
         "registries.profiles": (list, 'folders with profiles of your own (["registries"])'),
@@ -35,11 +38,13 @@ class RegistriesPipeline(Pipeline):
         "registries.companies": (str, "the profile of the enterprise register (req)"),
         "registries.rights": (str, "the profile of the register of rights (rdprm)"),
         "registries.columns": (dict, 'columns of tables made by hand, e.g. { company = "company_name" }'),
+        **extraction_keys.KEYS,
     }
     variables: Mapping[str, str] = {
         "TABELLION_REGISTRIES_PROFILES": "registries.profiles",
         "TABELLION_REGISTRIES_PORTAL": "registries.portal",
         "TABELLION_REGISTRIES_SECRETS": "registries.secrets",
+        **extraction_keys.VARIABLES,
     }
 
     def __init__(self) -> None:
@@ -77,8 +82,11 @@ class RegistriesPipeline(Pipeline):
         return registry_queues(settings, RegistryHandlers(settings, files))
 
     def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
-        """The same three."""
-        return super().views(config, environment)
+        """Each with the page of a row."""
+        from tabellion.monitor.view import QueueView
+
+        places = {"extraction": "/extractions/{}", "companies": "/registries/{}"}
+        return [QueueView(queue, page=places.get(queue.name)) for queue in self.queues(config, environment)]
 
     def gates(self, config: Config) -> Mapping[str, GateSettings]:
         """One before each account."""
@@ -86,9 +94,23 @@ class RegistriesPipeline(Pipeline):
 
         return settings_of(config).gates()
 
-    def blueprint(self) -> Blueprint | None:
-        """The API, the pages and their texts."""
-        return None
+    def blueprint(self) -> Blueprint:
+        """The API, the pages and their texts, with what all pipelines on the extraction queue show of it."""
+        from tabellion.extractions.blueprint import EXTRACTIONS
+        from tabellion.pipelines.registries import api, pages
+        from tabellion.web.blueprint import Blueprint
+
+        return Blueprint(
+            routers=(*api.ROUTERS, *pages.ROUTERS), policy=api.POLICY, pages=pages.POLICY, places=pages.PLACES,
+            shapes=api.SHAPES, repeatable=api.REPEATABLE, clashing=api.CLASHING, shared=(EXTRACTIONS,),
+            main_queue="extraction", package=__package__,
+        )  # fmt: skip
+
+    def serve(self, config: Config, environment: str, store: Store) -> ServedRegistries:
+        """Its tables and files in one environment."""
+        from tabellion.pipelines.registries.served import serve
+
+        return serve(config, environment, store)
 
     async def demo(self, run: Background, *, live: bool) -> tuple[str, Mapping[str, Any]]:
         """Documents, a company and rights of the practice portal, which is started here."""

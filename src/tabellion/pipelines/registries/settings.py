@@ -58,7 +58,7 @@ def settings_of(config: Config) -> RegistrySettings:
     accounts = {one.name: load_accounts(one, secrets, practice=is_practice(one, portal)) for one in profiles.values()}
     return RegistrySettings(
         profiles, accounts, config.data / "registries", portal, rules_of(config, portal, profiles),
-        SearchColumns(given.get("columns")),
+        SearchColumns(given.get("columns"), config.section("extractions").get("address_column")),
     )  # fmt: skip
 
 
