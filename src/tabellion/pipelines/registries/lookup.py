@@ -83,8 +83,8 @@ async def list_rights(
     rows = await store.database.fetch(
         f"""SELECT CAST(t.id AS text) AS id, CAST(t.search_session_id AS text) AS search_session_id,
   {f"t.{sql.column(column)}" if column else "NULL"} AS name, t.status,
-  t.created_at,
-  t.completed_at,
+  {sql.epoch("t.created_at", store.dialect)} AS created_at,
+  {sql.epoch("t.completed_at", store.dialect)} AS completed_at,
   f.is_empty, f.registrations, f.storage_path, {_last("rights", "note")} AS note, {_last("rights", "error")} AS error
 FROM {tables.RIGHTS} AS t LEFT JOIN {tables.STATEMENTS} AS f ON f.rdprm_search_id = CAST(t.id AS text)
 {where} ORDER BY t.created_at DESC, t.id DESC LIMIT {int(limit)}""",
@@ -105,7 +105,7 @@ async def _sessions(
     column = settings.columns.find("company", await columns_of(store, tables.SESSIONS))
     return await store.database.fetch(
         f"""SELECT CAST(t.id AS text) AS id, {f"t.{sql.column(column)}" if column else "NULL"} AS company, t.status,
-  t.req_completed, t.created_at, f.data, f.names,
+  t.req_completed, {sql.epoch("t.created_at", store.dialect)} AS created_at, f.data, f.names,
   {_last("companies", "note")} AS note, {_last("companies", "error")} AS error
 FROM {tables.SESSIONS} AS t LEFT JOIN {tables.COMPANIES} AS f ON f.search_session_id = CAST(t.id AS text)
 {where} ORDER BY t.created_at DESC, t.id DESC LIMIT {int(limit)}""",
@@ -126,8 +126,13 @@ def _session(row: Any, rights: list[RightsSearch]) -> SearchSession:
         "id": row["id"], "company": row["company"], "status": row["status"],
         "req_completed": bool(row["req_completed"]), "found": json.loads(row["data"]) if row["data"] else None,
         "names": json.loads(row["names"]) if row["names"] else [],
-        "note": row["note"], "error": row["error"], "created_at": iso(row["created_at"]), "rights": rights,
+        "note": row["note"], "error": row["error"], "created_at": _moment(row["created_at"]), "rights": rights,
     }  # fmt: skip
+
+
+def _moment(value: Any) -> str | None:
+    """A time as the API tells it; SQLite's tables made by hand may have it as text."""
+    return iso(value) if value is None or isinstance(value, int | float) else str(value)
 
 
 def _rights(row: Any) -> RightsSearch:
@@ -136,6 +141,6 @@ def _rights(row: Any) -> RightsSearch:
         "is_empty": None if row["is_empty"] is None else bool(row["is_empty"]),
         "registrations": json.loads(row["registrations"]) if row["registrations"] else [],
         "file": f"/api/rdprm-searches/{row['id']}/file" if row["storage_path"] else None,
-        "note": row["note"], "error": row["error"], "created_at": iso(row["created_at"]),
-        "completed_at": iso(row["completed_at"]),
+        "note": row["note"], "error": row["error"], "created_at": _moment(row["created_at"]),
+        "completed_at": _moment(row["completed_at"]),
     }  # fmt: skip
