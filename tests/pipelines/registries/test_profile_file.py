@@ -72,5 +72,5 @@ def test_a_profile_of_ones_own_comes_first(tmp_path: Path) -> None:
     text = (profile_file.SHIPPED / "req.yaml").read_text().replace('"{portal}/req"', "https://req.example/search")
     (tmp_path / "req.yaml").write_text(text)
     assert profile_file.load("req", [tmp_path]).url == "https://req.example/search"
-    with pytest.raises(ConfigurationError, match="unknown profile 'rec'; known: .*req"):
+    with pytest.raises(ConfigurationError, match=r"unknown profile 'rec'; known: .*req"):
         profile_file.load("rec", [tmp_path])

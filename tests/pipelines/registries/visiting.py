@@ -127,6 +127,11 @@ class LocalInstallation:
         marks = ", ".join(f"${number}" for number in range(1, len(values) + 1))
         self.fetch(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", *values.values())
 
+    def add_and_list(self, table: str) -> list[str]:
+        """The columns of a table, which a row is added for."""
+        self.add(table, status="failed")
+        return list(self.fetch(f"SELECT * FROM {table}")[0])
+
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Every row, the oldest first."""
         return self.fetch(ALL.format(table=table))

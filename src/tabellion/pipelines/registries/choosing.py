@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tabellion.engine import sql
@@ -11,7 +11,7 @@ from tabellion.messages import Message
 from tabellion.pipelines.registries import lookup, tables
 from tabellion.pipelines.registries.lookup import RightsSearch
 from tabellion.pipelines.registries.states import RightsStatus, SessionStatus
-from tabellion.pipelines.registries.submit import columns_of
+from tabellion.pipelines.registries.submit import columns_of, new_key
 
 if TYPE_CHECKING:
     from tabellion.engine.store import Store
@@ -48,9 +48,17 @@ async def choose_names(
     column = sql.column(settings.columns.require("name", await columns_of(store, tables.RIGHTS), tables.RIGHTS))
     # Writing the session's row, with the value that it has, makes two people who choose at once take turns.
     lock = f"UPDATE {tables.SESSIONS} SET status = status WHERE CAST(id AS text) = $1 RETURNING 1 AS n"
-    add = f"""INSERT INTO {tables.RIGHTS} (search_session_id, {column}, status)
-SELECT s.id, $2, '{RightsStatus.PENDING.value}' FROM {tables.SESSIONS} AS s WHERE CAST(s.id AS text) = $1
-  AND NOT EXISTS (SELECT 1 FROM {tables.RIGHTS} AS r WHERE r.search_session_id = s.id AND r.{column} = $2)"""
-    await store.database.transact([(lock, (session,)), *((add, (session, name)) for name in dict.fromkeys(names))])
+    chosen = [(name, await new_key(store, tables.RIGHTS)) for name in dict.fromkeys(names)]
+    steps = [(lock, (session,)), *(_add(column, session, name, key) for name, key in chosen)]
+    await store.database.transact(steps)
     await store.database.wake()
     return await lookup.list_rights(store, settings, session=session)
+
+
+def _add(column: str, session: str, name: str, key: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """The statement that adds a search of this name, unless the session has one."""
+    named, marks = ("id, ", "$3, ") if key else ("", "")
+    text = f"""INSERT INTO {tables.RIGHTS} ({named}search_session_id, {column}, status)
+SELECT {marks}s.id, $2, '{RightsStatus.PENDING.value}' FROM {tables.SESSIONS} AS s WHERE CAST(s.id AS text) = $1
+  AND NOT EXISTS (SELECT 1 FROM {tables.RIGHTS} AS r WHERE r.search_session_id = s.id AND r.{column} = $2)"""
+    return text, (session, name, *key.values())

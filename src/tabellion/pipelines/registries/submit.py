@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,15 @@ async def columns_of(store: Store, table: str) -> set[str]:
     return set() if found is None else set(found.columns)
 
 
+async def new_key(store: Store, table: str) -> dict[str, str]:
+    """The key of a new row, where the table does not make one itself."""
+    found = await store.table(table)
+    key = found.columns.get("id") if found is not None else None
+    return {"id": str(uuid.uuid4())} if key is not None and not key.numbered and key.default is None else {}
+
+
 async def _insert(store: Store, table: str, values: Mapping[str, Any]) -> str:
+    values = {**await new_key(store, table), **values}
     names = ", ".join(sql.column(name) for name in values)
     marks = ", ".join(f"${number}" for number in range(1, len(values) + 1))
     rows = await store.database.fetch(
