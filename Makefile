@@ -22,6 +22,9 @@ setup: $(READY) ## Make the virtual environment
 run: $(READY) ## The document service with sample documents: its address, a key, what became of each; Ctrl-C ends it
 	@$(BIN)/tabellion up --demo $$(test -t 0 || echo --until-done --port 0)
 
+registries: $(READY) browser ## Registries and OCR at work on the practice portal: documents, companies, rights; Ctrl-C ends it
+	@$(BIN)/tabellion up --demo --with registries --with ocr $$(test -t 0 || echo --until-done --port 0)
+
 first-run: $(READY) ## See the engine at work: a SQLite file, a table with rows, workers, a summary
 	@$(BIN)/python examples/first_run.py
 
