@@ -16,6 +16,7 @@ from tabellion.errors import NotMigrated, StoreError, ValueRefused
 from tabellion.extractions.columns import ColumnChoice, ColumnNames, ColumnsUnknown
 from tabellion.extractions.states import ExtractionStatus
 from tabellion.extractions.tables import TABLE
+from tabellion.monitor.fingerprint import form
 
 #: What a search was for; told where the table has the column.
 INPUTS = ("document_number", "lot", "cadastre", "circonscription", "designation_secondaire")
@@ -24,6 +25,7 @@ TEXTS = ("document_type", *INPUTS, "worker_id", "error_message", "ocr_worker_id"
 COUNTS = ("ocr_attempts", "ocr_max_attempts")
 #: Queues whose live attempts say how far a row is.
 QUEUES = ("extraction", "ocr")
+ERRORS = {"extraction": "error_message", "ocr": "ocr_error"}  #: and the columns of their errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,25 +131,46 @@ class ExtractionTable:
         )
         rows = [dict(row) for row in found]
         notes = await self._notes([row["id"] for row in rows if row["status_id"] in RUNNING])
+        forms = await self._forms([row["id"] for row in rows if row["status_id"] == ExtractionStatus.ERREUR])
         for row in rows:
             row["note"] = notes.get(row["id"])
+            row["forms"] = {
+                column: failure["form"]
+                for queue, column in ERRORS.items()
+                if (failure := forms.get((queue, row["id"]))) is not None and failure["error"] == row.get(column)
+            }
         return rows
+
+    async def _forms(self, keys: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
+        """The last errors of these rows as messages: their columns have them in English."""
+        rows = await self._attempts(
+            "queue, key, error, error_code, error_params", "outcome = 'failed' AND error_code IS NOT NULL", keys
+        )
+        return {
+            (row["queue"], row["key"]): {"error": row["error"], "form": told}
+            for row in rows
+            if (told := form(row["error"], row["error_code"], row["error_params"]))
+        }
 
     async def _notes(self, keys: Sequence[str]) -> dict[str, str]:
         """How far the workers of these rows are."""
+        rows = await self._attempts("key, note", "settled_at IS NULL AND note IS NOT NULL", keys)
+        return {row["key"]: row["note"] for row in rows}
+
+    async def _attempts(self, columns: str, condition: str, keys: Sequence[str]) -> list[Row]:
+        """What the register says of these rows, the latest last."""
         if not keys:
-            return {}
+            return []
         marks = ", ".join(f"${number}" for number in range(1, len(keys) + 1))
         queues = ", ".join(f"'{one}'" for one in QUEUES)
         try:
-            rows = await self.store.database.fetch(
-                f"SELECT key, note FROM tabellion_attempts WHERE settled_at IS NULL AND note IS NOT NULL "
-                f"AND queue IN ({queues}) AND key IN ({marks})",
+            return await self.store.database.fetch(
+                f"SELECT {columns} FROM tabellion_attempts WHERE {condition} AND queue IN ({queues}) "
+                f"AND key IN ({marks}) ORDER BY n",
                 *keys,
             )
         except StoreError:
-            return {}  # a database that no worker of ours has seen yet
-        return {row["key"]: row["note"] for row in rows}
+            return []  # a database that no worker of ours has seen yet
 
 
 RUNNING = (ExtractionStatus.EN_TRAITEMENT, ExtractionStatus.OCR_PROCESSING)

@@ -58,14 +58,16 @@ def by_gemini(folder: Path, fake: Serving, **changes: Any) -> OcrSettings:
     return settings_in(folder, make_model=lambda name: GatedModel(make(name, settings)), **given)
 
 
-def queued(url: str, folder: Path, *contents: bytes, prepare: bool = True, column: str = "storage_path") -> list[str]:
+def queued(
+    url: str, folder: Path, *contents: bytes, prepare: bool = True, column: str = "storage_path", first: int = 0
+) -> list[str]:
     """Stores files and puts rows in line whose extraction is complete; their keys."""
 
     async def go(store: Store) -> list[str]:
         if prepare:
             await SCHEMA.prepare(store)
         keys = []
-        for number, content in enumerate(contents):
+        for number, content in enumerate(contents, first):
             path = folder / f"deed-{number}.pdf"
             path.write_bytes(content)
             insert = f"INSERT INTO extraction_queue (id, status_id, {column}) VALUES ($1, 3, $2) RETURNING id"

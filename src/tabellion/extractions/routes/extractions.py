@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path as FilePath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import Field
@@ -14,7 +14,7 @@ from tabellion.engine.table import Row
 from tabellion.extractions.lookup import INPUTS, load_metadata, tell_times
 from tabellion.extractions.served import ServedExtractions, served_extractions
 from tabellion.extractions.states import ExtractionStatus
-from tabellion.messages import Message
+from tabellion.messages import Message, Translatable
 from tabellion.net.guard import Blocked, vet_url
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.sniff import TAIL, sniff
@@ -70,6 +70,7 @@ class Extraction(Answer):
     processing_started_at: str | None
     ocr_started_at: str | None
     status_url: str
+    translatable: NotRequired[Translatable]
 
 
 class WholeExtraction(Extraction):
@@ -126,7 +127,7 @@ def brief(row: Row) -> Extraction:
     pages = about.get("pages")
     times = tell_times(row)
     running_ocr = row["status_id"] in (ExtractionStatus.OCR_PROCESSING, ExtractionStatus.EXTRACTION_COMPLETE)
-    return {
+    told: Extraction = {
         "id": row["id"], "status": status_name(row["status_id"]), "status_id": row["status_id"],
         "document_type": row.get("document_type"),
         "inputs": {name: str(row[name]) for name in INPUTS if row.get(name)},
@@ -139,6 +140,9 @@ def brief(row: Row) -> Extraction:
         "processing_started_at": times["processing_started_at"], "ocr_started_at": times["ocr_started_at"],
         "status_url": status_url(row["id"]),
     }  # fmt: skip
+    if row["forms"]:
+        told["translatable"] = row["forms"]
+    return told
 
 
 def status_name(number: int) -> str:
@@ -296,12 +300,3 @@ async def _open(served: ServedExtractions, row: Row) -> tuple[FilePath, str]:
         raise Problem(404, "file_gone", Message("extractions_api.no_file"), field="id")
     about = load_metadata(row) or {}
     return await served.open_file(str(row["file_address"]), str(about.get("sha256") or ""))
-
-
-def page_count(row: Row) -> int | None:
-    """How many pages it has, as far as is known: from metadata, or from its text."""
-    about = load_metadata(row) or {}
-    pages = about.get("pages")
-    if isinstance(pages, list):
-        return len(pages)
-    return len(str(row["text"]).split("\f")) if row.get("text") is not None else None

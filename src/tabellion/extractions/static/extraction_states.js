@@ -1,5 +1,6 @@
 // How extractions stand, drawn the same way in the list and in the reader.
 import { badge, el, tell } from "./base.js";
+import { localized } from "./messages.js";
 
 const STATUS = {
   EN_ATTENTE: ["idle", "clock"], EN_TRAITEMENT: ["info", "again"], COMPLETE: ["idle", "clock"], OCR_PROCESSING: ["info", "again"],
@@ -17,7 +18,7 @@ export const title = (one) => one.inputs.document_number ?? one.inputs.lot ?? on
 /** The errors of both halves of its life, each with its name. */
 export function errors(one) {
   return [["error_message", "extractions.extraction_failed"], ["ocr_error", "extractions.ocr_failed"]].filter(([name]) => one[name])
-    .map(([name, word]) => ({ word, text: one[name], over: one.status === "ERREUR", name }));
+    .map(([name, word]) => ({ word, text: localized(one, name), over: one.status === "ERREUR", name }));
 }
 
 export const note = (one) => (one.note ? el("span", { class: "muted small nowrap" }, one.note) : null);

@@ -23,7 +23,7 @@ function cells(one) {
   return [
     el("td", { class: "name" }, el("div", {}, icon("file"), el("div", {}, el("a", { href: `/extractions/${encodeURIComponent(one.id)}`, class: "cut", title: one.id }, name), under))),
     el("td", {}, el("div", { class: "row tight" }, status(one), note(one))),
-    el("td", { class: "not-narrow" }, kind(one)),
+    el("td", { class: "not-narrow nowrap" }, kind(one)),
     el("td", { class: "number wide-only" }, number(one.pages)),
     el("td", { class: "wide-only" }, el("span", { class: "cut mono small", title: one.worker ?? "" }, one.worker ?? "")),
     el("td", { class: "right nowrap muted", title: moment(one.created_at), dataset: { at: one.created_at ?? "" } }, ago(one.created_at)),

@@ -44,6 +44,7 @@ class Recognition:
             raise FileMissing(Message("ocr.no_address", column=columns.address))
         job.note(Message("ocr.downloading"))
         path = await self.settings.files.download(str(address), job.folder)
+        job.note(Message("ocr.opening"))
         sha256 = await asyncio.to_thread(_digest, path)
         pages = await (self._read_here(job, path, sha256) if self._is_local else self._read_by_model(job, path))
         if all(page.source == "failed" for page in pages):
