@@ -33,7 +33,7 @@ test: $(READY) browser ## Check and test everything, on real databases and in a 
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python -m pytest -n $(PARALLEL) --dist loadfile
 
-QUICK := tests/test_layout.py tests/test_pipeline.py tests/test_config.py tests/net tests/storage tests/delivery tests/accounts tests/monitor \
+QUICK := tests/test_layout.py tests/test_pipeline.py tests/test_config.py tests/net/test_[!c]*.py tests/storage tests/delivery tests/accounts tests/monitor \
 	tests/engine/sqlite tests/engine/test_store.py tests/engine/test_moves.py tests/engine/test_queue.py tests/engine/test_declaration.py \
 	tests/reading/types tests/reading/fields tests/reading/einvoice tests/pipelines/documents/test_judging.py
 quick: $(READY) ## Lint, types and the quick tests on SQLite: under a minute

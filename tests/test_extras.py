@@ -31,6 +31,7 @@ PROMISED = {
     "gemini": ("gemini",),
     "openai": ("openai",),
     "fake": ("fake-model",),
+    "browser": ("browser",),
     "server": SERVED,
     "reading": ("read", "types", "read()"),
     "server,reading": (*SERVED, "up", "submit", "worker --with", "status --with", "compact"),
@@ -38,7 +39,7 @@ PROMISED = {
 #: What stands for each extra where it is not installed, and the extra that it names.
 NAMES = {
     "read": "reading", "read()": "reading", "up": "server,reading", "compact": "reading", "postgres": "postgres",
-    "gemini": "gemini", "openai": "openai", "fake-model": "fake",
+    "gemini": "gemini", "openai": "openai", "fake-model": "fake", "browser": "browser",
 }  # fmt: skip
 CALL = (
     "import asyncio; from tabellion.models.base import Ask; from tabellion.models.catalog import make; "
@@ -98,7 +99,7 @@ def test_an_extra_alone_brings_what_it_promises(
         made = CliRunner().invoke(app, ["migrate", "--with", "documents"], env={"DATABASE_URL": url})
         assert made.exit_code == 0, made.output
     scripts = {
-        "read()": TOLD.format(SCRIPTS["read()"]), "fake-model": SERVE,
+        "read()": TOLD.format(SCRIPTS["read()"]), "fake-model": SERVE, "browser": TOLD.format(SCRIPTS["browser"]),
         "postgres": TOLD.format("import asyncio; import os; from tabellion import Store; "
                                 "asyncio.run(Store(os.environ['PG']).database.open())"),
         **{name: TOLD.format(CALL.format(name)) for name in ("gemini", "openai")},

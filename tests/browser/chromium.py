@@ -57,23 +57,33 @@ def launched() -> Iterator[Browser]:
 
 
 def install() -> bool:
-    """Installs Chromium where that is ours to do, quietly; whether there is one now."""
-    ours = os.geteuid() == 0 and shutil.which("apt-get") and not os.environ.get("TABELLION_CHROMIUM")
-    if find() is None and ours:
-        apt = ["apt-get", "-qq", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20"]
-        wanted = [[*apt, "install", "-y", "--no-install-recommends", name] for name in PACKAGES]
-        variables = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        for step in (*wanted, [*apt, "update"], *wanted):  # its lists may be older than what there is
-            try:
-                done = subprocess.run(
-                    step, env=variables, timeout=300, check=False, stdin=subprocess.DEVNULL, capture_output=True
-                )
-            except (OSError, subprocess.TimeoutExpired):
-                break
-            if step in wanted and done.returncode == 0:
-                break
+    """Installs Chromium where that is ours to do, quietly; whether there is one now.
+
+    Where there is one with windows, the one without is installed beside it if the package lists know it: no list is
+    fetched for that, and where it cannot be had, the other is used.
+    """
+    if os.geteuid() == 0 and shutil.which("apt-get") and not os.environ.get("TABELLION_CHROMIUM"):
+        wanted = [["install", "-y", "--no-install-recommends", name] for name in PACKAGES]
+        if find() is None:
+            for step in (*wanted, ["update"], *wanted):  # its lists may be older than what there is
+                if _apt(step) and step in wanted:
+                    break
+        elif shutil.which(NAMES[0]) is None and _apt(["--simulate", *wanted[0]]):
+            _apt(wanted[0])
         find.cache_clear()
     return find() is not None
+
+
+def _apt(words: list[str]) -> bool:
+    options = ["-qq", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20", "-o", "DPkg::Lock::Timeout=120"]
+    try:
+        done = subprocess.run(
+            ["apt-get", *options, *words], env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"}, timeout=300,
+            check=False, stdin=subprocess.DEVNULL, capture_output=True,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
 
 
 def _answers(program: str) -> bool:

@@ -186,10 +186,11 @@ def test_the_name_in_a_disposition(header: str, name: str) -> None:
 
 
 def test_nothing_else_goes_out() -> None:
-    """Only the guarded door makes an HTTP client; so do models and commands, whose addresses their owner sets."""
+    """Guarded modules make HTTP clients and browsers; and models and commands, whose addresses their owner sets."""
     root = Path(tabellion.__file__).parent
     makers = {"AsyncClient", "Client", "AsyncHTTPTransport", "HTTPTransport", "urlopen", "HTTPConnection",
-              "HTTPSConnection", "ClientSession", "Session", "open_connection", "create_connection"}  # fmt: skip
+              "HTTPSConnection", "ClientSession", "Session", "open_connection", "create_connection",
+              "async_playwright", "sync_playwright"}  # fmt: skip
     found = set()
     for path in root.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -198,4 +199,4 @@ def test_nothing_else_goes_out() -> None:
                 if name in makers:
                     found.add(path.relative_to(root).parts)
     commands = {parts for parts in found if parts[0] in ("models", "cli") or "commands" in parts}
-    assert found - commands == {("net", "fetching.py")}
+    assert found - commands == {("net", name) for name in ("chromium.py", "fetching.py", "proxy.py")}

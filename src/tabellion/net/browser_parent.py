@@ -61,6 +61,8 @@ def main(arguments: list[str]) -> int:
     if profile:
         shutil.rmtree(profile, ignore_errors=True)
     if watched[0] in ended or started_at(int(owner)) != began:
+        with contextlib.suppress(OSError):
+            signal.pidfd_send_signal(watched[1], signal.SIGKILL)  # the driver, which may be stopped or busy
         shutil.rmtree(folder, ignore_errors=True)
     return code
 

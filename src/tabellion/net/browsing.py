@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -12,6 +13,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 from tabellion.errors import TabellionError
 from tabellion.net.guard import Blocked, parse
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("tabellion.net")
 
 CLOSE_SECONDS = 10.0
+ERROR_PAGE_SECONDS = 5.0
 LONGEST_NAME = 120
 #: Everything that is not the web: files of this machine, and pages of the browser itself.
 _ELSEWHERE = re.compile(r"^(?!https?:|wss?:|data:|blob:|about:)", re.IGNORECASE)
@@ -43,26 +46,43 @@ class BrowserSession:
         self.context = context
         self.downloads = downloads
         self.state = state
-        self.is_stuck = False  #: whether it could not be closed: its browser must go
-        self._account = account
+        self.account = account
+        self.is_lost = False  #: whether its browser does not answer any more, and must go
         self._crashed = False
         context.on("page", self._watch)
 
     @property
     def refused(self) -> list[RefusedAddress]:
         """The hosts that pages of this session asked for and did not reach."""
-        return list(self._account.refused)
+        return list(self.account.refused)
 
     @property
     def used(self) -> int:
         """The bytes that went to and fro."""
-        return self._account.used
+        return self.account.used
 
-    @property
-    def has_died(self) -> bool:
-        """Whether the browser, or a page of this session, is no longer there."""
+    async def has_died(self) -> bool:
+        """Whether the browser, its driver, or a page of this session is no longer there."""
         browser = self.context.browser
-        return self._crashed or browser is None or not browser.is_connected()
+        if browser is None or not browser.is_connected():
+            self.is_lost = True
+        elif not self._crashed:
+            try:
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self.context.cookies([])  # any question: Playwright does not notice that its driver is dead
+            except Exception:
+                self.is_lost = True
+        return self.is_lost or self._crashed
+
+    async def close(self) -> None:
+        """Ends it with its pages."""
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self.context.close()
+        except TimeoutError:
+            self.is_lost = True
+        except Exception as error:  # of a browser that is gone: there is nothing left to close
+            log.debug("browser: a session was not closed: %s", type(error).__name__)
 
     async def new_page(self) -> Page:
         """An empty page."""
@@ -71,26 +91,33 @@ class BrowserSession:
     async def visit(
         self, page: Page, url: str, *, until: Literal["commit", "domcontentloaded", "load", "networkidle"] = "load"
     ) -> Response | None:
-        """Goes to a URL; raises Blocked where the guard does not let it, or the last of its redirects."""
+        """Goes to a URL; raises Blocked where the guard refuses it or what it redirects to.
+
+        Use it in place of `page.goto`: after a navigation that failed, the browser goes to its own error page, which
+        would interrupt the next navigation. This one waits for it.
+        """
         from playwright.async_api import Error
 
         parse(url)
-        before = len(self._account.refused)
-        failure: Error | None = None
-        response: Response | None = None
+        before = self.account.refusals
         try:
             response = await page.goto(url, wait_until=until)
         except Error as error:
-            failure = error
-        if failure is not None or (response is not None and response.status == 403):
-            host = parse(response.url if response is not None else url).host
-            new = self._account.refused[before:]
-            mine = [one for one in self._account.refused if one.host == host] or (new if failure is not None else [])
-            if mine:
-                raise Blocked(mine[-1].reason) from failure
-        if failure is not None:
-            raise failure
+            if "net::ERR_" in str(error) and "net::ERR_ABORTED" not in str(error):
+                with contextlib.suppress(Error):
+                    await page.wait_for_url("chrome-error://**", wait_until="commit", timeout=ERROR_PAGE_SECONDS * 1000)
+            if "ERR_TUNNEL_CONNECTION_FAILED" in str(error):
+                self._check_refusals(before, error)
+            raise
+        if response is not None and response.status == 403:
+            self._check_refusals(before, host=urlsplit(response.url).hostname or "")
         return response
+
+    def _check_refusals(self, before: int, error: Exception | None = None, host: str = "") -> None:
+        """Raises Blocked if the guard has refused something since, of this host if one is named."""
+        latest = self.account.latest
+        if latest is not None and self.account.refusals > before and host in ("", latest.host):
+            raise Blocked(latest.reason) from error
 
     async def save_download(self, download: Download, name: str = "") -> Path:
         """Stores a finished download in this session's folder; under a name of its own if the name is taken."""
@@ -106,7 +133,7 @@ class BrowserSession:
         try:
             await download.save_as(path)
         except Error as error:
-            if self.has_died:
+            if await self.has_died():
                 raise
             raise BrowserFailed(f"the download of {wanted} did not finish") from error
         return path
@@ -134,40 +161,45 @@ class BrowserSession:
         self._crashed = True
 
 
-@asynccontextmanager
-async def open_context(
+async def create_session(
     browser: Browser,
     proxy: GuardProxy,
     downloads: Path,
     *,
     state: Path | None,
     page_seconds: float,
-    seconds: float,
     limits: ProxyLimits | None,
     options: Mapping[str, Any],
-) -> AsyncIterator[BrowserSession]:
-    """A session of a running browser, which ends with the block."""
+) -> BrowserSession:
+    """A session of a running browser."""
+    account = proxy.add_account(limits)
+    try:
+        context = await browser.new_context(
+            **{"accept_downloads": True, "service_workers": "block", **options},
+            storage_state=_read_state(state),
+            proxy={
+                "server": proxy.url, "bypass": "<-loopback>", "username": account.name, "password": account.password,
+            },
+        )  # fmt: skip
+        context.set_default_timeout(page_seconds * 1000)
+        context.set_default_navigation_timeout(page_seconds * 1000)
+        await context.route(_ELSEWHERE, _abort)
+    except BaseException:
+        await proxy.remove_account(account)
+        raise
+    return BrowserSession(context, account, downloads, state)
+
+
+@asynccontextmanager
+async def bound_session(session: BrowserSession, proxy: GuardProxy, seconds: float) -> AsyncIterator[None]:
+    """Ends a session with the block or after so many seconds, and tells a death from other errors of Playwright."""
     from playwright.async_api import Error
 
-    account = proxy.add_account(limits)
-    session: BrowserSession | None = None
     try:
         async with asyncio.timeout(seconds) as deadline:
-            context = await browser.new_context(
-                **{"accept_downloads": True, "service_workers": "block", **options},
-                storage_state=_read_state(state),
-                proxy={
-                    "server": proxy.url, "bypass": "<-loopback>", "username": account.name,
-                    "password": account.password,
-                },
-            )  # fmt: skip
-            session = BrowserSession(context, account, downloads, state)
-            context.set_default_timeout(page_seconds * 1000)
-            context.set_default_navigation_timeout(page_seconds * 1000)
-            await context.route(_ELSEWHERE, _abort)
-            yield session
+            yield
     except Error as error:
-        if (session is None and not browser.is_connected()) or (session is not None and session.has_died):
+        if await session.has_died():
             raise BrowserDied from error
         raise
     except TimeoutError as error:
@@ -175,19 +207,8 @@ async def open_context(
             raise
         raise BrowserFailed(f"the browser session took longer than {seconds:g} s") from error
     finally:
-        if session is not None:
-            await _close(session)
-        await proxy.remove_account(account)
-
-
-async def _close(session: BrowserSession) -> None:
-    try:
-        async with asyncio.timeout(CLOSE_SECONDS):
-            await session.context.close()
-    except TimeoutError:
-        session.is_stuck = True
-    except Exception as error:  # of a browser that is gone: there is nothing left to close
-        log.debug("browser: a session was not closed: %s", type(error).__name__)
+        await session.close()
+        await proxy.remove_account(session.account)
 
 
 async def _abort(route: Route) -> None:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.extras import explain_missing, require
 from tabellion.net import browser_parent
-from tabellion.net.browsing import BrowserDied, BrowserFailed, BrowserSession, open_context
+from tabellion.net.browsing import BrowserDied, BrowserFailed, BrowserSession, bound_session, create_session
 from tabellion.net.guard import Rules
 from tabellion.net.proxy import GuardProxy, ProxyLimits
 
@@ -142,17 +142,31 @@ class Chromium:
         `seconds`. Raises BrowserDied when the browser or its page dies meanwhile; the next session gets a new browser.
         `options` are more of Playwright's for a context, such as locale or http_credentials.
         """
-        running = await self._start()
-        session: BrowserSession | None = None
+        running, session = await self._begin(
+            downloads, state=state, page_seconds=page_seconds, limits=limits, options=options or {}
+        )
         try:
-            async with open_context(
-                running.browser, running.proxy, downloads, state=state, page_seconds=page_seconds, seconds=seconds,
-                limits=limits, options=options or {},
-            ) as session:  # fmt: skip
+            async with bound_session(session, running.proxy, seconds):
                 yield session
         finally:
-            if session is not None and session.is_stuck:
+            if session.is_lost:
                 await running.close()
+
+    async def _begin(self, downloads: Path, **options: Any) -> tuple[_Running, BrowserSession]:
+        try:
+            return await self._create(downloads, **options)
+        except BrowserDied:  # unnoticed, before this session: it has lost nothing
+            return await self._create(downloads, **options)
+
+    async def _create(self, downloads: Path, **options: Any) -> tuple[_Running, BrowserSession]:
+        running = await self._start()
+        try:
+            return running, await create_session(running.browser, running.proxy, downloads, **options)
+        except Exception as error:
+            if running.is_alive and type(error).__name__ != "TargetClosedError":
+                raise
+            await running.close()
+            raise BrowserDied from error
 
     async def _start(self) -> _Running:
         async with self._starting:
@@ -219,6 +233,7 @@ async def _launch(rules: Rules, program: str | None, sandbox: bool, arguments: t
             args=[*ARGUMENTS, *arguments],
             chromium_sandbox=sandbox,
             env=_environment(folder),
+            artifacts_dir=folder / "artifacts",
             downloads_path=folder / "downloads",
             # Explicitly for loopback: a variable of Playwright's environment can undo its own rule for it.
             proxy={

@@ -62,12 +62,15 @@ class ProxyAccount:
     password: str = field(repr=False)
     limits: ProxyLimits
     used: int = 0  #: bytes
-    refused: list[RefusedAddress] = field(default_factory=list)  #: each host once, the first hundred
+    refused: list[RefusedAddress] = field(default_factory=list)  #: each one once, the first hundred
+    latest: RefusedAddress | None = None
+    refusals: int = 0  #: how often something was refused
     tasks: set[asyncio.Task[None]] = field(default_factory=set, repr=False)  #: its open connections
 
     def refuse(self, host: str, port: int, reason: str) -> None:
         """Remembers that something was refused."""
-        one = RefusedAddress(host, port, reason)
+        one = self.latest = RefusedAddress(host, port, reason)
+        self.refusals += 1
         if one not in self.refused and len(self.refused) < KEPT:
             self.refused.append(one)
             log.warning("browser: %s", one)
