@@ -38,6 +38,7 @@ class Config:
     has_own_database: bool = False  #: none was configured: it is a file in the data folder, and only ours
     concurrency: int = 100
     processes: int = 1
+    worker_name: str | None = None
     grace: float = 30.0
     poll: float = 1.0
     log_level: str = "info"
@@ -97,6 +98,7 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         has_own_database=[one.url for one in environments] == [own],
         concurrency=settings.get("worker.concurrency", Config.concurrency),
         processes=settings.get("worker.processes", Config.processes),
+        worker_name=settings.get("worker.name"),
         grace=float(settings.get("worker.grace", Config.grace)),
         poll=float(settings.get("worker.poll", Config.poll)),
         log_level=level,

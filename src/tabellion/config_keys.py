@@ -9,6 +9,7 @@ KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "environments": (dict, "name = URL, or name = { url = …, share = … }; order is polling order"),
     "worker.concurrency": (int, "jobs one worker process runs at once (100)"),
     "worker.processes": (int, "worker processes that `tabellion worker` keeps alive (1)"),
+    "worker.name": (str, "the first part of each worker's id; a UUID follows (worker-HOST-PID)"),
     "worker.grace": ((int, float), "seconds that running handlers get to finish on SIGTERM (30)"),
     "worker.poll": ((int, float), "seconds between polls when no notification arrives (1)"),
     "gates": (
@@ -45,6 +46,7 @@ VARIABLES: dict[str, str] = {
     "TABELLION_PIPELINES": "pipelines",
     "TABELLION_CONCURRENCY": "worker.concurrency",
     "TABELLION_PROCESSES": "worker.processes",
+    "TABELLION_WORKER_NAME": "worker.name",
     "TABELLION_GRACE": "worker.grace",
     "TABELLION_POLL": "worker.poll",
     "TABELLION_GATES_AT": "gates_at",

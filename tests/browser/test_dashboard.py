@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -134,10 +135,15 @@ def test_workers_gates_and_money_are_shown(gallery: Gallery) -> None:
         [job] = await store.claim(PAINTING, 1, "w1")
         job.cost = 0.75
         await store.finish(job)
+        held = await store.claim(PAINTING, 2, "alive")
+        held[0].note("page 12 of 40")
+        await store.renew(held)
 
     gallery.store(work)
     with gallery.visit("/dashboard", "viewer") as page:
         until(page, lambda: page.locator("#workers tr").count() == 2)
+        told = page.locator("#workers tr").first.inner_text()
+        assert re.search(r"paintings: 2 jobs, since \d\d:\d\d · page 12 of 40", told), told
         assert [row.locator(".badge").inner_text() for row in page.locator("#workers tr").all()] == ["alive", "lost"]
         assert "no such key" in page.locator("#gates").inner_text()
         assert tile(page, "spend") == "$0.75"

@@ -1,8 +1,12 @@
-"""retry, cancel, pause, resume, limit, from the command line."""
+"""retry, release, cancel, pause, resume, limit, from the command line."""
 
 from __future__ import annotations
 
+import json
+
+from tabellion import Queue
 from tests.cli.project import Project
+from tests.working import ask
 
 
 def test_failed_rows_are_retried_by_key_by_error_and_all(project: Project) -> None:
@@ -54,3 +58,46 @@ def test_pause_resume_and_limit_show_in_status(project: Project) -> None:
     project.run("limit", "invoices")
     [queue] = project.json("status")[0]["queues"]
     assert (queue["paused"], queue["limit"]) == (False, None)
+
+
+def test_rows_that_old_workers_left_are_released(project: Project) -> None:
+    """By key or all of them; a dry run only tells, and what is not running is told with exit code 6."""
+    project.insert("x", "y", "z")
+    project.sql("UPDATE invoices SET status = 'reading', worker_id = 'old-worker' WHERE id <> 3")
+    assert project.json("release", "invoices", "--all-orphans", "--dry-run")["keys"] == ["1", "2"]
+    result = project.run("release", "invoices", "1", "3", "--json")
+    assert result.exit_code == 6
+    told = json.loads(result.stdout)
+    assert (told["keys"], told["kept"]) == (
+        ["1"],
+        [{"key": "3", "reason": "not_running", "worker": None, "note": None}],
+    )
+    assert project.json("release", "invoices", "--all-orphans") == {
+        "queue": "invoices",
+        "dry_run": False,
+        "released": 1,
+        "keys": ["2"],
+        "kept": [],
+    }
+    assert project.sql("SELECT DISTINCT status, worker_id FROM invoices") == [{"status": "new", "worker_id": None}]
+
+
+def test_a_row_that_a_worker_holds_is_released_only_by_force(project: Project) -> None:
+    """Without --force the holder is named; with it the row is ready and the claim has ended."""
+    project.insert("x")
+    queue = Queue("invoices", ready="new", running="reading", done="read", failed="broken", worker="worker_id")
+    ask(project.url, lambda store: store.claim(queue, 1, "worker-1-2"))
+    result = project.run("release", "invoices", "1")
+    assert result.exit_code == 6
+    assert "1 is held by worker-1-2: --force ends its claim" in result.output
+    assert project.run("release", "invoices", "1", "--force").output.startswith("1 row of invoices released")
+    [attempt] = project.sql("SELECT outcome, error FROM tabellion_attempts")
+    assert attempt["outcome"] == "released"
+    assert attempt["error"].startswith("released by ")
+    assert project.sql("SELECT status FROM invoices") == [{"status": "new"}]
+
+
+def test_release_wants_to_know_which(lite: Project) -> None:
+    """Neither or both ways, or force on orphans, is a usage error."""
+    for words in ((), ("1", "--all-orphans"), ("--all-orphans", "--force")):
+        assert lite.run("release", "invoices", *words).exit_code == 2

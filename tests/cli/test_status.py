@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tabellion import Queue, Store
 from tabellion.engine.register import CURRENT
 from tests.cli.project import Project
 from tests.servers import Postgres
@@ -94,3 +95,40 @@ def test_a_table_that_the_role_may_not_read_does_not_hide_the_rest(postgres18: P
     assert any(
         "role status_reader may not SELECT and UPDATE invoices" in one["what"] for one in json.loads(result.stdout)
     )
+
+
+def test_workers_of_every_environment_in_one_table(project: Project, tmp_path: Path) -> None:
+    """Who holds how many jobs, since when, and the last note; a dead environment is told with exit code 6."""
+    project.insert("a", "b")
+    queue = Queue("invoices", ready="new", running="reading", done="read", failed="broken", worker="worker_id")
+
+    async def work(store: Store) -> None:
+        [job] = await store.claim(queue, 1, "unified-worker-1")
+        job.note("page 12 of 40")
+        await store.renew([job])
+
+    ask(project.url, work)
+    project.sql("UPDATE invoices SET status = 'reading', worker_id = 'old' WHERE id = 2")
+    (tmp_path / "staging").mkdir()
+    staging = Project(tmp_path / "staging", f"sqlite:///{tmp_path}/staging.db")
+    staging.insert("c")
+    ask(staging.url, lambda store: store.claim(queue, 1, "worker-1-2"))
+    file = project.folder / "tabellion.toml"
+    file.write_text(file.read_text() + f'staging = "{staging.url}"\n')
+    found = project.json("status", "--workers")
+    assert [(one["environment"], one["worker"], one["jobs"], one["note"], one["registered"]) for one in found] == [
+        ("prod", "unified-worker-1", 1, "page 12 of 40", True),
+        ("prod", "old", 1, None, False),
+        ("staging", "worker-1-2", 1, None, True),
+    ]
+    assert found[0]["oldest_at"] == found[0]["newest_at"] != ""
+    file.write_text(file.read_text() + 'dead = "postgresql://127.0.0.1:1/x"\n')
+    result = project.run("status", "--workers")
+    assert result.exit_code == 6
+    assert "dead is unreachable" in result.output
+    assert "page 12 of" in " ".join(result.output.split())
+
+
+def test_workers_cannot_be_watched(lite: Project) -> None:
+    """Both at once is a usage error."""
+    assert lite.run("status", "--workers", "--watch").exit_code == 2

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import uuid
 from pathlib import Path
 
+from tabellion.errors import StoreError
 from tests.cli.project import Project
 from tests.servers import Postgres
 from tests.waiting import eventually
@@ -35,6 +38,54 @@ def test_sigterm_hands_back_and_exits_with_zero(project: Project) -> None:
     [attempt] = project.sql("SELECT outcome FROM tabellion_attempts")
     assert attempt["outcome"] == "released"
     assert '"event": "worker_stopping"' in errors
+
+
+def ids_of(project: Project) -> set[str]:
+    """The ids of the workers that have been there."""
+    try:
+        return {row["id"] for row in project.sql("SELECT id FROM tabellion_workers")}
+    except StoreError:
+        return set()  # the register is not there yet
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """Ends a worker in order."""
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+
+
+def test_processes_of_one_id_are_numbered(lite: Project) -> None:
+    """`worker-1` with two processes is `worker-1-1` and `worker-1-2`."""
+    process = lite.start("worker", "--id", "worker-1", "--processes", "2")
+    try:
+        eventually(lambda: ids_of(lite) == {"worker-1-1", "worker-1-2"}, within=30)
+    finally:
+        stop(process)
+
+
+def test_a_name_is_followed_by_a_uuid(lite: Project) -> None:
+    """Each process of a named worker has its own; the configuration may give the name."""
+    file = lite.folder / "tabellion.toml"
+    file.write_text(file.read_text() + '[worker]\nname = "unified-worker"\n')
+    process = lite.start("worker", "--processes", "2")
+    try:
+        eventually(lambda: len(ids_of(lite)) == 2, within=30)
+    finally:
+        stop(process)
+    for one in ids_of(lite):
+        assert str(uuid.UUID(one.removeprefix("unified-worker-"))) in one
+
+
+def test_an_id_that_no_worker_may_have_starts_nothing(lite: Project) -> None:
+    """Two ways at once, or signs that cannot be used: exit code 3 and the reason."""
+    for words, why in (
+        (("--id", "a", "--name", "b"), "worker id 'a' and name 'b': use one of them"),
+        (("--name", "not one"), "worker name 'not one': use letters, digits and - _ . @ : only"),
+    ):
+        result = lite.run("worker", *words)
+        assert result.exit_code == 3
+        assert why in str(result.exception)
 
 
 def test_a_declaration_that_cannot_work_ends_the_worker(lite: Project) -> None:

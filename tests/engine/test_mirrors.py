@@ -1,4 +1,4 @@
-"""Mirrors in columns that may not be NULL: emptied to their default, '' or 0, or refused at declaration."""
+"""Mirrors: in columns that may not be NULL they are emptied to their default, '' or 0; some are touched or kept."""
 
 from __future__ import annotations
 
@@ -192,3 +192,105 @@ async def test_a_computed_column_is_no_mirror_and_no_state_of_its_own(store: Sto
     await store.fail(await claim_one(store, queue), "bad")
     assert await controls.restart(store, queue) == 1
     assert [job.key for job in await store.claim(queue, 5, "w")] == [1]
+
+
+SESSIONS = """CREATE TABLE jobs (
+  id integer PRIMARY KEY,
+  status text NOT NULL,
+  error text,
+  ocr_error text,
+  updated_at timestamp with time zone NOT NULL
+)"""
+LONG_AGO = "2020-01-01 00:00:00.000"
+
+
+async def touched(store: Store, move: str) -> None:
+    """Whether the move before wrote the clock's time; what it wrote is made old again."""
+    [found] = await store.database.fetch(f"SELECT count(*) AS n FROM jobs WHERE updated_at > '{LONG_AGO}+00:00'")
+    assert found["n"] == 1, f"{move} left updated_at as it was"
+    await run(store, f"UPDATE jobs SET updated_at = '{LONG_AGO}'")
+
+
+@asynchronous
+async def test_every_move_touches_updated_at(store: Store, clock: Clock) -> None:
+    """In a column that may not be NULL: claim, retry, deferral, release, crash, failure, restart, cancel, takeover."""
+    await store.open()
+    clock.advance(3e9)  # past the year 2020, whatever the test's clock starts with
+    await run(store, SESSIONS, f"INSERT INTO jobs VALUES (1, 'new', NULL, NULL, '{LONG_AGO}')")
+    queue = Queue("jobs", **STATES, updated_at="updated_at", error="error", max_attempts=9)
+    job = await claim_one(store, queue)
+    assert job["updated_at"] == (await row(store, table="jobs"))["updated_at"]
+    await touched(store, "claim")
+    await store.retry(job, 0, "ConnectionError: reset")
+    assert (await row(store, table="jobs"))["status"] == "new", "a transient error is not final"
+    await touched(store, "retry")
+    await store.defer(await claim_one(store, queue), 0, "429")
+    await touched(store, "defer")
+    await store.release(await claim_one(store, queue))
+    await touched(store, "release")
+    await claim_one(store, queue)
+    await touched(store, "claim")
+    clock.advance(queue.lease + 1)
+    assert [swept.outcome for swept in await store.sweep(queue)] == ["crashed"]
+    await touched(store, "sweep")
+    await store.fail(await claim_one(store, queue), "bad")
+    await touched(store, "fail")
+    assert await controls.restart(store, queue) == 1
+    await touched(store, "restart")
+    assert await controls.cancel(store, queue, 1)
+    await touched(store, "cancel")
+    await run(store, "UPDATE jobs SET status = 'working'")
+    assert await store.take_over(Queue("jobs", **STATES, updated_at="updated_at", stale_after=60)) == 1
+    await touched(store, "takeover")
+    job = await claim_one(store, queue)
+    await touched(store, "claim")
+    await store.renew([job])
+    assert str((await row(store, table="jobs"))["updated_at"]).startswith("2020"), "a renewal writes only if asked to"
+    await store.finish(job)
+    await touched(store, "finish")
+
+
+@asynchronous
+async def test_what_the_handler_returns_for_updated_at_wins(store: Store) -> None:
+    """A result that names the column is written as it is."""
+    await store.open()
+    await run(store, SESSIONS, f"INSERT INTO jobs VALUES (1, 'new', NULL, NULL, '{LONG_AGO}')")
+    queue = Queue("jobs", **STATES, updated_at="updated_at")
+    await store.finish(await claim_one(store, queue), {"updated_at": "2021-02-03 00:00:00+00:00"})
+    assert str((await row(store, table="jobs"))["updated_at"]).startswith("2021-02-03")
+
+
+@asynchronous
+async def test_a_kept_error_is_read_beside_the_next_stage_s(store: Store) -> None:
+    """Extraction failed once and succeeded later, then OCR failed: both texts are in the row, each in its column."""
+    await store.open()
+    await run(store, SESSIONS, f"INSERT INTO jobs VALUES (1, 'new', NULL, NULL, '{LONG_AGO}')")
+    extraction = Queue("jobs", name="extraction", **STATES, error="error", keep_error=True)
+    ocr = Queue("jobs", name="ocr", ready="done", running="reading", done="read", failed="failed", error="ocr_error")
+    await store.retry(await claim_one(store, extraction), 0, "Failed to login to registre")
+    job = await claim_one(store, extraction)
+    assert job["error"] == "Failed to login to registre"
+    await store.finish(job)
+    await store.fail(await claim_one(store, ocr), "OCR processing failed: Invalid PDF")
+    found = await row(store, table="jobs")
+    assert (found["error"], found["ocr_error"]) == (
+        "Failed to login to registre",
+        "OCR processing failed: Invalid PDF",
+    )
+    assert await controls.restart(store, ocr) == 1
+    found = await row(store, table="jobs")
+    assert (found["status"], found["error"], found["ocr_error"]) == ("done", "Failed to login to registre", None)
+
+
+@asynchronous
+async def test_a_kept_error_survives_a_restart_and_is_replaced_by_the_next(store: Store) -> None:
+    """Only another error takes its place."""
+    await store.open()
+    await run(store, SESSIONS, f"INSERT INTO jobs VALUES (1, 'new', NULL, NULL, '{LONG_AGO}')")
+    queue = Queue("jobs", **STATES, error="error", keep_error=True)
+    await store.fail(await claim_one(store, queue), "first")
+    assert await controls.restart(store, queue) == 1
+    await store.release(await claim_one(store, queue))
+    assert (await row(store, table="jobs"))["error"] == "first"
+    await store.fail(await claim_one(store, queue), "second")
+    assert (await row(store, table="jobs"))["error"] == "second"

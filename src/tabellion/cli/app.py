@@ -24,6 +24,7 @@ COMMANDS = {
     "status": "tabellion.cli.status",
     "explain": "tabellion.cli.explain",
     "retry": "tabellion.cli.control",
+    "release": "tabellion.cli.control",
     "cancel": "tabellion.cli.control",
     "pause": "tabellion.cli.control",
     "resume": "tabellion.cli.control",

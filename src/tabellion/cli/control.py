@@ -1,4 +1,4 @@
-"""`retry`, `cancel`, `pause`, `resume`, `limit`: what people do to queues and jobs while they live."""
+"""`retry`, `release`, `cancel`, `pause`, `resume`, `limit`: what people do to queues and jobs while they live."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import asyncio
 import contextlib
 import getpass
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tabellion.cli.load import config_of, find_environment, find_queue, queues_of
-from tabellion.engine import controls
+from tabellion.engine import controls, releasing
+
+if TYPE_CHECKING:
+    from tabellion.engine.queue import Queue
+    from tabellion.engine.releasing import KeptRow, ReleasedRows
+    from tabellion.engine.store import Store
 
 QueueName = Annotated[str, typer.Argument(help="The queue's name.", metavar="QUEUE")]
 Place = Annotated[
@@ -49,6 +55,71 @@ def retry(
         raise typer.Exit(6)
 
 
+def release(
+    context: typer.Context,
+    queue: QueueName,
+    keys: Annotated[list[str] | None, typer.Argument(help="Keys of running rows.", metavar="[KEY]...")] = None,
+    all_orphans: Annotated[
+        bool, typer.Option("--all-orphans", help="Every row that is running and that no live worker holds.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also rows that a live worker holds: its claim ends, its result is refused.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which rows would be released.")] = False,
+    environment: Place = None,
+    json: Json = False,
+) -> None:
+    """Put rows that are running without a live claim back to ready; the attempt is not spent.
+
+    Such rows were left by a worker that does not use the register, or by one that died while no other was running.
+
+    Examples:
+
+        tabellion release ocr 4711 4712
+
+        tabellion release ocr --all-orphans --dry-run
+
+        tabellion release ocr 4711 --force
+    """
+    if bool(keys) == all_orphans:
+        raise typer.BadParameter("use one of: keys or --all-orphans")
+    if force and all_orphans:
+        raise typer.BadParameter("--force requires keys: a row that a live worker holds is not an orphan")
+    who = _user()
+
+    def move(store: Store, chosen: Queue) -> Awaitable[ReleasedRows]:
+        if all_orphans:
+            return releasing.release_orphans(store, chosen, by=who, dry_run=dry_run)
+        return releasing.release_rows(store, chosen, keys or [], force=force, by=who, dry_run=dry_run)
+
+    answer: ReleasedRows = _do(context, queue, environment, move)
+    count = len(answer.released)
+    done = "would be released" if dry_run else "released"
+    rows = f"{count} {'row' if count == 1 else 'rows'} of {queue} {done}"
+    told = {"queue": queue, "dry_run": dry_run, "released": count, "keys": answer.released}
+    _tell(json, told | {"kept": [asdict(one) for one in answer.kept]}, rows)
+    for one in answer.kept:
+        typer.echo(_why_kept(queue, one), err=True)
+    if answer.kept:
+        raise typer.Exit(6)
+
+
+def _why_kept(queue: str, row: KeptRow) -> str:
+    if row.reason == "held":
+        note = f" ({row.note})" if row.note else ""
+        return f"{row.key} is held by {row.worker}{note}: --force ends its claim"
+    if row.reason == "parked":
+        return f"{row.key} is parked: use `tabellion retry {queue} {row.key}`"
+    return f"{row.key} {_KEPT[row.reason]}"
+
+
+_KEPT = {
+    "not_running": "is not running",
+    "missing": "is not a key of the table",
+    "rejected": "was not released: the table rejects it, or someone else has changed it meanwhile",
+}
+
+
 def cancel(
     context: typer.Context,
     queue: QueueName,
@@ -64,9 +135,7 @@ def cancel(
         tabellion cancel ocr 4711 --reason "wrong file"
     """
 
-    who = ""
-    with contextlib.suppress(Exception):  # a container may have no name for its user
-        who = getpass.getuser()
+    who = _user()
     done = _do(context, queue, environment, lambda store, chosen: controls.cancel(store, chosen, key, reason, by=who))
     _tell(json, {"queue": queue, "key": key, "cancelled": done}, f"{queue} {key} cancelled" if done else "")
     if not done:
@@ -130,6 +199,12 @@ def limit(
         else f"{queue} is back to its declared limit"
     )
     _tell(json, {"queue": queue, "limit": running}, said)
+
+
+def _user() -> str:
+    with contextlib.suppress(Exception):  # a container may have no name for its user
+        return getpass.getuser()
+    return ""
 
 
 def _do(context: typer.Context, name: str, environment: str | None, move: Callable[..., Awaitable[Any]]) -> Any:

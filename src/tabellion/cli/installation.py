@@ -178,6 +178,7 @@ class Installation:
             Worker(
                 [self.place], [*queues, webhooks_queue(Rules.of(self.config.allow))],
                 concurrency=self.config.concurrency, grace=self.config.grace, poll=self.config.poll,
+                name=self.config.worker_name,
                 gates={**gates, **self.config.gates}, gates_at=self.config.gates_at,
             )
         )  # fmt: skip

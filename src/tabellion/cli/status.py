@@ -16,8 +16,10 @@ from rich.text import Text
 from tabellion.cli import output
 from tabellion.cli.load import config_of, find_environment, find_queue, queues_of
 from tabellion.monitor import snapshot
+from tabellion.monitor.active_workers import active_workers
 
 if TYPE_CHECKING:
+    from tabellion.monitor.active_workers import ActiveWorker
     from tabellion.monitor.snapshot import Snapshot
 
 REFRESH = 1.0
@@ -27,6 +29,9 @@ def status(
     context: typer.Context,
     queue: Annotated[str | None, typer.Argument(help="Only this queue, with its most frequent errors.")] = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until Ctrl-C.")] = False,
+    workers: Annotated[
+        bool, typer.Option("--workers", help="Only workers: the jobs each one holds, the oldest, the newest, its note.")
+    ] = False,
     environment: Annotated[str | None, typer.Option("--environment", "-e", help="Only this environment.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -38,6 +43,8 @@ def status(
 
         tabellion status --watch
 
+        tabellion status --workers
+
         tabellion status ocr --json | jq '.[0].errors'
     """
 
@@ -46,8 +53,13 @@ def status(
     chosen = [find_queue(queues, queue)] if queue else queues
     names = [environment] if environment else [one.name for one in config.environments]
     places = [find_environment(config, name) for name in names]
+    if workers and watch:
+        raise typer.BadParameter("use one of: --workers or --watch")
     try:
-        down = asyncio.run(_run(places, chosen, watch=watch, json=json, with_errors=queue is not None))
+        if workers:
+            down = asyncio.run(_show_workers(places, chosen, json=json))
+        else:
+            down = asyncio.run(_run(places, chosen, watch=watch, json=json, with_errors=queue is not None))
     except KeyboardInterrupt:
         return
     if down:
@@ -85,6 +97,37 @@ async def _run(places: Any, queues: Any, *, watch: bool, json: bool, with_errors
         for _, store in stores:
             with contextlib.suppress(Exception):
                 await store.close()
+
+
+async def _show_workers(places: Any, queues: Any, *, json: bool) -> int:
+    stores = [(place.name, place.store(read_only=True)) for place in places]
+    try:
+        found, problems = await active_workers(stores, queues)
+    finally:
+        for _, store in stores:
+            with contextlib.suppress(Exception):
+                await store.close()
+    if json:
+        output.as_json(found)
+    elif found:
+        rows = [
+            (one["environment"], _worker_name(one), one["queue"], one["jobs"], one["oldest_at"], one["newest_at"],
+             one["note"])
+            for one in found
+        ]  # fmt: skip
+        columns = ("environment", "worker", "queue", "jobs", "oldest", "newest", "note")
+        output.show(output.table("workers", columns, rows))
+    elif not problems:
+        typer.echo("no live worker: start one with `tabellion worker`")
+    for name, problem in problems.items():
+        typer.echo(f"{name} is unreachable: {problem}", err=True)
+    return len(problems)
+
+
+def _worker_name(one: ActiveWorker) -> str:
+    if one["registered"]:
+        return one["worker"] or ""
+    return f"{one['worker'] or 'unknown'} (outside the register)"
 
 
 async def _keep_up(stores: Any, queues: Any, pictures: Any) -> None:

@@ -18,10 +18,11 @@ from types import FrameType
 from tabellion.engine.environment import Environment
 from tabellion.engine.events import Event, Listener
 from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker.startup import make_id
 from tabellion.errors import TabellionError
 
 CHILD = "TABELLION_CHILD"  # set in a child's environment: the last part of its id
-NAME = "TABELLION_CHILD_NAME"
+ID = "TABELLION_CHILD_ID"  # its whole id, where it does not follow from the process
 PARENT = "TABELLION_PARENT"
 FOR_GOOD = (0, 2, 3)  # exit codes after which starting again would not help: in order, usage, configuration
 SHORT_LIFE = 10.0  # seconds; a child that dies younger is started again ever more slowly
@@ -36,7 +37,7 @@ def is_child() -> bool:
 
 def child_id() -> str:
     """The id of a child: it carries the process id that the supervisor sees."""
-    return os.environ.get(NAME) or f"worker-{socket.gethostname()}-{os.getpid()}-{os.environ[CHILD]}"
+    return os.environ.get(ID) or f"worker-{socket.gethostname()}-{os.getpid()}-{os.environ[CHILD]}"
 
 
 def die_with_parent() -> None:
@@ -49,21 +50,25 @@ def die_with_parent() -> None:
 
 
 class _WorkerProcess:
-    def __init__(self, name: str | None) -> None:
+    def __init__(self, id: str | None) -> None:  # noqa: A002
         mark = uuid.uuid4().hex[:8]
-        variables = os.environ | {CHILD: mark, PARENT: str(os.getpid())} | ({NAME: name} if name else {})
+        variables = os.environ | {CHILD: mark, PARENT: str(os.getpid())} | ({ID: id} if id else {})
         self.started_at = time.monotonic()
         # A session of its own: Ctrl-C in the terminal reaches the supervisor only, which passes it on once.
         self.process = subprocess.Popen(  # noqa: S603 - our own command line, again
             [sys.executable, "-m", "tabellion", *sys.argv[1:]], env=variables, start_new_session=True
         )
-        self.id = name or f"worker-{socket.gethostname()}-{self.process.pid}-{mark}"
+        self.id = id or f"worker-{socket.gethostname()}-{self.process.pid}-{mark}"
 
 
 def supervise(
-    environments: Sequence[Environment], *, processes: int, name: str, given: bool, listen: Listener, grace: float
-) -> int:
-    """Starts the processes, restarts those that crash, ends when all have ended in order; returns the exit code."""
+    environments: Sequence[Environment], *, processes: int, id: str | None, name: str | None,  # noqa: A002
+    listen: Listener, grace: float,
+) -> int:  # fmt: skip
+    """Starts the processes, restarts those that crash, ends when all have ended in order; returns the exit code.
+
+    With `id` each has a number after it, and keeps it when it is restarted; with `name` each start has a new UUID.
+    """
     asked = 0
     stop_at = float("inf")
 
@@ -75,18 +80,24 @@ def supervise(
             with contextlib.suppress(ProcessLookupError):
                 child.process.send_signal(signal.SIGTERM)
 
-    names = [name if processes == 1 else f"{name}-{number + 1}" for number in range(processes)]
+    places = [str(number + 1) for number in range(processes)]
+
+    def id_of(place: str) -> str | None:
+        if id is not None:
+            return id if processes == 1 else f"{id}-{place}"
+        return make_id(None, name)
+
     signal.signal(signal.SIGTERM, obey)
     signal.signal(signal.SIGINT, obey)
     children: dict[str, _WorkerProcess] = {}
-    due = dict.fromkeys(names, 0.0)
-    pauses = dict.fromkeys(names, 1.0)
+    due = dict.fromkeys(places, 0.0)
+    pauses = dict.fromkeys(places, 1.0)
     ended: list[int] = []
     while due or children:
         for place in [place for place, at in due.items() if time.monotonic() >= at or asked]:
             del due[place]
             if not asked:
-                children[place] = _WorkerProcess(place if given else None)
+                children[place] = _WorkerProcess(id_of(place))
         for place, child in list(children.items()):
             code = child.process.poll()
             if code is None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,12 +12,15 @@ import typer
 from tabellion.cli import service, supervisor
 from tabellion.cli.load import config_of, find_environment, find_queue, pipelines_of, present, queues_of
 from tabellion.engine.log import LogListener, log_to_stderr
+from tabellion.engine.worker.startup import make_id
 from tabellion.errors import Busy, ConfigurationError, Forbidden, Unreachable
 from tabellion.monitor.rights import MissingRight, missing_rights
 
 if TYPE_CHECKING:
     from tabellion.engine.environment import Environment
     from tabellion.engine.queue import Queue
+
+ID_HELP = "This worker's id; -1, -2, … follow for several processes. [default: worker-HOST-PID-UUID]"
 
 
 def worker(
@@ -30,7 +31,8 @@ def worker(
     environment: Annotated[
         list[str] | None, typer.Option("--environment", "-e", help="Only this environment; may be repeated.")
     ] = None,
-    id: Annotated[str | None, typer.Option(help="This worker's name. [default: worker-HOST-PID-UUID]")] = None,  # noqa: A002
+    id: Annotated[str | None, typer.Option(help=ID_HELP)] = None,  # noqa: A002
+    name: Annotated[str | None, typer.Option(help="The first part of each worker's id; a UUID follows.")] = None,
     grace: Annotated[float | None, typer.Option(min=0, help="Seconds for handlers to finish on SIGTERM.")] = None,
     until_idle: Annotated[bool, typer.Option(help="Exit when every queue is empty.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Log as JSON lines.")] = False,
@@ -46,6 +48,10 @@ def worker(
         tabellion worker --queues shop.queues --processes 4 --concurrency 50 --only invoices
 
         tabellion worker --with documents
+
+        tabellion worker --name unified-worker
+
+        tabellion worker --id worker-1 --processes 3
     """
 
     config = config_of(context)
@@ -56,6 +62,8 @@ def worker(
         raise ConfigurationError(f"no queue of this module has a handler: decorate a function with @{first}.handler")
     places = [find_environment(config, name, new=True) for name in environment or []] or list(config.environments)
     as_json = json or config.log_json
+    name = name or (config.worker_name if id is None else None)
+    make_id(id, name)  # refuses what no worker may be called, before any process starts
 
     grace = config.grace if grace is None else grace
     if supervisor.is_child():
@@ -67,7 +75,7 @@ def worker(
             places,
             chosen,
             concurrency=concurrency or config.concurrency,
-            id=id or supervisor.child_id(),
+            id=supervisor.child_id(),
             grace=grace,
             poll=config.poll,
             gates={**{gate: how for one in pipelines for gate, how in one.gates(config).items()}, **config.gates},
@@ -84,8 +92,8 @@ def worker(
     code = supervisor.supervise(
         places,
         processes=processes or config.processes,
-        name=id or f"worker-{socket.gethostname()}-{os.getpid()}",
-        given=id is not None,
+        id=id,
+        name=name,
         listen=LogListener(),
         grace=grace,
     )

@@ -115,7 +115,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         mirror = queue.mirrors.get("error")
         written = {mirror: reason[: bound.column(mirror).length]} if mirror else {}
         [verdict] = await store.settle([Settlement(job, "cancelled", written, error=told)])
-        await _touch(store, queue)
+        await ask_for_leases(store, queue)
         if verdict.outcome == "parked":
             raise ValueRefused(verdict.error or "")
         if verdict.accepted:
@@ -160,7 +160,7 @@ ON CONFLICT (queue) DO UPDATE SET {column} = excluded.{column}, reason = exclude
     )
 
 
-async def _touch(store: Store, queue: Queue) -> None:
+async def ask_for_leases(store: Store, queue: Queue) -> None:
     """Makes workers ask for their leases at once, instead of at the next renewal."""
     await store.database.fetch(
         f"""INSERT INTO tabellion_queues (queue, updated_at) VALUES ($1, {NOW})

@@ -77,6 +77,9 @@ class Database(Protocol):
     async def renew(self, bound: Bound, jobs: Sequence[Job]) -> dict[str, bool]:
         """Extends leases; whether each claim holds, those missing being someone else's."""
 
+    async def renew_mirrors(self, bound: Bound, jobs: Sequence[Job]) -> None:
+        """Renews the times in the rows of claims that hold."""
+
     async def table(self, name: str) -> Table | None:
         """A table as the catalog describes it."""
 

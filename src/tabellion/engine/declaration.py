@@ -31,6 +31,12 @@ class Bound:
         """The column of this name."""
         return self.table.columns[name]
 
+    def describe_unknown(self, name: object) -> str:
+        """What is said of a column that the table does not have."""
+        near = difflib.get_close_matches(str(name), self.table.columns, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"table {self.table.name!r} has no column {name!r}{hint}"
+
     def job(self, row: Mapping[str, Any]) -> Job:
         """A claim as the register knows it, without the row's values: enough to settle it."""
         return Job(
@@ -108,7 +114,7 @@ def bind(queue: Queue, table: Table | None, dialect: Dialect) -> Bound:
     return Bound(queue, table, key, order, dialect)
 
 
-TIMES = ("started_at", "finished_at")  # mirrors that hold a time
+TIMES = ("started_at", "finished_at", "updated_at")  # mirrors that hold a time
 EMPTY = {"text": "''", "integer": "0", "number": "0"}
 
 
@@ -155,7 +161,7 @@ def _type_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Dec
                 f"{mirror}={column.name!r} is {column.type}, which cannot hold {_MIRROR_HOLDS[mirror]}",
                 f"name another column for {mirror}, or none",
             )
-    for mirror in ("started_at", "finished_at"):
+    for mirror in TIMES:
         column = table.columns.get(queue.mirrors.get(mirror, ""))
         if column is not None and column.family not in ("time", "text", "integer", "number"):
             yield DeclarationProblem(

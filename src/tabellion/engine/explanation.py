@@ -70,7 +70,7 @@ async def explain(store: Store, queue: Queue, key: Any) -> Explanation:
     elif state == "ready":
         sentences = await _why_waiting(store, bound, row, last)
     elif state == "running":
-        sentences = _why_running(queue, last)
+        sentences = _why_running(queue, key, last)
     elif state == "failed":
         sentences = _why_failed(queue, key, last)
     elif state == "done":
@@ -149,16 +149,17 @@ async def _why_waiting(store: Store, bound: Bound, row: Row, last: PastAttempt |
     return sentences
 
 
-def _why_running(queue: Queue, last: PastAttempt | None) -> list[str]:
+def _why_running(queue: Queue, key: Any, last: PastAttempt | None) -> list[str]:
     if last is None or last["outcome"] is not None:
         stale = (
-            f"it is taken over {_ago(queue.stale_after)} after its {queue.mirrors['started_at']}"
+            f"it is taken over {_ago(queue.stale_after)} after its {' or '.join(queue.age_columns())}"
             if queue.stale_after is not None
             else "declare stale_after= to take over such rows"
         )
         return [
             f"It is running ({format_state(queue.states['running'])}), but no claim of it is in the register: "
-            f"a worker outside tabellion holds it or has abandoned it; {stale}."
+            f"a worker outside tabellion holds it or has abandoned it; {stale}.",
+            f"Once nobody works on it, `tabellion release {queue.name} {key}` puts it back to ready.",
         ]
     sentences = [
         f"It is running: {last['worker']} claimed it {_ago(last['claimed_ago'])} ago, attempt {last['attempt']}.",

@@ -9,6 +9,7 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound, empty_value
 from tabellion.engine.job import Job
+from tabellion.engine.queue import AGES
 from tabellion.engine.settlement import SHOWN, STATE_OF, Outcome, Settlement, charging_outcomes
 from tabellion.errors import ValueRefused
 
@@ -44,7 +45,7 @@ def extra_condition(bound: Bound) -> str:
     return f"{where} AND t.{sql.column(bound.key.name)} IS NOT NULL" if bound.key.nullable else where
 
 
-def at_claim(bound: Bound, *, worker: str, attempt: str, now: str | None = None) -> str:
+def at_claim(bound: Bound, *, worker: str, attempt: str, now: str | None = None, updated: str | None = None) -> str:
     """The SET items of a claim: the running state and the mirrors."""
     mirrors = bound.queue.mirrors
     items = enter_state(bound, bound.queue.changes["running"])
@@ -54,7 +55,7 @@ def at_claim(bound: Bound, *, worker: str, attempt: str, now: str | None = None)
         items[mirrors["started_at"]] = now or stamp(bound, "started_at")
     if "attempts" in mirrors:
         items[mirrors["attempts"]] = attempt
-    return set_items(items)
+    return set_items(items | touch(bound, updated))
 
 
 def at_settlement(bound: Bound, outcome: Outcome, *, error: str, columns: Sequence[str]) -> list[str]:
@@ -62,7 +63,7 @@ def at_settlement(bound: Bound, outcome: Outcome, *, error: str, columns: Sequen
     state, mirrors = STATE_OF[outcome], bound.queue.mirrors
     items = enter_state(bound, bound.queue.changes[state])
     if outcome == "done":
-        items |= clear_mirrors(bound, "error")
+        items |= clear_error(bound)
     elif "error" in mirrors and (state == "failed" or outcome in SHOWN):
         items[mirrors["error"]] = fit_to_column(bound, mirrors["error"], error)
     if state == "ready":
@@ -71,16 +72,29 @@ def at_settlement(bound: Bound, outcome: Outcome, *, error: str, columns: Sequen
         items[mirrors["finished_at"]] = stamp(bound, "finished_at")
     if "attempts" in mirrors and state == "ready" and outcome not in charging_outcomes(bound.queue):
         items[mirrors["attempts"]] = f"t.{sql.column(mirrors['attempts'])} - 1"
+    items |= touch(bound)
     return [f"{sql.column(target)} = {value}" for target, value in items.items() if target not in columns]
 
 
 def at_restart(bound: Bound) -> str:
-    """The SET items of a row that starts a new life: ready, every mirror empty."""
+    """The SET items of a row that starts a new life: ready, every mirror empty but for an error that is kept."""
     items = enter_state(bound, bound.queue.states["ready"])
-    items |= clear_mirrors(bound, "worker", "started_at", "finished_at", "error")
+    items |= clear_mirrors(bound, "worker", "started_at", "finished_at") | clear_error(bound)
     if "attempts" in bound.queue.mirrors:
         items[bound.queue.mirrors["attempts"]] = "0"
-    return set_items(items)
+    return set_items(items | touch(bound))
+
+
+def at_return(bound: Bound) -> str:
+    """The SET items of a row that goes back to ready although no claim of ours ends."""
+    items = enter_state(bound, bound.queue.states["ready"]) | clear_mirrors(bound, "worker", "started_at")
+    return set_items(items | touch(bound))
+
+
+def at_renewal(bound: Bound) -> str:
+    """The SET items of a row whose claim goes on, where its times are renewed with the lease."""
+    renewed = {bound.queue.mirrors[age]: stamp(bound, age) for age in AGES if age in bound.queue.mirrors}
+    return set_items(renewed)
 
 
 def at_cancel(bound: Bound, *, error: str) -> str:
@@ -90,7 +104,7 @@ def at_cancel(bound: Bound, *, error: str) -> str:
         items[mirrors["error"]] = fit_to_column(bound, mirrors["error"], error)
     if "finished_at" in mirrors:
         items[mirrors["finished_at"]] = stamp(bound, "finished_at")
-    return set_items(items)
+    return set_items(items | touch(bound))
 
 
 def enter_state(bound: Bound, state: sql.State) -> dict[str, str]:
@@ -108,6 +122,17 @@ def clear_mirrors(bound: Bound, *mirrors: str) -> dict[str, str]:
         if mirror in bound.queue.mirrors
     }
     return {column: value for column, value in empty.items() if value is not None}
+
+
+def clear_error(bound: Bound) -> dict[str, str]:
+    """The error's column emptied, unless the queue keeps it."""
+    return {} if bound.queue.keep_error else clear_mirrors(bound, "error")
+
+
+def touch(bound: Bound, now: str | None = None) -> dict[str, str]:
+    """The column that tells when we last changed the row, where there is one."""
+    mirrors = bound.queue.mirrors
+    return {mirrors["updated_at"]: now or stamp(bound, "updated_at")} if "updated_at" in mirrors else {}
 
 
 def set_items(items: Mapping[str, str]) -> str:

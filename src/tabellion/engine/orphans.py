@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tabellion.engine import sql
 from tabellion.engine.database import Database
 from tabellion.engine.declaration import Bound
-from tabellion.engine.moves import clear_mirrors, enter_state, native_key, set_items
+from tabellion.engine.moves import at_return, native_key
 from tabellion.engine.parking import is_parked
 from tabellion.engine.sql import NOW
 from tabellion.errors import AWAY, StoreError
@@ -18,7 +20,7 @@ async def count(database: Database, bound: Bound) -> int:
     running = sql.holds(bound.queue.states["running"], database.dialect)
     rows = await database.fetch(
         f"""SELECT count(*) AS n FROM (SELECT 1 FROM {sql.name(bound.queue.table)} AS t
-WHERE {running} AND {_is_unclaimed(bound)} LIMIT {MOST_COUNTED}) AS f""",
+WHERE {running} AND {is_unclaimed(bound)} LIMIT {MOST_COUNTED}) AS f""",
         bound.queue.name,
     )
     return int(rows[0]["n"])
@@ -27,42 +29,63 @@ WHERE {running} AND {_is_unclaimed(bound)} LIMIT {MOST_COUNTED}) AS f""",
 async def take_over(database: Database, bound: Bound) -> int:
     """Gives back those that are older than the queue's `stale_after`; returns how many.
 
-    A row that the database does not let go keeps nobody else from it, and stays counted as running outside.
+    A row that the database does not let go keeps nobody else from it, and stays counted as running outside. Age is told
+    by `started_at`, or where that is not declared or empty, by `updated_at`.
     """
     queue, dialect = bound.queue, database.dialect
     if queue.stale_after is None:
         return 0
-    started = bound.column(queue.mirrors["started_at"])
-    started_at = sql.mirror_epoch(f"t.{sql.column(started.name)}", started.family, started.plain_type, dialect)
-    changes = enter_state(bound, queue.states["ready"]) | clear_mirrors(bound, "worker", "started_at")
+    stale = f"{running_since(bound)} < {sql.epoch(NOW, dialect)} - $2"
+    return len(await give_back(database, bound, stale, float(queue.stale_after)))
+
+
+async def give_back(database: Database, bound: Bound, condition: str = "1 = 1", *terms: Any) -> list[str]:
+    """Puts them back to ready where the condition ($2, … are its terms) holds; returns their keys."""
     key = f"t.{sql.column(bound.key.name)}"
-    stale = f"""{sql.holds(queue.states["running"], dialect)} AND {started_at} < {sql.epoch(NOW, dialect)} - $2
-  AND {_is_unclaimed(bound)}"""
-    update = f"UPDATE {sql.name(queue.table)} AS t SET {set_items(changes)} WHERE {stale}"
-    terms = (queue.name, float(queue.stale_after))
+    table, values = sql.name(bound.queue.table), (bound.queue.name, *terms)
+    chosen = f"""{sql.holds(bound.queue.states["running"], database.dialect)} AND {condition}
+  AND {is_unclaimed(bound)}"""
+    update = f"UPDATE {table} AS t SET {at_return(bound)} WHERE {chosen}"
     try:
-        return len(await database.fetch(f"{update} RETURNING 1 AS moved", *terms))
+        moved = await database.fetch(f"{update} RETURNING CAST({key} AS text) AS key", *values)
+        return [row["key"] for row in moved]
     except AWAY:
         raise
     except StoreError:
-        # The database refuses it to one of the rows: the others are taken over one by one.
-        found = await database.fetch(
-            f"SELECT CAST({key} AS text) AS key FROM {sql.name(queue.table)} AS t WHERE {stale} LIMIT {MOST_COUNTED}",
-            *terms,
-        )
-    taken = 0
-    for row in found:
-        one = f"{update} AND {key} = {native_key(bound, '$3')} RETURNING 1 AS moved"
+        # The database refuses it to one of the rows: the others are given back one by one.
+        found = await find(database, bound, condition, *terms)
+    given: list[str] = []
+    for one in found:
+        same = f"{update} AND {key} = {native_key(bound, f'${len(values) + 1}')} RETURNING 1 AS moved"
         try:
-            taken += len(await database.fetch(one, *terms, row["key"]))
+            given += [one] if await database.fetch(same, *values, one) else []
         except AWAY:
             raise
         except StoreError:
             continue
-    return taken
+    return given
 
 
-def _is_unclaimed(bound: Bound) -> str:
+async def find(database: Database, bound: Bound, condition: str = "1 = 1", *terms: Any) -> list[str]:
+    """Their keys where the condition ($2, … are its terms) holds, a thousand at most."""
+    rows = await database.fetch(
+        f"""SELECT CAST(t.{sql.column(bound.key.name)} AS text) AS key FROM {sql.name(bound.queue.table)} AS t
+WHERE {sql.holds(bound.queue.states["running"], database.dialect)} AND {condition} AND {is_unclaimed(bound)}
+LIMIT {MOST_COUNTED}""",
+        bound.queue.name,
+        *terms,
+    )
+    return [row["key"] for row in rows]
+
+
+def running_since(bound: Bound) -> str:
+    """Since when the row `t` has been running, in seconds since 1970; NULL where nothing tells."""
+    columns = [bound.column(name) for name in bound.queue.age_columns()]
+    ages = [sql.mirror_epoch(f"t.{sql.column(one.name)}", one.family, one.plain_type, bound.dialect) for one in columns]
+    return ages[0] if len(ages) == 1 else f"coalesce({', '.join(ages)})"
+
+
+def is_unclaimed(bound: Bound) -> str:
     """$1 queue: the row has no live claim, and it is not one of ours that was parked."""
     return f"""NOT ({is_parked(bound)}) AND NOT EXISTS (SELECT 1 FROM tabellion_attempts AS a
 WHERE a.queue = $1 AND a.settled_at IS NULL AND a.key = CAST(t.{sql.column(bound.key.name)} AS text))"""

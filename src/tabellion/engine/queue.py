@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 StateName = Literal["ready", "running", "done", "failed"]
 STATES: tuple[StateName, ...] = ("ready", "running", "done", "failed")
-MIRRORS = ("worker", "started_at", "finished_at", "error", "attempts")
+MIRRORS = ("worker", "started_at", "finished_at", "error", "attempts", "updated_at")
+#: Mirrors that tell how long a row has been running, the best first.
+AGES = ("started_at", "updated_at")
 
 MAX_ATTEMPTS = 4  # the first try and three retries
 LEASE = 60.0
@@ -38,8 +40,8 @@ class Queue:
     """A table and four states of its rows: ready, running, done, failed.
 
     A bare value means `{status: value}`; states after `ready` list only what changes. Columns named by
-    `worker`, `started_at`, `finished_at`, `error` and `attempts` are mirrors: kept filled in for your own
-    queries. Nothing else of the table is touched, and nothing is added to it.
+    `worker`, `started_at`, `finished_at`, `error`, `attempts` and `updated_at` are mirrors: kept filled in for
+    your own queries. Nothing else of the table is touched, and nothing is added to it.
 
     >>> invoices = Queue("invoices", ready="new", running="reading", done="read", failed="broken")
     """
@@ -62,6 +64,9 @@ class Queue:
         finished_at: str | None = None,
         error: str | None = None,
         attempts: str | None = None,
+        updated_at: str | None = None,
+        keep_error: bool = False,
+        renew_mirrors: bool = False,
         max_attempts: int | str = MAX_ATTEMPTS,
         max_crashes: int | None = None,
         lease: float = LEASE,
@@ -85,9 +90,13 @@ class Queue:
         self.order = _parse_order(order)
         self.mirrors: dict[str, str] = {
             mirror: named
-            for mirror, named in zip(MIRRORS, (worker, started_at, finished_at, error, attempts), strict=True)
+            for mirror, named in zip(
+                MIRRORS, (worker, started_at, finished_at, error, attempts, updated_at), strict=True
+            )
             if named is not None
         }
+        self.keep_error = keep_error  #: whether a success and a restart leave the last error in its column
+        self.renew_mirrors = renew_mirrors  #: whether a renewal of the lease also renews the times in the row
         self.max_attempts = max_attempts
         #: How many deaths of its worker in a row are a job's last, where they are counted apart from attempts.
         self.max_crashes = max_crashes
@@ -157,6 +166,10 @@ class Queue:
             named.add(self.key)
         return named
 
+    def age_columns(self) -> list[str]:
+        """The columns that tell how long a row has been running, the best first."""
+        return [self.mirrors[mirror] for mirror in AGES if mirror in self.mirrors]
+
     def leads_to(self, other: Queue) -> bool:
         """Whether this queue's `done` is the other's `ready`: two stages that meet."""
         return _bare(self.table) == _bare(other.table) and not disjoint(self.states["done"], other.states["ready"])
@@ -193,6 +206,10 @@ class Queue:
                 f"order={order!r} is not a list of columns",
                 'write order="priority DESC, created_at" or order=("priority DESC", "created_at")',
             )
+        yield from self._mirror_problems()
+        yield from self._numbers(where)
+
+    def _mirror_problems(self) -> Iterable[DeclarationProblem]:
         state_columns = {column for state in self.states.values() for column in state}
         for mirror, column in self.mirrors.items():
             if column in state_columns:
@@ -203,12 +220,18 @@ class Queue:
         shared = [column for column in set(self.mirrors.values()) if list(self.mirrors.values()).count(column) > 1]
         for column in shared:
             yield DeclarationProblem(f"two mirrors write {column!r}", "give each mirror its own column")
-        if self.stale_after is not None and "started_at" not in self.mirrors:
+        if self.stale_after is not None and not self.age_columns():
             yield DeclarationProblem(
-                "stale_after= requires the time at which a row was started",
-                "name the column: started_at='started_at'",
+                "stale_after= requires the time at which a row was started or last changed",
+                "name the column: started_at='started_at' or updated_at='updated_at'",
             )
-        yield from self._numbers(where)
+        if self.renew_mirrors and not self.age_columns():
+            yield DeclarationProblem(
+                "renew_mirrors= requires a time to renew",
+                "name the column: started_at='started_at' or updated_at='updated_at'",
+            )
+        if self.keep_error and "error" not in self.mirrors:
+            yield DeclarationProblem("keep_error= requires an error to keep", "name the column: error='error'")
 
     def _numbers(self, where: str) -> Iterable[DeclarationProblem]:
         positive = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job, storable
 from tabellion.engine.moves import Numbered, Terms, extra_condition
 from tabellion.engine.queue import STATES, Queue, StateName
+from tabellion.engine.renewed_mirrors import renew_mirrors
 from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.table import Table
@@ -181,7 +181,7 @@ class Store:
         columns = list(ready | {column: None for row in rows for column in row})
         unknown = set(columns) - set(bound.table.columns)
         if unknown:
-            raise ValueRefused(_no_column(min(unknown, key=str), bound))
+            raise ValueRefused(bound.describe_unknown(min(unknown, key=str)))
         if len(rows) > 1 and any(row.keys() != rows[0].keys() for row in rows):
             raise ValueRefused("add_many requires rows that all have the same columns")
         blank = {column: ready.get(column) for column in columns}
@@ -218,8 +218,10 @@ class Store:
         """Extends these claims' leases and writes their notes; returns the jobs whose claim is gone."""
         lost: list[Job] = []
         for mine in renewable(jobs):
-            answer = await self.database.renew(await self.bind(mine[0].queue), mine)
+            bound = await self.bind(mine[0].queue)
+            answer = await self.database.renew(bound, mine)
             lost += [job for job in mine if not answer.get(job.text_key, False)]
+            await renew_mirrors(self.database, bound, [job for job in mine if answer.get(job.text_key)])
         return lost
 
     async def held(self, queue: Queue, key: Any) -> Job | None:
@@ -237,9 +239,11 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
 
         The first one must give a row; otherwise nothing is changed, the lease neither, and nothing is returned.
         """
-        results = await self.database.amend(await self.bind(job.queue), job, statements)
+        bound = await self.bind(job.queue)
+        results = await self.database.amend(bound, job, statements)
         if results is None:
             raise LeaseLost(f"{job}: the claim was lost")
+        await renew_mirrors(self.database, bound, [job] if results else [])
         return results
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:
@@ -344,7 +348,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
             one.write_error(LONGEST_ERROR)
         unknown = [column for column in batch[0].values if column not in bound.table.columns]
         if unknown:
-            raise ValueRefused(_no_column(unknown[0], bound))
+            raise ValueRefused(bound.describe_unknown(unknown[0]))
         answer = await self.database.settle(bound, batch)
         # What brings statements is ended by others too, in the same words: only the first of them was written.
         missing = [
@@ -390,9 +394,3 @@ WHERE queue = $1 AND key = $2 AND n = $3 AND CAST(token AS text) = $4 AND settle
             if rows and rows[0]["outcome"] in (one.outcome, "parked"):
                 written[one.job.text_key] = rows[0]["outcome"]
         return written
-
-
-def _no_column(name: str, bound: Bound) -> str:
-    near = difflib.get_close_matches(str(name), bound.table.columns, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"table {bound.table.name!r} has no column {name!r}{hint}"

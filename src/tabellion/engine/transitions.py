@@ -13,6 +13,7 @@ from tabellion.engine.moves import (
     Numbered,
     at_cancel,
     at_claim,
+    at_renewal,
     at_restart,
     at_settlement,
     extra_condition,
@@ -26,11 +27,13 @@ ROWS_TRIED = 3  # a trigger may refuse one row and take the next
 ROWS_SEEN = 1000  # where no row is ready, a row in another state is looked for among so many
 TRIED = "'a trial of tabellion, rolled back'"
 
-CLAIM, CANCEL, DONE, FAIL, RETRY, RESTART = (
+CLAIM, CANCEL, DONE, FAIL, RETRY, RESTART, RENEW = (
     "ready → running", "ready → failed", "running → done", "running → failed", "running → ready", "failed → ready",
+    "running → running",
 )  # fmt: skip
 _TARGET: dict[str, StateName] = {
     CLAIM: "running", CANCEL: "failed", DONE: "done", FAIL: "failed", RETRY: "ready", RESTART: "ready",
+    RENEW: "running",
 }  # fmt: skip
 #: Changes that only people make, with `tabellion cancel` and `tabellion retry`.
 _BY_HAND = (CANCEL, RESTART)
@@ -213,6 +216,7 @@ def _trials(bound: Bound, key: str, state: str) -> Sequence[TrialStatements]:
                 TrialStatements(DONE, [settle("done")]),
                 TrialStatements(FAIL, [settle("failed")], (restart,)),
                 TrialStatements(RETRY, [settle("retried")]),
+                *([TrialStatements(RENEW, [change(at_renewal(bound))])] if bound.queue.renew_mirrors else []),
             ),
         ),
         TrialStatements(CANCEL, [change(at_cancel(bound, error=TRIED))]),

@@ -239,7 +239,7 @@ def _remark(draft: _Draft, queue: Queue, leftovers: int) -> None:
         rest = (
             "with stale_after=, workers take over rows that are old enough"
             if "started_at" in queue.mirrors
-            else "no column has the start time: set the rows to ready once no program works on them"
+            else "no column has the start time: run `tabellion release` once no program works on them"
         )
         draft.notes.append(f"running now and not in the register: {count_rows(leftovers)}; {rest}")
 

@@ -203,7 +203,7 @@ async def _queue(where: str, store: Store, bound: Bound, members: list[roster.Ag
         fix = (
             "they are taken over after stale_after"
             if queue.stale_after is not None
-            else "once the old workers are gone, declare started_at= and stale_after= to take them over"
+            else f"once the old workers are gone: tabellion release {queue.name} --all-orphans; or declare stale_after="
         )
         yield Finding("warning", where, f"{foreign} rows are running with no claim in the register", fix)
     parked = await parked_rows(store.database, bound)

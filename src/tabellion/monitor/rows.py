@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine import register, sql
-from tabellion.engine.declaration import Bound
+from tabellion.engine.declaration import TIMES, Bound
 from tabellion.engine.moves import native_key
 from tabellion.engine.paths import hide_folders
 from tabellion.engine.queue import Queue
@@ -22,7 +22,6 @@ from tabellion.monitor.view import QueueView
 #: The four states of a queue, and of the ready rows those that are not due yet.
 Place = Literal["ready", "waiting", "running", "done", "failed"]
 PLACES: tuple[Place, ...] = ("ready", "waiting", "running", "done", "failed")
-TIMES = ("started_at", "finished_at")
 NAMES = ("name", "title", "file_name")  #: columns that say what people call a row; the first that there is
 LONGEST = 200  #: characters of such a name
 _ATTEMPT_TIMES = ("claimed_at", "settled_at", "lease_until", "retry_at")

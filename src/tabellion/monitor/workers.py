@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
+from tabellion.answers import Answer, Doc
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
@@ -14,11 +15,23 @@ REMEMBERED = 3600.0  #: seconds after which a worker that is gone is shown no lo
 SHOWN = 200
 
 
+class HeldJobs(Answer):
+    """The jobs of one queue that a worker holds."""
+
+    queue: str
+    jobs: int
+    oldest_at: Annotated[str | None, Doc("When the job that it has held longest was claimed.")]
+    newest_at: Annotated[str | None, Doc("When its latest job was claimed.")]
+    key: Annotated[str | None, Doc("The row whose note is shown.")]
+    note: Annotated[str | None, Doc("What the handler said last of its oldest job that has a note: `page 12 of 40`.")]
+
+
 class WorkerPicture(roster.WorkerFacts):
     """A worker."""
 
     state: Literal["alive", "stopped", "lost"]
     queues: list[str]
+    holds: Annotated[list[HeldJobs], Doc("The jobs that it holds, by queue.")]
     seen_at: str
     started_at: str
     stopped_at: str | None
@@ -41,19 +54,43 @@ async def workers(store: Store) -> list[WorkerPicture]:
   {sql.epoch("stopped_at", d)} AS stopped_at FROM tabellion_workers
 WHERE {age} < {REMEMBERED} ORDER BY started_at, id LIMIT {SHOWN}"""
     )
+    held = await held_jobs(store)
     alive = [row for row in rows if _state(row) == "alive"]
     gone = sorted((row for row in rows if _state(row) != "alive"), key=lambda row: -row["seen_at"])
-    return [_worker(row) for row in (*alive, *gone)]
+    return [_worker(row, held.get(row["id"], [])) for row in (*alive, *gone)]
+
+
+async def held_jobs(store: Store) -> dict[str, list[HeldJobs]]:
+    """The jobs that each worker holds, by queue."""
+    claimed_at = sql.epoch("claimed_at", store.dialect)
+    rows = await store.database.fetch(
+        f"""SELECT worker, queue, jobs, oldest, newest, key, note FROM (
+  SELECT worker, queue, key, note, count(*) OVER held AS jobs, min({claimed_at}) OVER held AS oldest,
+    max({claimed_at}) OVER held AS newest, row_number() OVER (PARTITION BY worker, queue
+      ORDER BY CASE WHEN note IS NULL THEN 1 ELSE 0 END, claimed_at, key) AS place
+  FROM tabellion_attempts WHERE settled_at IS NULL WINDOW held AS (PARTITION BY worker, queue)) AS s
+WHERE place = 1 ORDER BY worker, queue"""
+    )
+    held: dict[str, list[HeldJobs]] = {}
+    for row in rows:
+        held.setdefault(row["worker"], []).append(
+            {
+                "queue": row["queue"], "jobs": row["jobs"], "oldest_at": iso(row["oldest"]),
+                "newest_at": iso(row["newest"]), "key": row["key"] if row["note"] else None, "note": row["note"],
+            }
+        )  # fmt: skip
+    return held
 
 
 def _state(row: _Row) -> Literal["alive", "stopped", "lost"]:
     return "stopped" if row["stopped_at"] is not None else "alive" if row["age"] < roster.ALIVE else "lost"
 
 
-def _worker(row: _Row) -> WorkerPicture:
+def _worker(row: _Row, held: list[HeldJobs]) -> WorkerPicture:
     return {
         "id": row["id"], "state": _state(row), "host": row["host"], "pid": row["pid"], "version": row["version"],
-        "queues": [name for name in row["queues"].split(",") if name], "slots": row["slots"], "busy": row["busy"],
+        "queues": [name for name in row["queues"].split(",") if name], "holds": held,
+        "slots": row["slots"], "busy": row["busy"],
         "done": row["done"], "failed": row["failed"], "retried": row["retried"], "ending": row["ending"],
         "seen_at": iso(row["seen_at"]), "started_at": iso(row["started_at"]), "stopped_at": iso(row["stopped_at"]),
     }  # fmt: skip

@@ -151,6 +151,31 @@ def test_a_table_that_is_created_later_is_worked(
     assert len(diary.of("queue_skipped")) == 1
 
 
+def test_a_column_that_is_added_later_is_worked(
+    url: str, owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One environment lacks a declared column: it is skipped there, told once, and worked once the column is there."""
+    monkeypatch.setattr(site, "LOOK_AGAIN", 0.1)
+    owner(OTHER)
+    owner("INSERT INTO other VALUES (1, 'new')")
+    diary = Diary()
+    queue = Queue("other", ready="new", running="running", done="done", failed="failed", updated_at="updated_at")
+    queue.handler(_nothing)
+    with owning(f"sqlite:///{tmp_path}/staging.db", create=False) as staging:
+        staging("CREATE TABLE other (id INTEGER PRIMARY KEY, status TEXT, updated_at TEXT)")
+        staging("INSERT INTO other VALUES (1, 'new', NULL)")
+        places = [Environment("prod", url), Environment("staging", staging.url)]
+        with working(Worker(places, [queue], poll=0.05, listeners=[diary])):
+            eventually(lambda: staging("SELECT status FROM other") == [{"status": "done"}])
+            [event] = eventually(lambda: diary.of("queue_skipped"))
+            assert "table 'other' has no column 'updated_at'; fix: " in (event.error or "")
+            owner("ALTER TABLE other ADD COLUMN updated_at TEXT")
+            eventually(lambda: owner("SELECT status FROM other") == [{"status": "done"}])
+    assert [(one.environment, one.queue) for one in diary.of("queue_restored")] == [("prod", "other")]
+    assert len(diary.of("queue_skipped")) == 1
+    assert owner("SELECT updated_at FROM other")[0]["updated_at"]
+
+
 def test_a_queue_that_can_work_nowhere_stops_the_worker(url: str, owner: Owner, tmp_path: Path) -> None:
     """Wrong in every environment is wrong: it is said for each, before any claim."""
     owner.insert(1)

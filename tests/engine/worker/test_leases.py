@@ -44,6 +44,28 @@ def test_notes_are_seen_while_the_job_runs(url: str, owner: Owner) -> None:
     assert owner.attempts(1)[0]["note"] == "page 2 of 2"
 
 
+def test_times_are_renewed_with_the_lease_where_asked(url: str, owner: Owner) -> None:
+    """A monitor that judges rows by their age sees the start of a live job move on."""
+    owner.insert(1)
+    queue = jobs_queue(renew_mirrors=True)
+    seen = threading.Event()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        while not seen.is_set():
+            await asyncio.sleep(0.01)
+
+    def started_at() -> object:
+        return owner("SELECT started_at FROM jobs")[0]["started_at"]
+
+    with working(make_worker(url, queue)):
+        first = eventually(started_at)
+        eventually(lambda: started_at() != first)
+        seen.set()
+        eventually(lambda: owner.status(1) == "done")
+    assert [attempt["outcome"] for attempt in owner.attempts(1)] == ["done"]
+
+
 STRANGE: dict[str, Any] = {"no text": 5, "a nul": "a\x00b", "half a character": "\ud800"}
 
 

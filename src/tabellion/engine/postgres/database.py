@@ -314,6 +314,11 @@ class PostgreSQL:
         )
         return {row["key"]: row["holds"] for row in rows}
 
+    async def renew_mirrors(self, bound: Bound, jobs: Sequence[Job]) -> None:
+        """Renews the times in the rows of claims that hold."""
+        keys, tokens = [job.text_key for job in jobs], [job.token for job in jobs]
+        await self._fetch(moves.renew_mirrors(bound), [keys, tokens])
+
     async def table(self, name: str) -> Table | None:
         """The table as the catalog describes it."""
         return await postgres_catalog.describe(self.fetch, name)

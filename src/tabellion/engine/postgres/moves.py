@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tabellion.engine import counts, sql
 from tabellion.engine.declaration import Bound
-from tabellion.engine.moves import at_claim, at_settlement, extra_condition, texts
+from tabellion.engine.moves import at_claim, at_renewal, at_settlement, extra_condition, texts
 from tabellion.engine.settlement import CONTINUING, Outcome, charging_outcomes
 from tabellion.engine.sql import NOW, Dialect
 
@@ -137,6 +137,20 @@ UPDATE tabellion_attempts AS a SET
   outcome = CASE WHEN a.key IN (TABLE tabellion_h) THEN NULL ELSE 'superseded' END,
   note = coalesce(($3::text[])[array_position($1::text[], a.key)], a.note)
 WHERE {_match_locked(bound)} RETURNING a.key, a.settled_at IS NULL AS holds"""
+
+
+def renew_mirrors(bound: Bound) -> str:
+    """$1 keys, $2 tokens: renews the times in the rows of claims that hold.
+
+    A statement of its own, and rows that someone has locked are passed: no lease must wait for a mirror.
+    """
+    table, key = sql.name(bound.queue.table), sql.column(bound.key.name)
+    return f"""UPDATE {table} AS u SET {at_renewal(bound)} WHERE u.{key} = ANY (ARRAY(
+  SELECT t.{key} FROM {table} AS t
+  WHERE t.{key} = ANY (ARRAY(SELECT one::{bound.key.type} FROM unnest($1::text[]) AS one)) AND {_still_running(bound)}
+    AND EXISTS (SELECT FROM tabellion_attempts AS a WHERE a.queue = {sql.literal(bound.queue.name, _PG)}
+      AND a.key = t.{key}::text AND a.token = ANY ({_TOKENS}) AND a.settled_at IS NULL)
+  FOR UPDATE OF t SKIP LOCKED))"""
 
 
 def _lock_live_attempts(bound: Bound, condition: str = "") -> str:

@@ -164,6 +164,7 @@ class SQLite:
         )
         insert, update = self._text(moves.insert_attempt(bound)), self._text(moves.start(bound))
         counting = self._text(moves.RUNNING)
+        touched = queue.mirrors.get("updated_at")
 
         def work(connection: Connection) -> list[Job]:
             room = n
@@ -198,7 +199,7 @@ class SQLite:
                 )
                 jobs.append(job)
                 attempts.append((text_key, n_th, token, attempt, crashes, deferrals, worker, first_at, queue.lease))
-                starts.append((job.key, worker, attempt, started_at))
+                starts.append((job.key, worker, attempt, started_at, *([found[touched]] if touched else [])))
             connection.executemany(insert, attempts)
             connection.executemany(update, starts)
             for job in jobs if terms else ():
@@ -304,6 +305,12 @@ class SQLite:
             return results
 
         return await self._thread.call(work, atomic=True)
+
+    async def renew_mirrors(self, bound: Bound, jobs: Sequence[Job]) -> None:
+        """Renews the times in the rows of claims that hold."""
+        text = self._text(moves.renew_mirrors(bound))
+        values = [(job.text_key, job.n, job.token, job.key) for job in jobs]
+        await self._thread.call(lambda connection: connection.executemany(text, values), atomic=True)
 
     async def amend(self, bound: Bound, job: Job, statements: Sequence[Numbered]) -> list[list[Any]] | None:
         """Renews one claim and runs statements with it, guarded; None: the claim was lost."""

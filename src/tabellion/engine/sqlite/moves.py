@@ -7,7 +7,7 @@ from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
-from tabellion.engine.moves import at_claim, at_settlement, extra_condition, stamp, texts
+from tabellion.engine.moves import at_claim, at_renewal, at_settlement, extra_condition, stamp, texts
 from tabellion.engine.settlement import CONTINUING, Outcome, charging_outcomes
 from tabellion.engine.sql import NOW, Dialect
 
@@ -16,6 +16,8 @@ _LITE: Dialect = "sqlite"
 RUNNING = """SELECT (SELECT count(*) FROM tabellion_attempts WHERE queue = $1 AND settled_at IS NULL),
   (SELECT running_limit FROM tabellion_queues WHERE queue = $1)"""
 
+UPDATED = "tabellion_updated_at"  # beside the row's own columns: what a claim writes as its updated_at
+
 SUPERSEDE = (
     "UPDATE tabellion_attempts SET outcome = 'superseded', retry_at = NULL WHERE queue = ? AND key = ? AND n = ?"
 )
@@ -23,13 +25,14 @@ SUPERSEDE = (
 
 def claim(bound: Bound, condition: str = "", *, early: bool = False) -> str:
     """$1 how many, then the condition's values -> key, n, attempt, crashes, deferrals, age, first_at, started_at of the
-    claim, then the row."""
+    claim, then the row, then updated_at of the claim where the row has it."""
     queue = bound.queue
     key = f"CAST(t.{sql.column(bound.key.name)} AS TEXT)"
     title = sql.literal(queue.name, _LITE)
     where = f"{extra_condition(bound)} {condition}"
     continuing, spent = texts(CONTINUING), texts(charging_outcomes(queue))
     due = "" if early else f"AND (l.retry_at IS NULL OR l.retry_at <= {NOW})"
+    updated = f", {stamp(bound, 'updated_at')} AS {UPDATED}" if "updated_at" in queue.mirrors else ""
     return f"""
 SELECT {key}, coalesce(l.n, 0) + 1,
   CASE WHEN l.outcome IN ({spent}) THEN l.attempt + 1 WHEN l.outcome IN ({continuing}) THEN l.attempt ELSE 1 END,
@@ -38,7 +41,7 @@ SELECT {key}, coalesce(l.n, 0) + 1,
   CASE WHEN l.outcome = 'limited' THEN l.deferrals + 1 WHEN l.outcome IN ({continuing}) THEN l.deferrals ELSE 0 END,
   CASE WHEN l.outcome IN ({continuing}) THEN {NOW} - l.first_at ELSE 0.0 END,
   CASE WHEN l.outcome IN ({continuing}) THEN l.first_at ELSE {NOW} END,
-  {stamp(bound, "started_at") if "started_at" in queue.mirrors else "NULL"}, t.*
+  {stamp(bound, "started_at") if "started_at" in queue.mirrors else "NULL"}, t.*{updated}
 FROM (SELECT t.* FROM {sql.name(queue.table)} AS t WHERE {sql.holds(queue.states["ready"], _LITE)} {where}) AS t
 LEFT JOIN tabellion_attempts AS l ON l.queue = {title} AND l.key = {key} AND l.n = (
   SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = {title} AND m.key = {key})
@@ -55,8 +58,8 @@ def insert_attempt(bound: Bound) -> str:
 
 
 def start(bound: Bound) -> str:
-    """$1 key, $2 worker, $3 attempt, $4 started_at: the row becomes running."""
-    changes = at_claim(bound, worker="$2", attempt="$3", now="$4")
+    """$1 key, $2 worker, $3 attempt, $4 started_at, $5 updated_at where the row has it: the row becomes running."""
+    changes = at_claim(bound, worker="$2", attempt="$3", now="$4", updated="$5")
     key = sql.column(bound.key.name)
     # The unused parameters keep one call shape for every declaration.
     unused = "AND ($2 IS $2) AND ($3 IS $3) AND ($4 IS $4)"
@@ -67,6 +70,8 @@ def apply_start(bound: Bound, row: dict[str, Any], worker: str, attempt: int, st
     """The row as `start` leaves it."""
     row.update(bound.queue.changes["running"])
     written = {"worker": worker, "attempts": attempt, "started_at": started_at}
+    if UPDATED in row:
+        written["updated_at"] = row.pop(UPDATED)
     row.update({column: written[mirror] for mirror, column in bound.queue.mirrors.items() if mirror in written})
     return row
 
@@ -114,6 +119,13 @@ def renew(bound: Bound) -> str:
 WHERE {_mine(bound)} AND EXISTS (
   SELECT 1 FROM {sql.name(bound.queue.table)} AS t
   WHERE t.{sql.column(bound.key.name)} = $6 AND {sql.holds(bound.queue.states["running"], _LITE)})"""
+
+
+def renew_mirrors(bound: Bound) -> str:
+    """$1 key, $2 n, $3 token, $4 the row's key: renews the times in the row of a claim that holds."""
+    return f"""UPDATE {sql.name(bound.queue.table)} AS t SET {at_renewal(bound)}
+WHERE t.{sql.column(bound.key.name)} = $4 AND {sql.holds(bound.queue.states["running"], _LITE)}
+  AND EXISTS (SELECT 1 FROM tabellion_attempts WHERE {_mine(bound)})"""
 
 
 def supersede_unheld(bound: Bound) -> str:

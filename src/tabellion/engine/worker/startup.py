@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import re
+import uuid
 from collections.abc import Sequence
 
 from tabellion.engine.environment import Environment
 from tabellion.engine.queue import Queue, check_together
 from tabellion.engine.worker.environment import WorkerEnvironment
 from tabellion.errors import ConfigurationError, DeclarationError, DeclarationProblem
+
+
+def make_id(id: str | None, name: str | None) -> str | None:  # noqa: A002 - the public name
+    """The worker's id as it was given, or its name with a UUID; None: neither was given."""
+    if id is not None and name is not None:
+        raise ConfigurationError(f"worker id {id!r} and name {name!r}: use one of them")
+    for what, given in (("id", id), ("name", name)):
+        if given is not None and not re.fullmatch(r"[A-Za-z0-9_.@:-]+", given):
+            raise ConfigurationError(f"worker {what} {given!r}: use letters, digits and - _ . @ : only")
+    return id if name is None else f"{name}-{uuid.uuid4()}"
 
 
 def check_arguments(environments: Sequence[Environment], queues: Sequence[Queue]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import signal
 import socket
 import threading
@@ -29,7 +28,7 @@ from tabellion.engine.worker.polling import Poller
 from tabellion.engine.worker.runner import Runner
 from tabellion.engine.worker.signals import waking
 from tabellion.engine.worker.slots import Slots, lanes
-from tabellion.engine.worker.startup import check_arguments, check_sites, plan_of
+from tabellion.engine.worker.startup import check_arguments, check_sites, make_id, plan_of
 from tabellion.engine.worker.temp_folders import Folders
 from tabellion.errors import ConfigurationError, DeclarationError, StoreError
 
@@ -56,6 +55,7 @@ class Worker:
         *,
         concurrency: int = CONCURRENCY,
         id: str | None = None,  # noqa: A002 - the public name
+        name: str | None = None,
         grace: float = GRACE,
         poll: float = POLL,
         listeners: Iterable[Listener] = (),
@@ -73,9 +73,7 @@ class Worker:
         self.gates = dict(gates or {})
         self.gates_at = gates_at or (self.environments[0] if self.environments else None)
         boot = uuid.uuid4().hex
-        if id is not None and not re.fullmatch(r"[A-Za-z0-9_.@:-]+", id):
-            raise ConfigurationError(f"worker id {id!r}: use letters, digits and - _ . @ : only")
-        self.id = id or f"worker-{socket.gethostname()}-{os.getpid()}-{boot[:8]}"
+        self.id = make_id(id, name) or f"worker-{socket.gethostname()}-{os.getpid()}-{boot[:8]}"
         self.listeners = Listeners((LogListener(), *listeners))
         self.member = WorkerRecord(
             id=self.id, host=socket.gethostname(), pid=os.getpid(), boot=boot, version=_version(),

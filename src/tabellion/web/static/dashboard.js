@@ -136,17 +136,24 @@ byId("chores-button").addEventListener("click", () => {
 
 const KINDS = { alive: ["good", "check"], stopped: ["idle", "minus"], lost: ["bad", "warn"] };
 
+const heldJobs = ({ queue, jobs, oldest_at, newest_at, note }) => {
+  const [from, to] = [oldest_at, newest_at].map((at) => MINUTE(new Date(at)));
+  const since = t(from === to ? "dashboard.held_since" : "dashboard.held_between", { queue, n: jobs, count: number(jobs), from, to });
+  return note ? `${since} · ${note}` : since;
+};
+
 const workerRows = new Rows(byId("workers"), (worker) => {
   const state = el("td"), busy = el("span"), bar = el("span", { class: "bar", "aria-hidden": "true" }, el("i"));
   const done = el("td", { class: "right" }), seen = aged((seconds) => (seconds < 10 ? t("dashboard.just_now") : t("dashboard.ago", { time: short(seconds) }))), up = aged((seconds) => t("dashboard.up_for", { time: short(seconds) }), { class: "muted small block" });
-  const queues = el("span", { class: "muted small block cut", title: "" });
-  const row = el("tr", {}, el("td", { class: "worker-name" }, el("span", { class: "cut block", title: `${worker.host} · ${worker.pid} · ${worker.version}` }, worker.id), queues), state,
+  const queues = el("span", { class: "muted small block cut", title: "" }), held = el("span", { class: "small block" });
+  const row = el("tr", {}, el("td", { class: "worker-name" }, el("span", { class: "cut block", title: `${worker.host} · ${worker.pid} · ${worker.version}` }, worker.id), queues, held), state,
     el("td", {}, el("div", { class: "slots" }, busy, bar)), done, el("td", { class: "nowrap" }, seen, up));
   row.update = (worker) => {
     renew(state, [worker.state, worker.ending], () => badge(...KINDS[worker.state], t(`dashboard.worker_${worker.state}`), worker.ending ?? ""));
     row.classList.toggle("gone", worker.state !== "alive");
     put(queues, worker.queues.join(", "));
     queues.title = worker.queues.join(", ");
+    renew(held, worker.holds, () => worker.holds.map((one) => el("span", { class: "block cut", title: one.key ?? "" }, heldJobs(one))));
     put(busy, t("dashboard.busy_of", { busy: number(worker.busy), slots: number(worker.slots) }));
     bar.firstChild.style.width = `${worker.slots ? (100 * worker.busy) / worker.slots : 0}%`;
     renew(done, [worker.done, worker.failed], () => [number(worker.done), worker.failed ? el("span", { class: "text-bad small block nowrap" }, t("dashboard.n_failed", { n: worker.failed, count: number(worker.failed) })) : null]);

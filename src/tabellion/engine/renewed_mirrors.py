@@ -1,0 +1,19 @@
+"""Times in the rows that are renewed with the lease, for programs beside us that judge a row by its age."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+from tabellion.engine.database import Database
+from tabellion.engine.declaration import Bound
+from tabellion.engine.job import Job
+from tabellion.errors import StoreError
+
+
+async def renew_mirrors(database: Database, bound: Bound, jobs: Sequence[Job]) -> None:
+    """Renews them in the rows of these jobs, whose leases have just been renewed, where the queue asks for it."""
+    if bound.queue.renew_mirrors and jobs:
+        # The leases are what matters: a row that cannot be written now is written at the next renewal.
+        with contextlib.suppress(StoreError):
+            await database.renew_mirrors(bound, jobs)

@@ -1,0 +1,115 @@
+"""Who works on what, over all environments: each worker with the jobs it holds, the oldest, the newest and a note."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from tabellion.answers import Answer
+from tabellion.engine import orphans, sql
+from tabellion.engine.declaration import Bound
+from tabellion.engine.queue import Queue
+from tabellion.engine.store import Store
+from tabellion.engine.timestamps import iso
+from tabellion.engine.worker import heartbeat as roster
+from tabellion.errors import AWAY, DeclarationError, NotMigrated, StoreError
+from tabellion.monitor.workers import HeldJobs, held_jobs
+
+SHOWN = 200
+
+
+class ActiveWorker(Answer):
+    """One worker and one queue of an environment; a worker that holds nothing has no queue."""
+
+    environment: str
+    worker: str | None  #: None: rows that are running and name nobody
+    queue: str | None
+    jobs: int
+    oldest_at: str | None
+    newest_at: str | None
+    key: str | None  #: of the job whose note this is
+    note: str | None
+    registered: bool  #: False: the row's own column names it, and the register has no claim
+
+
+async def active_workers(
+    stores: Sequence[tuple[str, Store]], queues: Sequence[Queue]
+) -> tuple[list[ActiveWorker], dict[str, str]]:
+    """The workers of these environments in their order, and why those that did not answer did not."""
+    answers = await asyncio.gather(*(_ask(name, store, queues) for name, store in stores), return_exceptions=True)
+    found: list[ActiveWorker] = []
+    problems: dict[str, str] = {}
+    for (name, _), answer in zip(stores, answers, strict=True):
+        if isinstance(answer, StoreError):
+            problems[name] = str(answer)
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            found += answer
+    return found, problems
+
+
+async def _ask(environment: str, store: Store, queues: Sequence[Queue]) -> list[ActiveWorker]:
+    try:
+        await store.open()
+    except NotMigrated:
+        return []  # no worker of ours has ever been here
+    names = {queue.name for queue in queues}
+    held = {worker: [one for one in jobs if one["queue"] in names] for worker, jobs in (await held_jobs(store)).items()}
+    working = [_active(environment, worker, one) for worker, jobs in held.items() for one in jobs]
+    idle = [
+        _idle(environment, member["id"])
+        for member in await roster.members(store)
+        if not held.get(member["id"]) and names & set(member["queues"].split(","))
+    ]
+    return [*working, *await _outsiders(environment, store, queues), *sorted(idle, key=lambda one: one["worker"] or "")]
+
+
+async def _outsiders(environment: str, store: Store, queues: Sequence[Queue]) -> list[ActiveWorker]:
+    """Workers that do not use the register, as the rows they hold name them."""
+    found: list[ActiveWorker] = []
+    for queue in queues:
+        try:
+            found += [_active(environment, who, held, registered=False) for who, held in await _unclaimed(store, queue)]
+        except AWAY:
+            raise
+        except (DeclarationError, StoreError):
+            continue  # `status` says what is wrong with the queue
+    return found
+
+
+async def _unclaimed(store: Store, queue: Queue) -> list[tuple[str | None, HeldJobs]]:
+    bound = await store.bind(queue)
+    worker, since = queue.mirrors.get("worker"), _since(bound)
+    who = f"t.{sql.column(worker)}" if worker else "NULL"
+    rows = await store.database.fetch(
+        f"""SELECT worker, count(*) AS jobs, min(since) AS oldest, max(since) AS newest
+FROM (SELECT {who} AS worker, {since} AS since FROM {sql.name(queue.table)} AS t
+  WHERE {sql.holds(queue.states["running"], store.dialect)} AND {orphans.is_unclaimed(bound)}) AS s
+GROUP BY worker ORDER BY worker LIMIT {SHOWN}""",
+        queue.name,
+    )
+    return [
+        (row["worker"] or None, {"queue": queue.name, "jobs": int(row["jobs"]), "oldest_at": iso(row["oldest"]),
+         "newest_at": iso(row["newest"]), "key": None, "note": None})
+        for row in rows
+    ]  # fmt: skip
+
+
+def _since(bound: Bound) -> str:
+    return orphans.running_since(bound) if bound.queue.age_columns() else "NULL"
+
+
+def _active(environment: str, worker: str | None, held: HeldJobs, *, registered: bool = True) -> ActiveWorker:
+    return {
+        "environment": environment, "worker": worker, "queue": held["queue"], "jobs": held["jobs"],
+        "oldest_at": held["oldest_at"], "newest_at": held["newest_at"], "key": held["key"], "note": held["note"],
+        "registered": registered,
+    }  # fmt: skip
+
+
+def _idle(environment: str, worker: str) -> ActiveWorker:
+    return {
+        "environment": environment, "worker": worker, "queue": None, "jobs": 0, "oldest_at": None, "newest_at": None,
+        "key": None, "note": None, "registered": True,
+    }  # fmt: skip

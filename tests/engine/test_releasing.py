@@ -1,0 +1,104 @@
+"""Running rows put back to ready by hand: orphans at once, held ones only by force."""
+
+from __future__ import annotations
+
+import pytest
+
+from tabellion import LeaseLost, Store
+from tabellion.engine.releasing import KeptRow, release_orphans, release_rows
+from tabellion.testing import Clock
+from tests.engine.tables import asynchronous, attempts, claim_one, outcomes, row, rows, run, tasks
+
+OLD = "UPDATE tasks SET status = 'working', worker = 'old' WHERE id = {}"
+
+
+async def statuses(store: Store) -> list[str]:
+    return [one["status"] for one in await rows(store)]
+
+
+@asynchronous
+async def test_rows_that_nobody_holds_are_ready_again(store: Store) -> None:
+    """Each key that is not released is told with its reason."""
+    queue = await tasks(store, 4)
+    await run(store, OLD.format(3), OLD.format(4))
+    held = await claim_one(store, queue)
+    held.note("page 12 of 40")
+    await store.renew([held])
+    answer = await release_rows(store, queue, [1, 2, 3, 4, 99])
+    assert answer.released == ["3", "4"]
+    assert answer.kept == [
+        KeptRow("1", "held", "w1", "page 12 of 40"),
+        KeptRow("2", "not_running"),
+        KeptRow("99", "missing"),
+    ]
+    assert await statuses(store) == ["working", "new", "new", "new"]
+    assert (await row(store, 3))["worker"] is None
+    await store.finish(held)
+
+
+@asynchronous
+async def test_force_ends_the_claim_and_the_fence_refuses_its_result(store: Store) -> None:
+    """The attempt is not spent, the register says who did it, and the next worker goes on."""
+    queue = await tasks(store, 1)
+    old = await claim_one(store, queue)
+    answer = await release_rows(store, queue, [1], force=True, by="anne")
+    assert (answer.released, answer.kept) == (["1"], [])
+    with pytest.raises(LeaseLost):
+        await store.finish(old, {"result": "late"})
+    assert await store.renew([old]) == [old]
+    [attempt] = await attempts(store, 1)
+    assert (attempt["outcome"], attempt["error"]) == ("released", "released by anne")
+    job = await claim_one(store, queue, "w2")
+    assert job.attempt == 1
+    await store.finish(job)
+    assert (await row(store))["result"] is None
+
+
+@asynchronous
+async def test_a_claim_that_ran_out_is_released_without_force(store: Store, clock: Clock) -> None:
+    """Its worker is dead, and no other is there to sweep."""
+    queue = await tasks(store, 2)
+    await store.claim(queue, 2, "dead")
+    clock.advance(queue.lease + 1)
+    assert (await release_rows(store, queue, ["1"])).released == ["1"]
+    assert (await release_orphans(store, queue)).released == ["2"]
+    assert await statuses(store) == ["new", "new"]
+    assert await outcomes(store) == ["released", "released"]
+
+
+@asynchronous
+async def test_all_orphans_and_nothing_else(store: Store) -> None:
+    """A dry run changes nothing; live claims are left alone."""
+    queue = await tasks(store, 3)
+    await run(store, OLD.format(2), OLD.format(3))
+    held = await claim_one(store, queue)
+    before = await rows(store)
+    assert sorted((await release_orphans(store, queue, dry_run=True)).released) == ["2", "3"]
+    assert await rows(store) == before
+    assert sorted((await release_orphans(store, queue)).released) == ["2", "3"]
+    assert await statuses(store) == ["working", "new", "new"]
+    assert (await release_orphans(store, queue)).released == []
+    await store.finish(held)
+
+
+@asynchronous
+async def test_a_row_that_the_table_keeps_is_told(store: Store) -> None:
+    """The others are released; the one that a rule of the table refuses stays."""
+    queue = await tasks(store, 2)
+    await run(store, OLD.format(1), OLD.format(2))
+    if store.dialect == "postgresql":
+        await run(
+            store,
+            """CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF new.id = 1 THEN RAISE EXCEPTION 'closed'; END IF; RETURN new; END $$""",
+            "CREATE TRIGGER refuse BEFORE UPDATE ON tasks FOR EACH ROW EXECUTE FUNCTION refuse()",
+        )
+    else:
+        await run(
+            store,
+            """CREATE TRIGGER refuse BEFORE UPDATE ON tasks WHEN new.id = 1
+BEGIN SELECT RAISE(ABORT, 'closed'); END""",
+        )
+    answer = await release_orphans(store, queue)
+    assert (answer.released, answer.kept) == (["2"], [KeptRow("1", "rejected")])
+    assert (await release_rows(store, queue, [1])).kept == [KeptRow("1", "rejected")]

@@ -1,0 +1,83 @@
+"""Who works on what, over all environments."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from tabellion import Queue, Store
+from tabellion.engine.timestamps import iso
+from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker.heartbeat import WorkerRecord
+from tabellion.monitor.active_workers import ActiveWorker, active_workers
+from tabellion.monitor.workers import workers
+from tabellion.testing import Clock
+from tests.engine.tables import asynchronous, run, tasks, tasks_queue
+
+
+def seen(found: Sequence[ActiveWorker]) -> list[tuple[str, str | None, str | None, int, str | None, bool]]:
+    return [
+        (one["environment"], one["worker"], one["queue"], one["jobs"], one["note"], one["registered"]) for one in found
+    ]
+
+
+def member(name: str) -> WorkerRecord:
+    return WorkerRecord(name, "host", 1, f"boot of {name}", "0.1", "tasks", 4)
+
+
+@asynchronous
+async def test_each_worker_with_its_jobs_and_its_note(store: Store, clock: Clock) -> None:
+    """Jobs held, the oldest and the newest claim, and what the handler said last; those that hold nothing come last."""
+    queue = await tasks(store, 4)
+    for name in ("w1", "w2"):
+        await roster.enlist(store, member(name))
+    began = clock.at
+    [first] = await store.claim(queue, 1, "w1")
+    clock.advance(10)
+    await store.claim(queue, 1, "w1")
+    first.note("page 12 of 40")
+    await store.renew([first])
+    await run(store, "UPDATE tasks SET status = 'working', worker = 'old-worker', started_at = NULL WHERE id = 4")
+    found, problems = await active_workers([("prod", store)], [queue])
+    assert problems == {}
+    assert seen(found) == [
+        ("prod", "w1", "tasks", 2, "page 12 of 40", True),
+        ("prod", "old-worker", "tasks", 1, None, False),
+        ("prod", "w2", None, 0, None, True),
+    ]
+    assert (found[0]["oldest_at"], found[0]["newest_at"], found[0]["key"]) == (iso(began), iso(began + 10), "1")
+    [w1, w2] = sorted(await workers(store), key=lambda one: one["id"])
+    assert [(one["queue"], one["jobs"], one["note"]) for one in w1["holds"]] == [("tasks", 2, "page 12 of 40")]
+    assert w2["holds"] == []
+
+
+@asynchronous
+async def test_an_environment_that_is_away_or_lacks_the_table_hides_no_other(store: Store) -> None:
+    """Their order is kept; what does not answer is told beside."""
+    queue = await tasks(store, 1)
+    await store.claim(queue, 1, "w1")
+    away = Store("postgresql://postgres@127.0.0.1:9/nothing")
+    missing = Queue("missing", ready=1, running=2, done=3, failed=4)
+    found, problems = await active_workers([("away", away), ("prod", store)], [missing, queue])
+    assert seen(found) == [("prod", "w1", "tasks", 1, None, True)]
+    assert list(problems) == ["away"]
+
+
+def test_a_database_without_a_register_has_no_workers(sqlite_url: str) -> None:
+    """It is asked, and nothing is made in it."""
+
+    async def story() -> None:
+        store = Store(sqlite_url, read_only=True)
+        try:
+            assert await active_workers([("prod", store)], [tasks_queue()]) == ([], {})
+        finally:
+            await store.close()
+
+    owner = Store(sqlite_url)
+
+    async def make() -> None:
+        await owner.database.open()
+        await owner.close()
+
+    asyncio.run(make())
+    asyncio.run(story())
