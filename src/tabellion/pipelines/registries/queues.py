@@ -12,6 +12,9 @@ TIMEOUT = 900.0  #: seconds that one visit of a site may take
 LEASE = 60.0
 #: How long a row waits for what is not its fault (a closed gate, maintenance) before it fails.
 DEADLINE = 7 * 86_400.0
+#: Seconds after which a row that a program outside the register left running is taken over. `rdprm_searches` has
+#: no time by which to tell: `tabellion release` frees its rows.
+STALE_AFTER = 300.0
 MOST_DEFERRALS = 100_000  #: the deadline ends it long before
 
 
@@ -29,6 +32,7 @@ def extraction_queue(settings: RegistrySettings) -> Queue:
     return Queue(
         extractions.TABLE, name="extraction", status="status_id", **states.EXTRACTION,
         worker="worker_id", started_at="processing_started_at", error="error_message",
+        keep_error=True, renew_mirrors=True, stale_after=STALE_AFTER,
         uses=_gate(settings, "extraction"), concurrency=_visits(settings, "extraction"),
         lease=LEASE, timeout=TIMEOUT, retry_base=settings.retry_base, deadline=DEADLINE, max_deferrals=MOST_DEFERRALS,
     )  # fmt: skip
@@ -38,6 +42,7 @@ def companies_queue(settings: RegistrySettings) -> Queue:
     """Companies of the enterprise register."""
     return Queue(
         tables.SESSIONS, name="companies", **states.COMPANIES,
+        updated_at="updated_at", renew_mirrors=True, stale_after=STALE_AFTER,
         uses=_gate(settings, "companies"), concurrency=_visits(settings, "companies"),
         lease=LEASE, timeout=TIMEOUT, retry_base=settings.retry_base, deadline=DEADLINE, max_deferrals=MOST_DEFERRALS,
     )  # fmt: skip
