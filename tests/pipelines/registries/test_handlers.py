@@ -15,6 +15,7 @@ from tabellion.engine.gates.state import GateSettings
 from tabellion.pipelines.registries.account_files import AccountFile
 from tabellion.pipelines.registries.portal.state import PortalFaults
 from tests.pipelines.registries.visiting import QUICK, LocalInstallation, Visiting
+from tests.servers import free_port
 
 INDEX = {"document_type": "index", "circonscription": "Montréal", "lot": "1 234 567"}
 
@@ -149,6 +150,30 @@ def test_maintenance_spends_no_attempt(installation: LocalInstallation) -> None:
     assert session["status"] == "pending_name_selection"
     [done] = errors(installation, "done")
     assert done["attempt"] == 1
+
+
+def test_a_site_that_does_not_answer_closes_its_gate(visits: Visiting, tmp_path: Path) -> None:
+    """Failures in a row open the breaker: rows wait for the site, and no more attempts are spent than the threshold."""
+    closed = free_port()
+    installation = LocalInstallation.open(
+        visits, tmp_path / "data", TABELLION_REGISTRIES_PORTAL=f"http://127.0.0.1:{closed}"
+    )
+    for _ in range(6):
+        installation.add("search_sessions", company="1140001234")
+
+    async def for_a_while() -> None:
+        quick = GateSettings(rate=50, max_rate=100, threshold=3)
+        worker = installation.worker(dict.fromkeys(installation.settings.gates(), quick))
+        serving = asyncio.create_task(worker.serve())
+        async with asyncio.timeout(60):
+            while sum(event.name == "limited" for event in installation.events) < 2:
+                await asyncio.sleep(0.05)
+        worker.stop()
+        await serving
+
+    visits.run(for_a_while())
+    assert {one["status"] for one in installation.rows("search_sessions")} == {"pending_company_selection"}
+    assert 0 < len(errors(installation, "retried")) <= 6  # two sessions, each with its gate and a threshold of three
 
 
 def test_a_browser_that_dies_costs_one_attempt(installation: LocalInstallation) -> None:

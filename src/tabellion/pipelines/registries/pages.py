@@ -9,4 +9,4 @@ from tabellion.web.policy import Policy
 
 ROUTERS = (registry_pages.router,)
 POLICY: Policy = {("GET", "/registries"): Role.VIEWER, ("GET", "/registries/{id}"): Role.VIEWER}
-PLACES = (NavItem("/registries", "registries.nav", "search", order=24),)
+PLACES = (NavItem("/registries", "registries.nav", "seal", order=24),)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tabellion.engine.gates.gate import Pass
 
 REFUSED = ("locked", "wrong_password")
+TROUBLE = ("maintenance", "retry")  #: what says something of the site, and counts against its gate
 RECHECK = 60.0  #: seconds after which a job looks again whether an account can be used
 LOCALE = "fr-CA"
 
@@ -97,7 +98,7 @@ class Visits:
             result = await self._walk(job, file, task, inputs)
         except SiteProblem as problem:
             self._tell(file, problem, admitted)
-            closed = await admitted.flush() if problem.means == "maintenance" else ""
+            closed = await admitted.flush() if problem.means in TROUBLE else ""
             raise self._verdict(file, problem, closed) from problem
         except AmbiguousResult as error:
             admitted.record_success(None)
@@ -128,7 +129,7 @@ class Visits:
         if problem.means in REFUSED:
             file.mark_refused(str(problem))
             admitted.record_refusal(str(problem))
-        elif problem.means == "maintenance":
+        elif problem.means in TROUBLE:
             admitted.record_failure(str(problem))
         else:
             admitted.record_success(None)
@@ -136,9 +137,9 @@ class Visits:
     def _verdict(self, file: AccountFile, problem: SiteProblem, closed: str) -> Exception:
         if problem.means in ("permanent", "no_result"):
             return NothingFound(str(problem)) if problem.means == "no_result" else Permanent(str(problem))
-        if problem.means == "maintenance":
-            return GateClosed(file.account.gate, closed) if closed else RateLimited(self.profile.wait, str(problem))
-        return problem
+        if closed:
+            return GateClosed(file.account.gate, closed)
+        return RateLimited(self.profile.wait, str(problem)) if problem.means == "maintenance" else problem
 
     async def _walk(self, job: Job, file: AccountFile, task: Task, inputs: Mapping[str, Any]) -> WalkResult:
         """The task in a browser session with the account's cookies; signs in where there are none, or too old ones."""

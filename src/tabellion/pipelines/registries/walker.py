@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from tabellion.net.browsing import BrowserSession
 
+SERVER_ERROR = 500  #: the first status that says that a site, or the way to it, is in trouble
 LOOK = 0.1  #: seconds between two looks at a page
 TRY = 1500  #: milliseconds for one try at a click, after which notices that lie over it are closed
 NUDGE = 250  #: milliseconds for closing one of them
@@ -92,10 +93,12 @@ class Walker:
         address = _fill(step.value, inputs)
         url = address if address.startswith(("http://", "https://")) else f"{self._profile.url}{address}"
         try:
-            await self._session.visit(self._page, url, until="domcontentloaded")
+            response = await self._session.visit(self._page, url, until="domcontentloaded")
         except BrowserTimeout:
             raise TimeoutError from None
         await self._raise_problem()
+        if response is not None and response.status >= SERVER_ERROR:
+            raise SiteProblem(self._profile.title, "retry", f"HTTP {response.status}")
 
     async def _do_fill(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
         value = _fill(step.value, inputs)

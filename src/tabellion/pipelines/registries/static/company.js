@@ -1,5 +1,5 @@
 // One company: its data, the names to choose from, and what the register of rights has under each.
-import { api, byId, data, el, empty, events, explain, liveMark, may, notice, t, toast } from "./base.js";
+import { api, byId, data, el, empty, events, explain, liveMark, may, notice, t, tell, toast } from "./base.js";
 import { state } from "./registry_states.js";
 
 const where = `/api/search-sessions/${encodeURIComponent(data.id)}`;
@@ -30,7 +30,7 @@ function line(one) {
 function draw(one) {
   byId("status").replaceChildren(state(one.status));
   byId("notices").replaceChildren(...(one.status === "failed" && one.error ? [notice("bad", "stop", one.error)] : []));
-  byId("facts-list").replaceChildren(...Object.entries(one.found ?? {}).flatMap(([name, value]) => [el("dt", {}, t(`company.fact_${name}`)), el("dd", {}, value)]));
+  byId("facts-list").replaceChildren(...Object.entries(one.found ?? {}).flatMap(([name, value]) => [el("dt", {}, tell(`company.fact_${name}`, name)), el("dd", {}, value)]));
   drawNames(one);
   byId("rows").replaceChildren(...one.rights.map(line));
   byId("nothing").hidden = one.rights.length > 0;
