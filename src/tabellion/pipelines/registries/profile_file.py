@@ -79,14 +79,14 @@ def find_files(folders: Sequence[str | Path] = (FOLDER,)) -> dict[str, Path]:
 def read(source: bytes | str, file: str = "<text>", portal: str = "") -> Profile:
     """The profile in a file; raises a TypeFileError with every mistake."""
     mistakes = Mistakes()
-    profile = _Reader(mistakes, file, portal).profile(parse(source, file))
+    profile = _ProfileReader(mistakes, file, portal).profile(parse(source, file))
     if mistakes.found or profile is None:
         raise TypeFileError(file, mistakes.found)
     raw = source if isinstance(source, bytes) else source.encode()
     return replace(profile, digest=hashlib.sha256(raw).hexdigest()[:16])
 
 
-class _Reader:
+class _ProfileReader:
     """Reads the parts of one file."""
 
     def __init__(self, mistakes: Mistakes, file: str, portal: str) -> None:

@@ -133,3 +133,11 @@ def test_the_pages_are_there_in_both_languages(web: LiveRegistries, language: st
         assert got.status_code == 200
         assert ("Registries" if language == "en" else "Registres") in got.text
         assert 'lang="' + language in got.text
+
+
+def test_the_openapi_document_has_the_routes(web: LiveRegistries) -> None:
+    """Each route is described with its body and its answers."""
+    paths = web.get("/openapi.json", key=None).json()["paths"]
+    assert "requestBody" in paths["/api/search-sessions/{id}/names"]["post"]
+    assert {"202", "409", "422"} <= set(paths["/api/search-sessions/{id}/names"]["post"]["responses"])
+    assert {"get", "post"} <= set(paths["/api/extractions"])

@@ -85,7 +85,7 @@ def run_portal(port: int = 0, host: str = "127.0.0.1") -> Iterator[RunningPortal
     listening = bind_socket(host, port)
     config = uvicorn.Config(make_portal(state), log_level="warning", access_log=False, lifespan="off")
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=lambda: asyncio.run(_serve(server, listening)), name="portal", daemon=True)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])), name="portal", daemon=True)
     thread.start()
     try:
         # The socket takes connections from now on: whoever comes before the server is ready waits for its answer.
@@ -94,12 +94,6 @@ def run_portal(port: int = 0, host: str = "127.0.0.1") -> Iterator[RunningPortal
         server.should_exit = True
         thread.join(START)
         listening.close()
-
-
-async def _serve(server: uvicorn.Server, listening: socket.socket) -> None:
-    # Signals belong to the main thread, which this is not.
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-    await server._serve(sockets=[listening])
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
