@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine.table import Row
+from tabellion.errors import StoreError
 from tabellion.extractions.lookup import INPUTS, load_metadata, tell_times
 from tabellion.extractions.served import ServedExtractions, served_extractions
 from tabellion.extractions.states import ExtractionStatus
@@ -195,7 +196,7 @@ async def submit(
     served, media = served_extractions(request), media_of(request)
     table = await served.table()
     if table.columns is None:
-        raise Problem(422, "queue_unusable", Message("extractions_api.columns_unknown"),
+        raise Problem(409, "queue_unusable", Message("extractions_api.columns_unknown"),
                       fix="set extractions.address_column and extractions.text_column")  # fmt: skip
     said = {"document_type": document_type, "document_number": document_number}
     if media == "application/json":
@@ -206,7 +207,12 @@ async def submit(
         address = await _receive(request, served, media, name or "")
     else:
         raise build_media_problem(media, EXPECTED)
-    id_ = await table.insert({"status_id": int(ExtractionStatus.COMPLETE), table.columns.address: address, **said})
+    try:
+        id_ = await table.insert({"status_id": int(ExtractionStatus.COMPLETE), table.columns.address: address, **said})
+    except StoreError as error:
+        if not error.rule:
+            raise
+        raise Problem(409, "queue_unusable", error.words, fix="send what the table requires, or change it") from None
     told = Accepted(id=id_, status="COMPLETE", status_url=status_url(id_))
     return answer(told, 202, {"Location": told["status_url"]})
 
