@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import random
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from PIL import Image
+from playwright.sync_api import expect
 
 from tests.browser.chromium import launched, why_not
 from tests.browser.site import ADMIN, WRONG, Site, Visitor, opened
@@ -73,7 +75,8 @@ def reading_scenes(site: Site, browser: Browser) -> Iterator[tuple[str, Page]]:
         made.append(answer["id"])
     with site.visitor(browser, viewport=SIZE) as visitor:
         page = visitor.open("/extractions")
-        page.wait_for_function("!/Reading|Waiting/.test(document.querySelector('#rows').textContent)", timeout=180_000)
+        ended = re.compile("Complete|Failed")
+        expect(page.locator("#rows tr", has_text=ended)).to_have_count(len(EXTRACTIONS), timeout=180_000)
         yield "extractions", page
         page = visitor.open(f"/extractions/{made[1]}")
         page.wait_for_selector("#leaf img")
