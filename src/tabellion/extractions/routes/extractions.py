@@ -127,12 +127,12 @@ def brief(row: Row) -> Extraction:
     about = load_metadata(row) or {}
     pages = about.get("pages")
     times = tell_times(row)
-    running_ocr = row["status_id"] in (ExtractionStatus.OCR_PROCESSING, ExtractionStatus.EXTRACTION_COMPLETE)
+    in_ocr = row["status_id"] > ExtractionStatus.EN_TRAITEMENT
     told: Extraction = {
         "id": row["id"], "status": status_name(row["status_id"]), "status_id": row["status_id"],
         "document_type": row.get("document_type"),
         "inputs": {name: str(row[name]) for name in INPUTS if row.get(name)},
-        "worker": row.get("ocr_worker_id") if running_ocr else row.get("worker_id"), "note": row["note"],
+        "worker": (in_ocr and row.get("ocr_worker_id")) or row.get("worker_id"), "note": row["note"],
         "error_message": row.get("error_message"), "ocr_error": row.get("ocr_error"),
         "ocr_attempts": row.get("ocr_attempts"), "ocr_max_attempts": row.get("ocr_max_attempts"),
         "pages": len(pages) if isinstance(pages, list) else None, "has_file": bool(row.get("file_address")),
