@@ -66,7 +66,7 @@ def test_both_pages_can_be_used_by_everybody(reader: Visitor) -> None:
     try:
         for path in ("/extractions", f"/extractions/{key}"):
             for scheme in ("light", "dark"):
-                reader.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+                reader.page.emulate_media(color_scheme=scheme)
                 page = reader.open(path)
                 expect(page.locator("#rows .badge, #standing .badge").first).to_be_visible()
                 assert axe.findings(page) == []

@@ -51,3 +51,16 @@ def test_a_table_made_by_hand_is_told_with_what_it_has(url: str) -> None:
         assert await table.listing({"circonscription": "x"}, None, 5) == ([], None)
 
     ask(url, go)
+
+
+def test_a_row_always_gets_a_key(url: str) -> None:
+    """Also where the table's own key has no default, which SQLite would leave empty."""
+
+    async def go(store: Store) -> None:
+        await make_by_hand(store)
+        table = await ExtractionTable.open(store, ColumnChoice())
+        ids = [await table.insert({"status_id": 3}) for _ in range(2)]
+        assert len(set(ids)) == 2
+        assert {row["id"] for row in (await table.listing({}, None, 5))[0]} == set(ids)
+
+    ask(url, go)

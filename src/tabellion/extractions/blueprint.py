@@ -21,4 +21,5 @@ PAGES: Policy = {("GET", "/extractions"): Role.VIEWER, ("GET", "/extractions/{id
 EXTRACTIONS = Blueprint(
     routers=(extractions.router, pages.router), policy=POLICY, pages=PAGES,
     places=pages.PLACES, package="tabellion.extractions",
+    clashing=frozenset({("POST", "/api/extractions/ocr")}),
 )  # fmt: skip

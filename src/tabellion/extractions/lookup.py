@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,6 +84,8 @@ class ExtractionTable:
     async def insert(self, values: Mapping[str, Any]) -> str:
         """Puts a row in line; its key. Values of columns that the table lacks are left out."""
         known = {name: value for name, value in values.items() if name in self.table.columns and value is not None}
+        if self.key.name not in known and self.key.default is None and self.key.family in ("text", "uuid"):
+            known[self.key.name] = str(uuid.uuid4())  # SQLite would take a row without a key
         names = ", ".join(map(sql.column, known))
         marks = ", ".join(f"${number}" for number in range(1, len(known) + 1))
         rows = await self.store.database.fetch(

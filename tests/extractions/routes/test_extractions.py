@@ -10,6 +10,7 @@ import pytest
 from tabellion.pipelines.documents.pipeline import PIPELINE as DOCUMENTS
 from tabellion.pipelines.ocr.configured import settings_of
 from tabellion.pipelines.ocr.pipeline import PIPELINE as OCR
+from tests.owner import owning
 from tests.pipelines.ocr.deeds import deed, worked
 from tests.web.live import Live, live, problem
 
@@ -106,6 +107,20 @@ def test_what_is_not_there_is_not_found(web_ocr: Live) -> None:
         problem(web_ocr.get(f"/api/extractions/nonsense{path}"), 404, "not_found")
     web_ocr.sql("INSERT INTO extraction_queue (id, status_id) VALUES ('early', 1) RETURNING id")
     problem(web_ocr.get("/api/extractions/early/file"), 404, "file_gone")
+
+
+def test_a_table_that_wants_more_says_so(tmp_path: Path, url: str) -> None:
+    """A column that must be filled, and columns that nobody knows: the request is told, and nothing breaks."""
+    with owning(url, create=False) as owner:
+        owner("CREATE TABLE extraction_queue (id text PRIMARY KEY, status_id integer, file_url text, ocr_text text, "
+              "ocr_worker_id text, ocr_started_at text, ocr_error text, ocr_attempts integer, "
+              "ocr_max_attempts integer, client text NOT NULL)")  # fmt: skip
+    for section in ({}, {"extractions": {"text_column": "words"}}):
+        with live(tmp_path, {"prod": url}, pipelines=[OCR], sections=section) as web:
+            headers = {"Content-Type": "application/pdf"}
+            answer = web.ask("POST", "/api/extractions/ocr", content=deed(1), headers=headers)
+            told = problem(answer, 409, "queue_unusable")
+            assert "client" in told["detail"] or "extractions.text_column" in told["fix"]
 
 
 def test_every_route_is_described(web_ocr: Live) -> None:

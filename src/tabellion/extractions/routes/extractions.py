@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine.table import Row
+from tabellion.errors import StoreError
 from tabellion.extractions.lookup import INPUTS, load_metadata, tell_times
 from tabellion.extractions.served import ServedExtractions, served_extractions
 from tabellion.extractions.states import ExtractionStatus
@@ -126,12 +127,12 @@ def brief(row: Row) -> Extraction:
     about = load_metadata(row) or {}
     pages = about.get("pages")
     times = tell_times(row)
-    running_ocr = row["status_id"] in (ExtractionStatus.OCR_PROCESSING, ExtractionStatus.EXTRACTION_COMPLETE)
+    in_ocr = row["status_id"] > ExtractionStatus.EN_TRAITEMENT
     told: Extraction = {
         "id": row["id"], "status": status_name(row["status_id"]), "status_id": row["status_id"],
         "document_type": row.get("document_type"),
         "inputs": {name: str(row[name]) for name in INPUTS if row.get(name)},
-        "worker": row.get("ocr_worker_id") if running_ocr else row.get("worker_id"), "note": row["note"],
+        "worker": (in_ocr and row.get("ocr_worker_id")) or row.get("worker_id"), "note": row["note"],
         "error_message": row.get("error_message"), "ocr_error": row.get("ocr_error"),
         "ocr_attempts": row.get("ocr_attempts"), "ocr_max_attempts": row.get("ocr_max_attempts"),
         "pages": len(pages) if isinstance(pages, list) else None, "has_file": bool(row.get("file_address")),
@@ -195,7 +196,7 @@ async def submit(
     served, media = served_extractions(request), media_of(request)
     table = await served.table()
     if table.columns is None:
-        raise Problem(422, "queue_unusable", Message("extractions_api.columns_unknown"),
+        raise Problem(409, "queue_unusable", Message("extractions_api.columns_unknown"),
                       fix="set extractions.address_column and extractions.text_column")  # fmt: skip
     said = {"document_type": document_type, "document_number": document_number}
     if media == "application/json":
@@ -206,7 +207,12 @@ async def submit(
         address = await _receive(request, served, media, name or "")
     else:
         raise build_media_problem(media, EXPECTED)
-    id_ = await table.insert({"status_id": int(ExtractionStatus.COMPLETE), table.columns.address: address, **said})
+    try:
+        id_ = await table.insert({"status_id": int(ExtractionStatus.COMPLETE), table.columns.address: address, **said})
+    except StoreError as error:
+        if not error.rule:
+            raise
+        raise Problem(409, "queue_unusable", error.words, fix="send what the table requires, or change it") from None
     told = Accepted(id=id_, status="COMPLETE", status_url=status_url(id_))
     return answer(told, 202, {"Location": told["status_url"]})
 

@@ -69,9 +69,10 @@ async def reading(
             await work
         yield await heads, pages()
     finally:
+        # Not waited for: the child ends at once, its thread a moment later, and one that has not begun never will.
         stop.set()
         heads.cancel()
         if not work.done():
-            await asyncio.wait({work})
-        if not work.cancelled():
+            work.cancel()
+        elif not work.cancelled():
             work.exception()  # it was told, or nobody wants it any more
