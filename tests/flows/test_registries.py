@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tabellion import Environment, Job, Store, Worker, config
+from tabellion.engine.sql import CLOCK
 from tabellion.extractions.storage import files_of
 from tabellion.pipelines.registries.handlers import RegistryHandlers
 from tabellion.pipelines.registries.pipeline import PIPELINE
@@ -55,9 +56,13 @@ async def fill(url: str, count: int) -> None:
     async with Store(url) as store:
         await PIPELINE.prepare(store)
         for number in range(count):
-            await store.database.fetch("INSERT INTO rdprm_searches (name) VALUES ($1)", str(number))
-            await store.database.fetch("INSERT INTO search_sessions (company) VALUES ($1)", str(number))
-            await store.database.fetch("INSERT INTO extraction_queue (lot) VALUES ($1)", str(number))
+            # Said, and not left to a clock that may count in milliseconds.
+            ago = f"interval '{count - number} seconds'" if store.dialect == "postgresql" else str(count - number)
+            for table, column in (
+                ("rdprm_searches", "name"), ("search_sessions", "company"), ("extraction_queue", "lot"),
+            ):  # fmt: skip
+                text = f"INSERT INTO {table} ({column}, created_at) VALUES ($1, {CLOCK[store.dialect]} - {ago})"
+                await store.database.fetch(text, str(number))
 
 
 def test_environments_and_queues_are_worked_in_their_order(url: str, tmp_path: Path) -> None:
