@@ -42,6 +42,7 @@ class Schema:
     needs: tuple[Schema, ...] = ()
     adopted: Callable[[Database], Awaitable[int]] = _none
     fix: str = "tabellion migrate --sql --with …"
+    shared: bool = False  #: whether people may have made them by hand: the rights on those are theirs to give
     _prepared: weakref.WeakSet[Store] = field(default_factory=weakref.WeakSet, init=False, repr=False)
 
     @property
@@ -65,7 +66,8 @@ class Schema:
         for number in range(since + 1, self.current + 1):
             made += self.steps(dialect, number)
             made.append(self._note(number, dialect))
-        return [*made, *([private(self.tables)] if dialect == "postgresql" else [])]
+        theirs = self.shared and since > 0
+        return [*made, *([private(self.tables)] if dialect == "postgresql" and not theirs else [])]
 
     def script(self, dialect: Dialect, since: int) -> str:
         """The same as one text, for someone who may run it."""

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.pipelines.documents.routes import page_images
-from tabellion.pipelines.documents.routes.page_images import WIDTHS, Pictures, Space, _touch, round_width
+from tabellion.web import page_images
+from tabellion.web.page_images import WIDTHS, Pictures, Space, _touch, round_width
 from tabellion.web.problems import Problem
 
 
