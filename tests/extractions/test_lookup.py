@@ -17,8 +17,8 @@ def test_pages_of_a_list_have_each_row_once(url: str) -> None:
         await SCHEMA.prepare(store)
         table = await ExtractionTable.open(store, ColumnChoice())
         ids = [await table.insert({"status_id": 3, "document_type": "actes"}) for _ in range(5)]
-        same = "SELECT max(created_at) FROM extraction_queue"
-        await store.database.fetch(f"UPDATE extraction_queue SET created_at = ({same}) RETURNING 1 AS n")
+        past = "'2020-01-01'" if store.dialect == "postgresql" else "1577836800.0"
+        await store.database.fetch(f"UPDATE extraction_queue SET created_at = {past} RETURNING 1 AS n")
         await table.insert({"status_id": 1})
         found, cursor = [], None
         while True:
@@ -27,7 +27,7 @@ def test_pages_of_a_list_have_each_row_once(url: str) -> None:
             if cursor is None:
                 break
         assert sorted(found) == sorted(ids)
-        assert len(await table.listing({}, None, 10)) == 2
+        assert len((await table.listing({}, None, 10))[0]) == 6
         assert [row["status_id"] for row in (await table.listing({}, None, 1))[0]] == [1]
 
     ask(url, go)
