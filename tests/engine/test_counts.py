@@ -111,7 +111,7 @@ def without_counts() -> tuple[str, ...]:
     """What takes a register back to its version before there were counts."""
     return (
         "DROP TABLE tabellion_counts", "DELETE FROM tabellion_schema WHERE version >= 4",
-        *(f"ALTER TABLE tabellion_attempts DROP COLUMN {name}" for name in ("error_code", "error_params")),
+        *(f"ALTER TABLE tabellion_attempts DROP COLUMN {name}" for name in ("error_code", "error_params", "note_form")),
     )  # fmt: skip
 
 

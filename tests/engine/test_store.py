@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tabellion.engine.settlement import Settlement
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.errors import ConfigurationError, StoreError, Unreachable, ValueRefused
+from tabellion.messages import Message
 from tabellion.testing import Clock
 from tests.engine.conftest import Emptied, store_on
 from tests.engine.tables import (
@@ -427,6 +429,21 @@ async def test_renewal_writes_notes(store: Store) -> None:
     jobs[0]._note = None
     await store.renew(jobs)
     assert (await attempts(store, 1))[0]["note"] == "page 12 of 40"
+
+
+@asynchronous
+async def test_renewal_writes_the_code_of_a_note(store: Store) -> None:
+    """A note that is a message can be translated while its job runs; a plain text after it has no code."""
+    queue = await tasks(store, 2)
+    jobs = await store.claim(queue, 2, "w")
+    for job in jobs:
+        job.note(Message("attempt.timed_out", n=5.0))
+    await store.renew(jobs)
+    jobs[1].note("plain")
+    await store.renew(jobs)
+    first, second = await attempts(store)
+    assert (first["note"], json.loads(first["note_form"])["code"]) == ("timed out after 5 s", "attempt.timed_out")
+    assert (second["note"], second["note_form"]) == ("plain", None)
 
 
 @asynchronous

@@ -92,7 +92,7 @@ def test_a_secret_in_an_address_is_not_repeated(tmp_path: Path) -> None:
 def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
     """Before it is copied."""
     stored = ExtractionFiles(Lake(tmp_path / "lake"), opened=[str(tmp_path)], limit=4)
-    with pytest.raises(AddressRefused, match="more than 4 bytes"):
+    with pytest.raises(AddressRefused, match="limit of 4 bytes"):
         asyncio.run(stored.download(str(written(tmp_path)), tmp_path))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import tempfile
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabellion.engine.queue import Queue
 from tabellion.errors import LeaseLost
+from tabellion.messages import Message
 
 if TYPE_CHECKING:
     from tabellion.engine.context import JobContext
@@ -121,9 +123,17 @@ class Job:
         """Says how far the job is: people see it in `status`, and it stays as evidence after a crash."""
         if self.lost:
             raise LeaseLost(f"{self}: the claim was lost, the handler should stop")
-        self._note = storable(str(text))
+        plain = storable(str(text))
+        self._note = Message.from_stored(plain, text.form) if isinstance(text, Message) else plain
         if self._on_note is not None:
             self._on_note(self)
+
+    @property
+    def note_form(self) -> str | None:
+        """The code and parameters of the last note as JSON, if it is a message."""
+        if not isinstance(self._note, Message):
+            return None
+        return storable(json.dumps(self._note.form, ensure_ascii=False, default=str))
 
     def close(self) -> None:
         """Removes the job's temp folder."""

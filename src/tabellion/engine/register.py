@@ -234,6 +234,7 @@ WHERE settled_at > (julianday('now') - 2440587.5) * 86400.0 - 30 * 86400.0 GROUP
         )
         for dialect in ("postgresql", "sqlite")
     },
+    dict.fromkeys(("postgresql", "sqlite"), ("ALTER TABLE tabellion_attempts ADD COLUMN note_form text",)),
 )
 
 CURRENT = len(VERSIONS)

@@ -136,12 +136,15 @@ class ExtractionTable:
         notes = await self._notes([row["id"] for row in rows if row["status_id"] in RUNNING])
         forms = await self._forms([row["id"] for row in rows if row["status_id"] == ExtractionStatus.ERREUR])
         for row in rows:
-            row["note"] = notes.get(row["id"])
+            note = notes.get(row["id"])
+            row["note"] = note["note"] if note is not None else None
             row["forms"] = {
                 column: failure["form"]
                 for queue, column in ERRORS.items()
                 if (failure := forms.get((queue, row["id"]))) is not None and failure["error"] == row.get(column)
             }
+            if note is not None and (note_form := load_form(note["note_form"])) is not None:
+                row["forms"]["note"] = note_form
         return rows
 
     async def _forms(self, keys: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -150,15 +153,15 @@ class ExtractionTable:
             "queue, key, error, error_code, error_params", "outcome = 'failed' AND error_code IS NOT NULL", keys
         )
         return {
-            (row["queue"], row["key"]): {"error": row["error"], "form": told}
+            (row["queue"], row["key"]): {"error": row["error"], "form": error_form}
             for row in rows
-            if (told := form(row["error"], row["error_code"], row["error_params"]))
+            if (error_form := form(row["error"], row["error_code"], row["error_params"]))
         }
 
-    async def _notes(self, keys: Sequence[str]) -> dict[str, str]:
-        """How far the workers of these rows are."""
-        rows = await self._attempts("key, note", "settled_at IS NULL AND note IS NOT NULL", keys)
-        return {row["key"]: row["note"] for row in rows}
+    async def _notes(self, keys: Sequence[str]) -> dict[str, Row]:
+        """The progress notes of the workers of these rows, each with its form."""
+        rows = await self._attempts("key, note, note_form", "settled_at IS NULL AND note IS NOT NULL", keys)
+        return {row["key"]: row for row in rows}
 
     async def _attempts(self, columns: str, condition: str, keys: Sequence[str]) -> list[Row]:
         """What the register says of these rows, the latest last."""
@@ -182,6 +185,15 @@ RUNNING = (ExtractionStatus.EN_TRAITEMENT, ExtractionStatus.OCR_PROCESSING)
 def tell_times(row: Row) -> dict[str, str | None]:
     """The moments of a row."""
     return {name: iso(row.get(name)) for name in TIMES}
+
+
+def load_form(stored: str | None) -> dict[str, Any] | None:
+    """The code and parameters of a progress note; None if it is not a message."""
+    try:
+        form_ = json.loads(stored or "null")
+    except ValueError:
+        return None
+    return form_ if isinstance(form_, dict) else None
 
 
 def load_metadata(row: Row) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ def test_a_refusal_lasts_until_the_password_changes(tmp_path: Path) -> None:
     file = AccountFile(tmp_path / "registries", ACCOUNT)
     file.mark_refused(Message("registry.locked", site="the site", text="closed"))
     kept = file.refusal()
-    assert kept == "the site has locked the account: it says closed"
+    assert kept == "the site has locked the account; the page says closed"
     assert isinstance(kept, Message)
     assert AccountFile(tmp_path / "registries", replace(ACCOUNT, password="Canari-2")).refusal() is None
     for path in (tmp_path / "registries").rglob("*.json"):

@@ -289,7 +289,7 @@ class PostgreSQL:
 
     async def amend(self, bound: Bound, job: Job, statements: Sequence[Numbered]) -> list[list[Any]] | None:
         """Renews one claim and runs statements with it, guarded; None: the claim was lost."""
-        values = [[job.text_key], [job.token], [job._note], bound.queue.lease]
+        values = [[job.text_key], [job.token], [job._note], bound.queue.lease, [job.note_form]]
         async with self.connection() as connection:
             try:
                 async with connection.transaction():
@@ -310,6 +310,7 @@ class PostgreSQL:
                 [job.token for job in jobs],
                 [job._note for job in jobs],
                 bound.queue.lease,
+                [job.note_form for job in jobs],
             ],
         )
         return {row["key"]: row["holds"] for row in rows}

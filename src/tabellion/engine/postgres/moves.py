@@ -122,8 +122,8 @@ SELECT s.key, s.outcome FROM tabellion_s AS s"""
 
 
 def renew(bound: Bound) -> str:
-    """$1 keys, $2 tokens, $3 notes, $4 lease seconds -> key, and whether the claim still holds."""
-    key = sql.column(bound.key.name)
+    """$1 keys, $2 tokens, $3 notes, $4 lease seconds, $5 forms of notes -> key, and whether the claim still holds."""
+    key, place = sql.column(bound.key.name), "array_position($1::text[], a.key)"
     return f"""
 WITH tabellion_l AS MATERIALIZED (
   {_lock_live_attempts(bound)}
@@ -135,7 +135,8 @@ UPDATE tabellion_attempts AS a SET
   lease_until = CASE WHEN a.key IN (TABLE tabellion_h) THEN {sql.later("$4::float8", _PG)} ELSE a.lease_until END,
   settled_at = CASE WHEN a.key IN (TABLE tabellion_h) THEN NULL ELSE {NOW} END,
   outcome = CASE WHEN a.key IN (TABLE tabellion_h) THEN NULL ELSE 'superseded' END,
-  note = coalesce(($3::text[])[array_position($1::text[], a.key)], a.note)
+  note = coalesce(($3::text[])[{place}], a.note),
+  note_form = CASE WHEN ($3::text[])[{place}] IS NULL THEN a.note_form ELSE ($5::text[])[{place}] END
 WHERE {_match_locked(bound)} RETURNING a.key, a.settled_at IS NULL AS holds"""
 
 

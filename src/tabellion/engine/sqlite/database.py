@@ -297,7 +297,7 @@ class SQLite:
         def work(connection: Connection) -> dict[str, bool]:
             results: dict[str, bool] = {}
             for job in jobs:
-                values = (job.text_key, job.n, job.token, job._note, bound.queue.lease, job.key)
+                values = (job.text_key, job.n, job.token, job._note, bound.queue.lease, job.key, job.note_form)
                 if connection.execute(extend, values).rowcount:
                     results[job.text_key] = True
                 elif connection.execute(supersede, values[:4]).rowcount:
@@ -317,7 +317,7 @@ class SQLite:
         extend, supersede = self._text(moves.renew(bound)), self._text(moves.supersede_unheld(bound))
 
         def work(connection: Connection) -> list[list[Any]] | None:
-            values = (job.text_key, job.n, job.token, job._note, bound.queue.lease, job.key)
+            values = (job.text_key, job.n, job.token, job._note, bound.queue.lease, job.key, job.note_form)
             if connection.execute(extend, values).rowcount:
                 return self._run_all(connection, statements, guarded=True)
             connection.execute(supersede, values[:4])

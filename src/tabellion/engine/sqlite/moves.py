@@ -114,8 +114,12 @@ WHERE t.{sql.column(bound.key.name)} IN (SELECT value FROM json_each($1))
 
 
 def renew(bound: Bound) -> str:
-    """$1 key, $2 n, $3 token, $4 note, $5 lease seconds, $6 the row's key: extends a claim that holds."""
-    return f"""UPDATE tabellion_attempts SET lease_until = {sql.later("$5", _LITE)}, note = coalesce($4, note)
+    """Extends a claim that holds.
+
+    $1 key, $2 n, $3 token, $4 note, $5 lease seconds, $6 the row's key, $7 the note's form
+    """
+    return f"""UPDATE tabellion_attempts SET lease_until = {sql.later("$5", _LITE)}, note = coalesce($4, note),
+  note_form = CASE WHEN $4 IS NULL THEN note_form ELSE $7 END
 WHERE {_mine(bound)} AND EXISTS (
   SELECT 1 FROM {sql.name(bound.queue.table)} AS t
   WHERE t.{sql.column(bound.key.name)} = $6 AND {sql.holds(bound.queue.states["running"], _LITE)})"""

@@ -1,5 +1,6 @@
 // One extraction: a page's picture beside its text, how it was made, and what may be done with it.
 import { api, byId, capital, data, duration, el, empty, events, explain, icon, keys, liveMark, may, moment, money, notice, number, sure, t, tell, toast } from "./base.js";
+import { localized } from "./messages.js";
 import { errors, kind, LIVE, note, status } from "./extraction_states.js";
 
 const where = `/api/extractions/${encodeURIComponent(data.id)}`;
@@ -46,7 +47,7 @@ function drawText() {
   byId("copy").hidden = texts === null;
   if (texts === null) {
     const waits = shown && LIVE.has(shown.status);
-    return body.replaceChildren(shown ? empty(waits ? "clock" : "stop", t(waits ? "extraction.not_yet" : "extraction.no_text"), shown.note ?? "") : el("span", { class: "ghost" }));
+    return body.replaceChildren(shown ? empty(waits ? "clock" : "stop", t(waits ? "extraction.not_yet" : "extraction.no_text"), localized(shown, "note")) : el("span", { class: "ghost" }));
   }
   const text = texts[page - 1] ?? "";
   body.replaceChildren(about?.error ? notice("bad", "stop", capital(about.error)) : text ? text : el("span", { class: "muted" }, t("extraction.blank")));

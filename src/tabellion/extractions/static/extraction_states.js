@@ -21,4 +21,4 @@ export function errors(one) {
     .map(([name, word]) => ({ word, text: localized(one, name), over: one.status === "ERREUR", name }));
 }
 
-export const note = (one) => (one.note ? el("span", { class: "muted small nowrap" }, one.note) : null);
+export const note = (one) => (one.note ? el("span", { class: "muted small nowrap" }, localized(one, "note")) : null);

@@ -7,6 +7,7 @@ from typing import Any
 
 from tabellion.errors import ConfigurationError
 from tabellion.extractions.columns import ADDRESS
+from tabellion.messages import Message
 
 #: Where nothing is configured: the first of these that the table has.
 USUAL: Mapping[str, tuple[str, ...]] = {
@@ -46,10 +47,7 @@ class SearchColumns:
         """The same; raises a ConfigurationError that names the key."""
         found = self.find(name, there)
         if found is None:
-            raise ConfigurationError(
-                f"{table} has no column for {name}: name it in registries.columns = {{ {name} = … }}; "
-                f"its columns: {', '.join(sorted(there))}"
-            )
+            raise ConfigurationError(Message("registry.no_column", table=table, name=name, known=sorted(there)))
         return found
 
     def value(self, name: str, row: Mapping[str, Any]) -> Any:

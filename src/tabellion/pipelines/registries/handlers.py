@@ -112,7 +112,8 @@ class RegistryHandlers:
         with result.file.open("rb") as file:
             if not file.read(len(PDF)).startswith(PDF):
                 # An error page sent as a file is common, and gone with the next try.
-                raise SiteProblem(job.queue.name, "retry", Message("registry.not_a_pdf"))
+                title = self._settings.profiles[job.queue.name].title
+                raise SiteProblem(title, "retry", Message("registry.not_a_pdf"))
         job.note(Message("registry.note_storing"))
         return await self._files(job.environment).save(result.file)
 

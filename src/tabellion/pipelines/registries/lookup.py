@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine import sql
 from tabellion.engine.timestamps import iso
+from tabellion.extractions.lookup import load_form
+from tabellion.messages import Translatable
+from tabellion.monitor.fingerprint import form
 from tabellion.pipelines.registries import tables
 from tabellion.pipelines.registries.submit import columns_of
 
@@ -25,7 +29,13 @@ class CompanyName(Answer):
     state: Annotated[str, Doc("Whether the name is in use, in the register's words.")]
 
 
-class RightsSearch(Answer):
+class _Report(Answer):
+    note: Annotated[str | None, Doc("How far the worker is.")]
+    error: Annotated[str | None, Doc("Why the last attempt failed.")]
+    translatable: NotRequired[Translatable]
+
+
+class RightsSearch(_Report):
     """A search of the register of rights under one name."""
 
     id: str
@@ -35,13 +45,11 @@ class RightsSearch(Answer):
     is_empty: Annotated[bool | None, Doc("Whether nothing is registered under the name; null: not known yet.")]
     registrations: Annotated[list[dict[str, str]], Doc("What is registered, as the register lists it.")]
     file: Annotated[str | None, Doc("Where the statement can be downloaded.")]
-    note: Annotated[str | None, Doc("How far the worker is.")]
-    error: str | None
     created_at: str | None
     completed_at: str | None
 
 
-class SearchSession(Answer):
+class SearchSession(_Report):
     """A company that is looked up, and the names that were found."""
 
     id: str
@@ -50,15 +58,15 @@ class SearchSession(Answer):
     req_completed: bool
     found: Annotated[dict[str, str] | None, Doc("The company's data as the register shows it.")]
     names: list[CompanyName]
-    note: str | None
-    error: str | None
     created_at: str | None
     rights: list[RightsSearch]
 
 
 async def list_sessions(store: Store, settings: RegistrySettings, limit: int = MOST) -> list[SearchSession]:
     """The newest sessions, without their rights."""
-    return [_session(row, []) for row in await _sessions(store, settings, "", (), limit)]
+    rows = await _sessions(store, settings, "", (), limit)
+    attempts = await _last_attempts(store, "companies", rows)
+    return [_session(row, attempts.get(row["id"]), []) for row in rows]
 
 
 async def get_session(store: Store, settings: RegistrySettings, id_: str) -> SearchSession | None:
@@ -66,8 +74,9 @@ async def get_session(store: Store, settings: RegistrySettings, id_: str) -> Sea
     rows = await _sessions(store, settings, "WHERE CAST(t.id AS text) = $1", (id_,), 1)
     if not rows:
         return None
+    attempts = await _last_attempts(store, "companies", rows)
     rights = await list_rights(store, settings, session=id_)
-    return _session(rows[0], rights)
+    return _session(rows[0], attempts.get(id_), rights)
 
 
 async def list_rights(
@@ -85,12 +94,13 @@ async def list_rights(
   {f"t.{sql.column(column)}" if column else "NULL"} AS name, t.status,
   {sql.epoch("t.created_at", store.dialect)} AS created_at,
   {sql.epoch("t.completed_at", store.dialect)} AS completed_at,
-  f.is_empty, f.registrations, f.storage_path, {_last("rights", "note")} AS note, {_last("rights", "error")} AS error
+  f.is_empty, f.registrations, f.storage_path
 FROM {tables.RIGHTS} AS t LEFT JOIN {tables.STATEMENTS} AS f ON f.rdprm_search_id = CAST(t.id AS text)
 {where} ORDER BY t.created_at DESC, t.id DESC LIMIT {int(limit)}""",
         *values,
     )
-    return [_rights(row) for row in rows]
+    attempts = await _last_attempts(store, "rights", rows)
+    return [_rights(row, attempts.get(row["id"])) for row in rows]
 
 
 async def statement_address(store: Store, id_: str) -> str | None:
@@ -105,28 +115,46 @@ async def _sessions(
     column = settings.columns.find("company", await columns_of(store, tables.SESSIONS))
     return await store.database.fetch(
         f"""SELECT CAST(t.id AS text) AS id, {f"t.{sql.column(column)}" if column else "NULL"} AS company, t.status,
-  t.req_completed, {sql.epoch("t.created_at", store.dialect)} AS created_at, f.data, f.names,
-  {_last("companies", "note")} AS note, {_last("companies", "error")} AS error
+  t.req_completed, {sql.epoch("t.created_at", store.dialect)} AS created_at, f.data, f.names
 FROM {tables.SESSIONS} AS t LEFT JOIN {tables.COMPANIES} AS f ON f.search_session_id = CAST(t.id AS text)
 {where} ORDER BY t.created_at DESC, t.id DESC LIMIT {int(limit)}""",
         *values,
     )
 
 
-def _last(queue: str, column: str) -> str:
-    """What the register says of a row's last attempt."""
-    return (
-        f"(SELECT a.{column} FROM tabellion_attempts AS a WHERE a.queue = '{queue}' AND a.key = CAST(t.id AS text) "
-        "ORDER BY a.n DESC LIMIT 1)"
+async def _last_attempts(store: Store, queue: str, rows: Sequence[Any]) -> dict[str, Any]:
+    """The last attempt at each of these rows, by their ids."""
+    if not rows:
+        return {}
+    marks = ", ".join(f"${number}" for number in range(2, len(rows) + 2))
+    attempts = await store.database.fetch(
+        f"""SELECT key, note, error, error_code, error_params,
+  CASE WHEN settled_at IS NULL THEN note_form END AS note_form
+FROM tabellion_attempts WHERE queue = $1 AND key IN ({marks}) ORDER BY n""",
+        queue,
+        *(row["id"] for row in rows),
     )
+    return {attempt["key"]: attempt for attempt in attempts}
 
 
-def _session(row: Any, rights: list[RightsSearch]) -> SearchSession:
+def _report(attempt: Any) -> _Report:
+    """The note and the error of an attempt, with their forms."""
+    if attempt is None:
+        return {"note": None, "error": None}
+    report: _Report = {"note": attempt["note"], "error": attempt["error"]}
+    error_form = form(attempt["error"], attempt["error_code"], attempt["error_params"])
+    forms = {"note": load_form(attempt["note_form"]), "error": error_form}
+    if any(forms.values()):
+        report["translatable"] = {name: known for name, known in forms.items() if known}
+    return report
+
+
+def _session(row: Any, attempt: Any, rights: list[RightsSearch]) -> SearchSession:
     return {
         "id": row["id"], "company": row["company"], "status": row["status"],
         "req_completed": bool(row["req_completed"]), "found": json.loads(row["data"]) if row["data"] else None,
         "names": json.loads(row["names"]) if row["names"] else [],
-        "note": row["note"], "error": row["error"], "created_at": _moment(row["created_at"]), "rights": rights,
+        "created_at": _moment(row["created_at"]), "rights": rights, **_report(attempt),
     }  # fmt: skip
 
 
@@ -135,12 +163,11 @@ def _moment(value: Any) -> str | None:
     return iso(value) if value is None or isinstance(value, int | float) else str(value)
 
 
-def _rights(row: Any) -> RightsSearch:
+def _rights(row: Any, attempt: Any) -> RightsSearch:
     return {
         "id": row["id"], "search_session_id": row["search_session_id"], "name": row["name"], "status": row["status"],
         "is_empty": None if row["is_empty"] is None else bool(row["is_empty"]),
         "registrations": json.loads(row["registrations"]) if row["registrations"] else [],
         "file": f"/api/rdprm-searches/{row['id']}/file" if row["storage_path"] else None,
-        "note": row["note"], "error": row["error"], "created_at": _moment(row["created_at"]),
-        "completed_at": _moment(row["completed_at"]),
+        "created_at": _moment(row["created_at"]), "completed_at": _moment(row["completed_at"]), **_report(attempt),
     }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,12 @@ from typing import Any
 
 import pytest
 
+from tabellion import Store
+from tabellion.messages import Message
 from tabellion.pipelines.registries.portal.pdf import write_pdf
+from tabellion.pipelines.registries.problems import SiteProblem
+from tabellion.pipelines.registries.queues import companies_queue
+from tabellion.pipelines.registries.settings import settings_of
 from tests.pipelines.registries.live import LiveRegistries, live_registries
 
 INDEX = {"document_type": "index", "circonscription": "Montréal", "lot": "1 234 567"}
@@ -124,6 +130,31 @@ VALUES ($1, 'extractions/aa/a.pdf', '[]', {clock})""",
     assert "Laframboise" in got.headers["content-disposition"]
 
 
+def test_notes_and_errors_can_be_translated(web: LiveRegistries) -> None:
+    """Both come with their codes: the note while a worker is busy, the error when the search has failed."""
+    id_ = post(web, "/api/search-sessions", {"company": "Laframboise"}).json()["id"]
+    queue = companies_queue(settings_of(web.config))
+
+    async def claim_and_note() -> Any:
+        async with Store(web.urls["prod"]) as store:
+            [job] = await store.claim(queue, 1, "w")
+            job.note(Message("registry.note_login"))
+            await store.renew([job])
+            return job
+
+    async def fail(job: Any) -> None:
+        async with Store(web.urls["prod"]) as store:
+            await store.fail(job, str(SiteProblem("REQ", "no_result", "x")))
+
+    job = asyncio.run(claim_and_note())
+    [busy] = web.get("/api/search-sessions").json()["search_sessions"]
+    assert (busy["note"], busy["translatable"]["note"]["code"]) == ("signing in", "registry.note_login")
+    asyncio.run(fail(job))
+    failed = web.get(f"/api/search-sessions/{id_}").json()
+    assert (failed["status"], failed["translatable"]["error"]["code"]) == ("failed", "registry.no_result")
+    assert "note" not in failed["translatable"]
+
+
 @pytest.mark.parametrize("language", ["en", "fr"])
 def test_the_pages_are_there_in_both_languages(web: LiveRegistries, language: str) -> None:
     """The page of searches and that of a company have no text without a translation."""
@@ -133,6 +164,7 @@ def test_the_pages_are_there_in_both_languages(web: LiveRegistries, language: st
         assert got.status_code == 200
         assert ("Registries" if language == "en" else "Registres") in got.text
         assert 'lang="' + language in got.text
+        assert ("registry.no_result" in got.text) == (language == "fr")  # notes and errors are English otherwise
 
 
 def test_the_openapi_document_has_the_routes(web: LiveRegistries) -> None:

@@ -20,7 +20,7 @@ async def registries(request: Request) -> Response:
     kinds = [kind for kind in DOCUMENT_TYPES if kind in profile.tasks]
     fields = {kind: [*profile.tasks[kind].inputs, *profile.tasks[kind].optional] for kind in kinds}
     needed = {kind: list(profile.tasks[kind].inputs) for kind in kinds}
-    return page(request, "registries.html", kinds=kinds, data={"fields": fields, "needed": needed})
+    return page(request, "registries.html", spoken=True, kinds=kinds, data={"fields": fields, "needed": needed})
 
 
 @router.get("/registries/{id}", response_class=Response)
@@ -28,5 +28,6 @@ async def one(request: Request, id: str) -> Response:  # noqa: A002
     """One company: its data, its names to choose from, and what was found under each."""
     found = await find_session(served_registries(request), id)
     return page(
-        request, "company.html", also=("registries",), title=found["company"] or found["id"], data={"id": found["id"]}
-    )
+        request, "company.html", also=("registries",), spoken=True, title=found["company"] or found["id"],
+        data={"id": found["id"]},
+    )  # fmt: skip

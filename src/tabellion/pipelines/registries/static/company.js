@@ -1,5 +1,6 @@
-// One company: its data, the names to choose from, and what the register of rights has under each.
+// One company: its data, the names to choose from, and what is registered under each of them.
 import { api, byId, data, el, empty, events, explain, liveMark, may, notice, t, tell, toast } from "./base.js";
+import { localized } from "./messages.js";
 import { state } from "./registry_states.js";
 
 const where = `/api/search-sessions/${encodeURIComponent(data.id)}`;
@@ -8,32 +9,32 @@ let due = 0, drawn = "";
 
 const chosen = () => new FormData(form).getAll("name").map(String);
 
-function drawNames(one) {
-  const searched = new Set(one.rights.map((search) => search.name));
-  const shape = JSON.stringify([one.names, [...searched]]);
+function drawNames(session) {
+  const searched = new Set(session.rights.map((search) => search.name));
+  const shape = JSON.stringify([session.names, [...searched]]);
   if (shape === drawn) return;
-  const kept = new Set(chosen());
+  const checked = new Set(chosen());
   drawn = shape;
-  byId("names").replaceChildren(...one.names.map(({ name, state: said }) => el("label", {},
-    el("input", { type: "checkbox", name: "name", value: name, checked: kept.has(name) && !searched.has(name), disabled: searched.has(name) || !may("reviewer") }),
-    el("span", {}, name), said ? el("span", { class: "small muted" }, said) : null)));
+  byId("names").replaceChildren(...session.names.map(({ name, state: usage }) => el("label", {},
+    el("input", { type: "checkbox", name: "name", value: name, checked: checked.has(name) && !searched.has(name), disabled: searched.has(name) || !may("reviewer") }),
+    el("span", {}, name), usage ? el("span", { class: "small muted" }, usage) : null)));
 }
 
-function line(one) {
+function drawRow(search) {
   return el("tr", {},
-    el("td", {}, one.name ?? one.id),
-    el("td", {}, state(one.status), one.status === "failed" && one.error ? el("div", { class: "small text-bad" }, one.error) : null),
-    el("td", {}, one.is_empty ? t("company.nothing") : el("ul", { class: "plain" }, one.registrations.map((found) => el("li", {}, Object.values(found).join(" · "))))),
-    el("td", { class: "right" }, one.file ? el("a", { href: one.file, download: "" }, t("company.download")) : ""));
+    el("td", {}, search.name ?? search.id),
+    el("td", {}, state(search.status), search.status === "failed" && search.error ? el("div", { class: "small text-bad" }, localized(search, "error")) : null),
+    el("td", {}, search.is_empty ? t("company.nothing") : el("ul", { class: "plain" }, search.registrations.map((registration) => el("li", {}, Object.values(registration).join(" · "))))),
+    el("td", { class: "right" }, search.file ? el("a", { href: search.file, download: "" }, t("company.download")) : ""));
 }
 
-function draw(one) {
-  byId("status").replaceChildren(state(one.status));
-  byId("notices").replaceChildren(...(one.status === "failed" && one.error ? [notice("bad", "stop", one.error)] : []));
-  byId("facts-list").replaceChildren(...Object.entries(one.found ?? {}).flatMap(([name, value]) => [el("dt", {}, tell(`company.fact_${name}`, name)), el("dd", {}, value)]));
-  drawNames(one);
-  byId("rows").replaceChildren(...one.rights.map(line));
-  byId("nothing").hidden = one.rights.length > 0;
+function draw(session) {
+  byId("status").replaceChildren(state(session.status));
+  byId("notices").replaceChildren(...(session.status === "failed" && session.error ? [notice("bad", "stop", localized(session, "error"))] : []));
+  byId("facts-list").replaceChildren(...Object.entries(session.found ?? {}).flatMap(([name, value]) => [el("dt", {}, tell(`company.fact_${name}`, name)), el("dd", {}, value)]));
+  drawNames(session);
+  byId("rows").replaceChildren(...session.rights.map(drawRow));
+  byId("nothing").hidden = session.rights.length > 0;
   byId("nothing").replaceChildren(empty("search", t("company.no_rights")));
   enable();
 }

@@ -1,5 +1,6 @@
-// Registries: forms that submit searches, and the companies that were looked up, kept up to date.
+// Registries: forms that submit searches, and a live list of the companies that were looked up.
 import { ago, api, byId, data, el, empty, events, explain, liveMark, moment, notice, t, toast } from "./base.js";
+import { localized } from "./messages.js";
 import { state } from "./registry_states.js";
 
 const documents = /** @type {HTMLFormElement | null} */ (byId("document-form"));
@@ -8,7 +9,7 @@ let due = 0;
 
 const filled = (form) => Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value).trim()]).filter(([, value]) => value));
 
-/** Shows the fields that the chosen type of document has. */
+/** Shows the fields of the chosen document type. */
 function choose() {
   const kind = /** @type {HTMLSelectElement} */ (byId("document-type")).value;
   for (const label of documents.querySelectorAll("[data-field]")) {
@@ -21,22 +22,24 @@ function choose() {
   }
 }
 
-function line(one) {
+function drawRow(session) {
+  const under = session.status === "failed" && session.error ? el("div", { class: "small text-bad" }, localized(session, "error"))
+    : session.status === "scraping_company_data" && session.note ? el("div", { class: "small muted" }, localized(session, "note")) : null;
   return el("tr", {},
-    el("td", {}, el("a", { href: `/registries/${encodeURIComponent(one.id)}` }, one.company ?? one.id)),
-    el("td", {}, state(one.status), one.error && one.status === "failed" ? el("div", { class: "small text-bad" }, one.error) : one.status === "scraping_company_data" && one.note ? el("div", { class: "small muted" }, one.note) : null),
-    el("td", { class: "not-narrow" }, one.found ? `${one.found.name ?? ""} ${one.found.neq ? `(${one.found.neq})` : ""}` : ""),
-    el("td", { class: "number wide-only" }, one.names.length || ""),
-    el("td", { class: "right nowrap muted", title: moment(one.created_at) }, ago(one.created_at)));
+    el("td", {}, el("a", { href: `/registries/${encodeURIComponent(session.id)}` }, session.company ?? session.id)),
+    el("td", {}, state(session.status), under),
+    el("td", { class: "not-narrow" }, session.found ? `${session.found.name ?? ""} ${session.found.neq ? `(${session.found.neq})` : ""}` : ""),
+    el("td", { class: "number wide-only" }, session.names.length || ""),
+    el("td", { class: "right nowrap muted", title: moment(session.created_at) }, ago(session.created_at)));
 }
 
 async function load() {
   try {
-    const { data: got } = await api("GET", "/api/search-sessions");
+    const sessions = (await api("GET", "/api/search-sessions")).data.search_sessions;
     byId("trouble").hidden = true;
-    byId("rows").replaceChildren(...got.search_sessions.map(line));
+    byId("rows").replaceChildren(...sessions.map(drawRow));
     byId("rows").setAttribute("aria-busy", "false");
-    byId("nothing").hidden = got.search_sessions.length > 0;
+    byId("nothing").hidden = sessions.length > 0;
     byId("nothing").replaceChildren(empty("search", t("registries.none"), t("registries.none_note")));
   } catch (error) {
     byId("trouble").hidden = false;
@@ -52,8 +55,8 @@ async function send(form, path, then) {
   const button = form.querySelector("button");
   button.disabled = true;
   try {
-    const { data: made } = await api("POST", path, filled(form));
-    then(made);
+    const { data: row } = await api("POST", path, filled(form));
+    then(row);
   } catch (error) {
     toast(explain(error), "bad");
   } finally {
@@ -66,8 +69,8 @@ if (documents) {
   choose();
   documents.addEventListener("submit", (event) => {
     event.preventDefault();
-    send(documents, "/api/extractions", (made) => byId("document-sent").replaceChildren(
-      el("a", { href: `/extractions/${encodeURIComponent(made.id)}` }, t("registries.submitted"))));
+    send(documents, "/api/extractions", (row) => byId("document-sent").replaceChildren(
+      el("a", { href: `/extractions/${encodeURIComponent(row.id)}` }, t("registries.submitted"))));
   });
 }
 if (companies) {

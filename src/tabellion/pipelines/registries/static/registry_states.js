@@ -1,4 +1,4 @@
-// What the states of companies and of searches of rights look like.
+// Badges for the states of companies and rights searches.
 import { badge, t } from "./base.js";
 
 const KINDS = {
@@ -7,10 +7,8 @@ const KINDS = {
   pending: ["idle", "clock"], in_progress: ["busy", "again"], completed: ["good", "check"],
 };
 
-/** A state as a badge; one that is not ours is shown as it is. */
-export function state(word) {
-  const [kind, drawing] = KINDS[word] ?? ["idle", "minus"];
-  return badge(kind, drawing, word in KINDS ? t(`registries.status_${word}`) : word);
+/** A state as a badge; an unknown state keeps its own name. */
+export function state(name) {
+  const [kind, symbol] = KINDS[name] ?? ["idle", "minus"];
+  return badge(kind, symbol, name in KINDS ? t(`registries.status_${name}`) : name);
 }
-
-export const isOpen = (word) => ["pending_company_selection", "scraping_company_data", "pending", "in_progress"].includes(word);
