@@ -1,4 +1,4 @@
-"""The extraction queue: the table that pipelines share, its states, its files, and what people see of it."""
+"""The extraction queue: the table that pipelines share, its states, files, API and pages."""
 
 from tabellion import messages
 

@@ -1,4 +1,4 @@
-"""What every pipeline on the extraction queue shows of it: the same routes and pages, in the application once."""
+"""The routes and pages that all pipelines on the extraction queue share; the application has them once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POLICY: Policy = {
 }
 PAGES: Policy = {("GET", "/extractions"): Role.VIEWER, ("GET", "/extractions/{id}"): Role.VIEWER}
 
-#: For `Blueprint.shared`; it is the same object for all of them.
+#: For `Blueprint.shared`: every pipeline passes this same object.
 EXTRACTIONS = Blueprint(
     routers=(extractions.router, pages.router), policy=POLICY, pages=PAGES,
     places=pages.PLACES, package="tabellion.extractions",

@@ -1,4 +1,4 @@
-"""Which columns of `extraction_queue` have a file's address and take its text; a table made by hand has its own."""
+"""Finds the columns of `extraction_queue` for the file's address and its text: tables made by hand name them freely."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tabellion.messages import Message, quote_value
 if TYPE_CHECKING:
     from tabellion.config import Config
 
-#: Where nothing is configured: the first of these that the table has.
+#: Without configuration, the first of these that the table has is used.
 ADDRESS = (
     "storage_path", "supabase_path", "storage_url", "file_url", "document_url", "pdf_url", "file_path", "document_path",
     "pdf_path", "url", "path", "file",
 )  # fmt: skip
 TEXT = ("ocr_text", "extracted_text", "ocr_result", "text", "content")
 METADATA = ("ocr_metadata", "ocr_meta", "metadata")
-PAUSE = 60.0  #: seconds until a row of a table that cannot be worked is looked at again
+PAUSE = 60.0  #: seconds until a row is retried whose table lacks a column
 
 
 class ColumnsUnknown(RateLimited):
-    """The table has no column that is known to be the one: the rows are not to blame, and wait."""
+    """No column of the table is known to be the right one. The rows are not to blame: they wait."""
 
     def __init__(self, key: str, column: str | None, there: Collection[str]) -> None:
         code = "extraction.column_missing" if column else "extraction.column_unknown"
@@ -32,38 +32,38 @@ class ColumnsUnknown(RateLimited):
 
 @dataclass(frozen=True, slots=True)
 class ColumnNames:
-    """The columns of one table."""
+    """The columns of a table."""
 
     address: str
     text: str
-    metadata: str | None  #: None: nothing is said of how the text was made
+    metadata: str | None  #: None: the table has no column for it
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnChoice:
-    """What the configuration says of them; None: guessed."""
+    """The configured columns; None: guessed."""
 
     address: str | None = None
     text: str | None = None
     metadata: str | None = None
 
     def find(self, there: Collection[str]) -> ColumnNames:
-        """The columns of a table that has these; raises ColumnsUnknown, which names the key to set."""
+        """Picks the columns from those of a table; raises ColumnsUnknown, which names the key to set."""
         address = _choose("extractions.address_column", self.address, ADDRESS, there)
         text = _choose("extractions.text_column", self.text, TEXT, there)
         if self.metadata is not None:
             return ColumnNames(address, text, _choose("extractions.metadata_column", self.metadata, (), there))
-        return ColumnNames(address, text, next((one for one in METADATA if one in there), None))
+        return ColumnNames(address, text, next((name for name in METADATA if name in there), None))
 
 
-def _choose(key: str, said: str | None, usual: Collection[str], there: Collection[str]) -> str:
-    found = [one for one in ((said,) if said is not None else usual) if one in there]
+def _choose(key: str, configured: str | None, usual: Collection[str], there: Collection[str]) -> str:
+    found = [name for name in ((configured,) if configured is not None else usual) if name in there]
     if not found:
-        raise ColumnsUnknown(key, said, there)
+        raise ColumnsUnknown(key, configured, there)
     return found[0]
 
 
 def column_choice(config: Config) -> ColumnChoice:
-    """What the configuration says of them."""
-    said = config.section("extractions")
-    return ColumnChoice(said.get("address_column"), said.get("text_column"), said.get("metadata_column"))
+    """The columns that are configured."""
+    section = config.section("extractions")
+    return ColumnChoice(section.get("address_column"), section.get("text_column"), section.get("metadata_column"))

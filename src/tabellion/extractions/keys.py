@@ -1,4 +1,4 @@
-"""Keys of the configuration that every pipeline on the extraction queue has."""
+"""The configuration keys of every pipeline on the extraction queue."""
 
 from __future__ import annotations
 

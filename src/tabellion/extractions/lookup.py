@@ -1,4 +1,4 @@
-"""What is known of extractions: one, or a list, the newest first; in whatever columns the table has."""
+"""Reads and adds rows of the extraction queue, with whatever columns the table has."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from tabellion.extractions.states import ExtractionStatus
 from tabellion.extractions.tables import TABLE
 from tabellion.monitor.fingerprint import form
 
-#: What a search was for; told where the table has the column.
+#: The inputs of a search; those whose column is missing are left out.
 INPUTS = ("document_number", "lot", "cadastre", "circonscription", "designation_secondaire")
 TIMES = ("created_at", "updated_at", "processing_started_at", "ocr_started_at")
 TEXTS = ("document_type", *INPUTS, "worker_id", "error_message", "ocr_worker_id", "ocr_error")
 COUNTS = ("ocr_attempts", "ocr_max_attempts")
-#: Queues whose live attempts say how far a row is.
+#: Queues whose live attempts have progress notes.
 QUEUES = ("extraction", "ocr")
-ERRORS = {"extraction": "error_message", "ocr": "ocr_error"}  #: and the columns of their errors
+ERRORS = {"extraction": "error_message", "ocr": "ocr_error"}  #: the column of each queue's error
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractionTable:
-    """The table of one environment, as it is there."""
+    """The table of one environment, with the columns that it has now."""
 
     store: Store
     table: Table
     key: Column
-    columns: ColumnNames | None  #: None: it is not known which they are
+    columns: ColumnNames | None  #: None: unknown, to be configured
 
     @classmethod
     async def open(cls, store: Store, choice: ColumnChoice) -> ExtractionTable:
-        """Looks at the table; raises NotMigrated where there is none."""
+        """Inspects the table; raises NotMigrated if it does not exist."""
         await store.open()
         table = await store.table(TABLE)
         if table is None:
@@ -53,7 +53,7 @@ class ExtractionTable:
         return cls(store, table, table.columns[key], columns)
 
     async def get(self, key: str, *, text: bool = False) -> Row | None:
-        """One row, its text only if it is wanted; None where there is none."""
+        """A row by its key, or None; with the document's text only if `text` is set."""
         value = self._value(key)
         if value is None:
             return None
@@ -64,7 +64,7 @@ class ExtractionTable:
         return rows[0] if rows else None
 
     async def listing(self, filters: Mapping[str, Any], cursor: str | None, limit: int) -> tuple[list[Row], str | None]:
-        """Rows, the newest first, and the key that the next page begins after; None: this is the last page."""
+        """Rows, newest first, and the key after which the next page starts (None on the last page)."""
         conditions, values = ["1 = 1"], []
         for name, value in filters.items():
             if name not in self.table.columns:
@@ -75,17 +75,17 @@ class ExtractionTable:
             values.append(start)
             order = ", ".join(self._order)
             conditions.append(
-                f"({', '.join(f't.{one}' for one in self._order)}) < "
+                f"({', '.join(f't.{column}' for column in self._order)}) < "
                 f"(SELECT {order} FROM {TABLE} WHERE {self._key} = {self._mark(len(values))})"
             )
         rows = await self._rows(" AND ".join(conditions), values, limit + 1)
         return rows[:limit], rows[limit - 1]["id"] if len(rows) > limit else None
 
     async def insert(self, values: Mapping[str, Any]) -> str:
-        """Puts a row in line; its key. Values of columns that the table lacks are left out."""
+        """Adds a row and returns its key. Values for columns that the table lacks are dropped."""
         known = {name: value for name, value in values.items() if name in self.table.columns and value is not None}
         if self.key.name not in known and self.key.default is None and self.key.family in ("text", "uuid"):
-            known[self.key.name] = str(uuid.uuid4())  # SQLite would take a row without a key
+            known[self.key.name] = str(uuid.uuid4())  # SQLite would accept a row without a key
         names = ", ".join(map(sql.column, known))
         marks = ", ".join(f"${number}" for number in range(1, len(known) + 1))
         rows = await self.store.database.fetch(
@@ -108,29 +108,29 @@ class ExtractionTable:
         return f"CAST(CAST(${number} AS text) AS uuid)" if cast else f"${number}"
 
     def _value(self, key: str) -> Any:
-        """A key as its column takes it; None where it cannot be one."""
+        """The key in the type of its column; None if it cannot be a key of this table."""
         if self.key.family in ("integer", "number"):
             return int(key) if key.removeprefix("-").isdecimal() and len(key) < 19 else None
         return key
 
     async def _rows(self, where: str, values: Sequence[Any], limit: int, *, text: bool = False) -> list[Row]:
-        dialect, there = self.store.dialect, self.table.columns
-        told = [f"CAST(t.{self._key} AS text) AS id", "t.status_id"]
-        told += [f"t.{name}" for name in (*TEXTS, *COUNTS) if name in there]
-        told += [
-            f"{sql.mirror_epoch(f't.{name}', there[name].family, there[name].type, dialect)} AS {name}"
+        dialect, existing = self.store.dialect, self.table.columns
+        selected = [f"CAST(t.{self._key} AS text) AS id", "t.status_id"]
+        selected += [f"t.{name}" for name in (*TEXTS, *COUNTS) if name in existing]
+        selected += [
+            f"{sql.mirror_epoch(f't.{name}', existing[name].family, existing[name].type, dialect)} AS {name}"
             for name in TIMES
-            if name in there
+            if name in existing
         ]
         if self.columns is not None:
-            told.append(f"t.{sql.column(self.columns.address)} AS file_address")
+            selected.append(f"t.{sql.column(self.columns.address)} AS file_address")
             body = f"t.{sql.column(self.columns.text)}"
-            told.append(f"{body} AS text" if text else f"CASE WHEN {body} IS NULL THEN 0 ELSE 1 END AS has_text")
+            selected.append(f"{body} AS text" if text else f"CASE WHEN {body} IS NULL THEN 0 ELSE 1 END AS has_text")
             if self.columns.metadata is not None:
-                told.append(f"CAST(t.{sql.column(self.columns.metadata)} AS text) AS metadata")
-        order = ", ".join(f"t.{one} DESC" for one in self._order)
+                selected.append(f"CAST(t.{sql.column(self.columns.metadata)} AS text) AS metadata")
+        order = ", ".join(f"t.{column} DESC" for column in self._order)
         found = await self.store.database.fetch(
-            f"SELECT {', '.join(told)} FROM {TABLE} AS t WHERE {where} ORDER BY {order} LIMIT {int(limit)}", *values
+            f"SELECT {', '.join(selected)} FROM {TABLE} AS t WHERE {where} ORDER BY {order} LIMIT {int(limit)}", *values
         )
         rows = [dict(row) for row in found]
         notes = await self._notes([row["id"] for row in rows if row["status_id"] in RUNNING])
@@ -148,7 +148,7 @@ class ExtractionTable:
         return rows
 
     async def _forms(self, keys: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
-        """The last errors of these rows as messages: their columns have them in English."""
+        """The last errors of these rows with their codes: the error columns contain only the English text."""
         rows = await self._attempts(
             "queue, key, error, error_code, error_params", "outcome = 'failed' AND error_code IS NOT NULL", keys
         )
@@ -164,11 +164,11 @@ class ExtractionTable:
         return {row["key"]: row for row in rows}
 
     async def _attempts(self, columns: str, condition: str, keys: Sequence[str]) -> list[Row]:
-        """What the register says of these rows, the latest last."""
+        """The attempts at these rows in the register, oldest first."""
         if not keys:
             return []
         marks = ", ".join(f"${number}" for number in range(1, len(keys) + 1))
-        queues = ", ".join(f"'{one}'" for one in QUEUES)
+        queues = ", ".join(f"'{queue}'" for queue in QUEUES)
         try:
             return await self.store.database.fetch(
                 f"SELECT {columns} FROM tabellion_attempts WHERE {condition} AND queue IN ({queues}) "
@@ -176,14 +176,14 @@ class ExtractionTable:
                 *keys,
             )
         except StoreError:
-            return []  # a database that no worker of ours has seen yet
+            return []  # no worker has created the register in this database yet
 
 
 RUNNING = (ExtractionStatus.EN_TRAITEMENT, ExtractionStatus.OCR_PROCESSING)
 
 
 def tell_times(row: Row) -> dict[str, str | None]:
-    """The moments of a row."""
+    """The times of a row in ISO 8601."""
     return {name: iso(row.get(name)) for name in TIMES}
 
 
@@ -197,9 +197,9 @@ def load_form(stored: str | None) -> dict[str, Any] | None:
 
 
 def load_metadata(row: Row) -> dict[str, Any] | None:
-    """What is known of how its text was made; None where nothing is, or somebody else wrote it."""
+    """How a row's text was made: pages, model, cost; None if the column has no object of that kind."""
     try:
-        said = json.loads(row.get("metadata") or "null")
+        metadata = json.loads(row.get("metadata") or "null")
     except ValueError:
         return None
-    return said if isinstance(said, dict) else None
+    return metadata if isinstance(metadata, dict) else None

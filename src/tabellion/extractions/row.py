@@ -6,9 +6,9 @@ from typing import Any, TypedDict
 
 
 class ExtractionRow(TypedDict, total=False):
-    """The columns of the table as `migrate` makes it; one made by hand may lack some, and have others."""
+    """The columns that `migrate` creates; a table made by hand may lack some and have others."""
 
-    id: Any  #: a UUID as text; in tables made by hand also a UUID, a number
+    id: Any  #: a UUID as text; in tables made by hand also a UUID or a number
     status_id: int
     document_type: str  #: index, actes, plans_cadastraux
     document_number: str | None  #: of the deed or plan
@@ -25,7 +25,7 @@ class ExtractionRow(TypedDict, total=False):
     ocr_attempts: int
     ocr_max_attempts: int
     ocr_error: str | None
-    ocr_text: str | None  #: page after page, with a form feed between two
+    ocr_text: str | None  #: all pages, separated by form feeds
     ocr_metadata: Any  #: JSON: see `metadata`
     created_at: Any
     updated_at: Any

@@ -1,4 +1,4 @@
-"""Extractions in one environment that is served: its table, its files, pictures of their pages."""
+"""The state that the web application holds for extractions: the table, files and page images of an environment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tabellion.web.blueprint import PipelineHealth
 from tabellion.web.page_images import Pictures, Space
 from tabellion.web.problems import Problem
 
-MOST_BYTES = 1 << 30  #: of copies of files that somebody looked at
+MOST_BYTES = 1 << 30  #: of cached copies of files that were viewed
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class ServedExtractions:
     store: Store
     files: ExtractionFiles
     choice: ColumnChoice
-    folder: Path  #: for copies of files, and for what is being uploaded
+    folder: Path  #: for cached copies and uploads
     pictures: Pictures = field(init=False)
     uploads: Blobs = field(init=False)
     _copies: Space = field(init=False)
@@ -46,11 +46,11 @@ class ServedExtractions:
         self._copies = Space(self.folder / "files", MOST_BYTES)
 
     async def table(self) -> ExtractionTable:
-        """The table as it is now: its owner may change it at any time."""
+        """The table, inspected anew: its owner may change it at any time."""
         return await ExtractionTable.open(self.store, self.choice)
 
     async def open_file(self, address: str, version: str) -> tuple[Path, str]:
-        """A copy of the file at an address on this machine, and the name that its pictures are kept under."""
+        """A local copy of the file at an address, and the name under which its page images are cached."""
         name = hashlib.sha256(f"{address}\n{version}".encode()).hexdigest()
         path = self._copies.folder / name[:2] / name
         if await asyncio.to_thread(path.is_file):
@@ -58,8 +58,8 @@ class ServedExtractions:
             return path, name
         try:
             with tempfile.TemporaryDirectory(prefix="extraction-") as folder:
-                came = await self.files.download(address, Path(folder))
-                await asyncio.to_thread(self._copies.keep, path, await asyncio.to_thread(came.read_bytes))
+                file = await self.files.download(address, Path(folder))
+                await asyncio.to_thread(self._copies.keep, path, await asyncio.to_thread(file.read_bytes))
         except Permanent as error:
             raise Problem(404, "file_gone", str(error)) from None
         except (FetchFailed, LakeError, OSError) as error:
@@ -71,17 +71,17 @@ class ServedExtractions:
         return PipelineHealth()
 
     def titles(self) -> Mapping[str, str]:
-        """None of its own."""
+        """No titles of fields."""
         return {}
 
     async def close(self) -> None:
-        """Ends the drawing of pages."""
+        """Stops rendering page images."""
         await self.pictures.close()
 
 
 def serve(config: Config, environment: str, store: Store) -> ServedExtractions:
-    """For `Pipeline.serve` of every pipeline on the table."""
-    place = next((one for one in config.environments if one.name == environment), None)
+    """The implementation of `Pipeline.serve` for every pipeline on the table."""
+    place = next((known for known in config.environments if known.name == environment), None)
     below = config.data if place is None or place == config.environments[0] else config.data / place.name
     return ServedExtractions(
         environment, store, files_of(config, place), column_choice(config), below / "extractions-seen"
@@ -89,6 +89,6 @@ def serve(config: Config, environment: str, store: Store) -> ServedExtractions:
 
 
 def served_extractions(request: Request) -> ServedExtractions:
-    """Extractions in the environment of this request, whichever of its pipelines serves them."""
+    """The extractions of the request's environment, whichever pipeline serves them."""
     served = request.state.environment.served.values()
-    return next(one for one in served if isinstance(one, ServedExtractions))
+    return next(state for state in served if isinstance(state, ServedExtractions))

@@ -1,4 +1,4 @@
-"""The states of a row of `extraction_queue`, by the numbers and names that its users know."""
+"""The states of a row of `extraction_queue`: the numbers and names that its other programs use."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from enum import IntEnum
 
 
 class ExtractionStatus(IntEnum):
-    """What `status_id` says.
+    """The values of `status_id`.
 
-    EN_ATTENTE → EN_TRAITEMENT → COMPLETE → OCR_PROCESSING → EXTRACTION_COMPLETE; ERREUR ends either half, and
-    `error_message` or `ocr_error` says which.
+    EN_ATTENTE → EN_TRAITEMENT → COMPLETE → OCR_PROCESSING → EXTRACTION_COMPLETE; ERREUR ends either half;
+    `error_message` or `ocr_error` tells which.
     """
 
-    EN_ATTENTE = 1  #: waits for a worker to fetch it from its registry
-    EN_TRAITEMENT = 2  #: is being fetched
-    COMPLETE = 3  #: its file is stored; waits for a worker to read it
+    EN_ATTENTE = 1  #: waiting for a worker to fetch it from its registry
+    EN_TRAITEMENT = 2  #: being fetched
+    COMPLETE = 3  #: the file is stored; waiting for OCR
     ERREUR = 4  #: failed
-    EXTRACTION_COMPLETE = 5  #: its text is stored
-    OCR_PROCESSING = 6  #: is being read
+    EXTRACTION_COMPLETE = 5  #: the text is stored
+    OCR_PROCESSING = 6  #: OCR is running

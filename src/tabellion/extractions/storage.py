@@ -1,11 +1,11 @@
-"""Where the files of extractions are stored, and how the address in a row is opened.
+"""Stores the files of extractions, and opens the address in a row.
 
 | address                          | is                                                                     |
 |----------------------------------|------------------------------------------------------------------------|
-| `extractions/ab/abcd….pdf`       | a file of the lake (a folder or a bucket): what `save` returns         |
+| `extractions/ab/abcd….pdf`       | a file in the data lake (a folder or a bucket); `save` returns these   |
 | `https://…`                      | fetched through the address guard                                      |
-| `s3://bucket/path`               | an object of a bucket that `extractions.open` names, or of the lake's  |
-| `file:///path`, `/path`          | a file below a folder that `extractions.open` names                    |
+| `s3://bucket/path`               | an object in a bucket listed in `extractions.open`, or in the lake's   |
+| `file:///path`, `/path`          | a file below a folder listed in `extractions.open`                     |
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
 class AddressRefused(Permanent):
-    """The address in the row cannot be opened as things are configured."""
+    """The configuration does not allow the address in the row to be opened."""
 
 
 class FileMissing(Permanent):
-    """The address in the row is right, and nothing is stored there."""
+    """The address in the row is valid, but nothing is stored there."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class ExtractionFiles:
     limit: int = 100_000_000  #: bytes of one file
 
     async def save(self, file: Path, name: str = "") -> str:
-        """Stores a copy of a file by its content; its address for `storage_path`. The same file is stored once."""
+        """Stores a copy of a file under its hash, so that equal files are stored once; returns its `storage_path`."""
         data = await files.in_thread(file.read_bytes)
         ending = Path(name or file.name).suffix.lower()
         sha256 = hashlib.sha256(data).hexdigest()
@@ -68,9 +68,9 @@ class ExtractionFiles:
         return address
 
     async def download(self, address: str, folder: Path) -> Path:
-        """Copies the file at an address into a folder; where it is now.
+        """Copies the file at an address into a folder, and returns its path there.
 
-        Raises AddressRefused or FileMissing where another try cannot help; what the network says otherwise.
+        Raises AddressRefused or FileMissing if a retry cannot help; network errors pass through.
         """
         address = address.strip()
         final = folder / f"original{_ending(address)}"
@@ -91,9 +91,9 @@ class ExtractionFiles:
 
     async def _fetch(self, url: str, final: Path) -> None:
         try:
-            async with fetch(url, self.rules, limit=self.limit, deadline=SECONDS) as found:
+            async with fetch(url, self.rules, limit=self.limit, deadline=SECONDS) as response:
                 with final.open("wb") as file:
-                    async for chunk in found.chunks:
+                    async for chunk in response.chunks:
                         await files.in_thread(file.write, chunk)
         except Blocked as error:
             raise AddressRefused(Message("extraction.address_blocked", detail=error.reason)) from None
@@ -124,9 +124,9 @@ class ExtractionFiles:
         await files.in_thread(final.write_bytes, data)
 
     async def _copy_local(self, path: Path, final: Path, address: str) -> None:
-        # Resolved first: a link within an opened folder must not lead out of it.
+        # Resolve first: a link within an allowed folder must not lead out of it.
         real = await files.in_thread(path.resolve)
-        folders = [Path(one.removeprefix("file://")).resolve() for one in self.opened if not one.startswith("s3://")]
+        folders = [Path(root.removeprefix("file://")).resolve() for root in self.opened if not root.startswith("s3://")]
         if not any(real.is_relative_to(folder) for folder in folders):
             raise AddressRefused(Message("extraction.folder_closed", address=quote_value(_shown(address)), key=OPEN))
         if not real.is_file():
@@ -137,13 +137,13 @@ class ExtractionFiles:
 
 
 def files_of(config: Config, environment: Environment | None = None) -> ExtractionFiles:
-    """The files of an environment (the first) as they are configured; each has a folder of its own in the lake."""
+    """The configured files of an environment (default: the first); the others have a folder each in the lake."""
     below = environment.name if environment is not None and environment != config.environments[0] else None
     opened = config.section("extractions").get("open", [])
-    for one in opened:
-        if not isinstance(one, str) or not (one.startswith(("/", "file:///", "s3://", "."))):
+    for root in opened:
+        if not isinstance(root, str) or not (root.startswith(("/", "file:///", "s3://", "."))):
             raise ConfigurationError(
-                f'{OPEN}: {one!r} is neither a folder nor a bucket; write {OPEN} = ["/srv/scans", "s3://bucket"]'
+                f'{OPEN}: {root!r} is neither a folder nor a bucket; write {OPEN} = ["/srv/scans", "s3://bucket"]'
             )
     return ExtractionFiles(
         Lake(f"{config.lake.rstrip('/')}/{below}" if below else config.lake), Rules.of(config.allow), tuple(opened),
@@ -158,5 +158,5 @@ def _ending(address: str) -> str:
 
 
 def _shown(address: str) -> str:
-    """An address without what may be a secret in it: signed URLs carry their key in the query."""
+    """The address without its query, which contains the key in signed URLs."""
     return re.split(r"[?#]", address, maxsplit=1)[0][:300]

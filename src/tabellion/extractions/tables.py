@@ -1,4 +1,4 @@
-"""The table `extraction_queue`, made where it is not there yet; one made by hand is left as it is."""
+"""Creates the table `extraction_queue` if it does not exist; an existing one is not changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TABLE = "extraction_queue"
 
 NEW_ID: dict[Dialect, str] = {  #: the default of a key
     "postgresql": "(gen_random_uuid()::text)",
-    # SQLite has no UUIDs: 32 random digits with the marks of version 4 in their places.
+    # SQLite has no UUIDs: 32 random digits, with the version and variant digits of UUID version 4.
     "sqlite": """(lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)), 2)
     || '-' || substr('89ab', 1 + (abs(random()) % 4), 1) || substr(hex(randomblob(2)), 2)
     || '-' || hex(randomblob(6))))""",
@@ -19,8 +19,8 @@ _JSON: dict[Dialect, str] = {"postgresql": "jsonb", "sqlite": "json"}
 
 
 def create(dialect: Dialect) -> list[str]:
-    """The first version. What a later one needs beside it goes into a table of ours: columns are never added here, for
-    a table made by hand has the version 1 too."""
+    """The first version. Never add columns here: a table made by hand counts as version 1 too. What later versions
+    need goes into a table of our own."""
     return [
         f"""CREATE TABLE {TABLE} (
   id text PRIMARY KEY DEFAULT {NEW_ID[dialect]},
@@ -45,7 +45,7 @@ def create(dialect: Dialect) -> list[str]:
   created_at TIME NOT NULL DEFAULT {CLOCK[dialect]},
   updated_at TIME NOT NULL DEFAULT {CLOCK[dialect]}
 )""",
-        # As `tabellion adopt` advises them for the two queues; the third is for lists, newest first.
+        # The indexes that `tabellion adopt` recommends for the two queues, and one for lists, newest first.
         f"CREATE INDEX {TABLE}_extraction_ready ON {TABLE} (created_at, id) WHERE status_id = 1",
         f"CREATE INDEX {TABLE}_ocr_ready ON {TABLE} (created_at, id) WHERE status_id = 3",
         f"CREATE INDEX {TABLE}_newest ON {TABLE} (created_at DESC, id DESC)",

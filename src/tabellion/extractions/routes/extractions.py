@@ -1,4 +1,4 @@
-"""/api/extractions: list, look, read the text, download the file, see its pages, submit a file to be read."""
+"""/api/extractions: list and get extractions, their texts, files and page images; submit a file for OCR."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Extraction(Answer):
     document_type: str | None
     inputs: Annotated[dict[str, str], Doc("What was searched for.")]
     worker: Annotated[str | None, Doc("The worker that has it, or had it last.")]
-    note: Annotated[str | None, Doc("How far its worker is.")]
+    note: Annotated[str | None, Doc("The progress of its worker.")]
     error_message: Annotated[str | None, Doc("Why its extraction failed, last.")]
     ocr_error: Annotated[str | None, Doc("Why reading its text failed, last.")]
     ocr_attempts: int | None
@@ -75,9 +75,9 @@ class Extraction(Answer):
 
 
 class WholeExtraction(Extraction):
-    """One with how its text was made."""
+    """An extraction with how its text was made."""
 
-    metadata: Annotated[dict[str, Any] | None, Doc("Pages, model, cost and confidence; null: nothing is known.")]
+    metadata: Annotated[dict[str, Any] | None, Doc("Pages, model, cost and confidence; null if unknown.")]
 
 
 class Extractions(Answer):
@@ -91,7 +91,7 @@ class ExtractionText(Answer):
     """The text of an extraction."""
 
     id: str
-    text: Annotated[str, Doc("All pages, with a form feed between two.")]
+    text: Annotated[str, Doc("All pages, separated by form feeds.")]
     pages: Annotated[list[str], Doc("The text of each page.")]
 
 
@@ -118,17 +118,17 @@ def _body() -> dict[str, Any]:
 
 
 def status_url(id: str) -> str:  # noqa: A002
-    """Where an extraction is looked at."""
+    """The URL of an extraction in the API."""
     return f"/api/extractions/{id}"
 
 
 def brief(row: Row) -> Extraction:
-    """A row as everybody is told of it."""
+    """A row in the format of the API."""
     about = load_metadata(row) or {}
     pages = about.get("pages")
     times = tell_times(row)
     in_ocr = row["status_id"] > ExtractionStatus.EN_TRAITEMENT
-    told: Extraction = {
+    extraction: Extraction = {
         "id": row["id"], "status": status_name(row["status_id"]), "status_id": row["status_id"],
         "document_type": row.get("document_type"),
         "inputs": {name: str(row[name]) for name in INPUTS if row.get(name)},
@@ -142,12 +142,12 @@ def brief(row: Row) -> Extraction:
         "status_url": status_url(row["id"]),
     }  # fmt: skip
     if row["forms"]:
-        told["translatable"] = row["forms"]
-    return told
+        extraction["translatable"] = row["forms"]
+    return extraction
 
 
 def status_name(number: int) -> str:
-    """The name of a status; a number that is none of ours is told as it is."""
+    """The name of a status; an unknown number as it is."""
     try:
         return ExtractionStatus(number).name
     except ValueError:
@@ -155,7 +155,7 @@ def status_name(number: int) -> str:
 
 
 async def find_extraction(served: ServedExtractions, id: str, *, text: bool = False) -> Row:  # noqa: A002
-    """A row of this environment, or the problem that there is none."""
+    """A row of this environment; raises a 404 problem if there is none."""
     row = await (await served.table()).get(id, text=text)
     if row is None:
         raise Problem(404, "not_found", Message("extractions_api.not_found"), field="id")
@@ -173,8 +173,8 @@ async def listing(
     """Extractions without their texts, newest first."""
     served = served_extractions(request)
     number = ExtractionStatus[status].value if status is not None else None
-    filters = {name: one for name, one in (("status_id", number), ("document_type", type)) if one is not None}
-    question = {name: str(one) for name, one in filters.items()}
+    filters = {name: value for name, value in (("status_id", number), ("document_type", type)) if value is not None}
+    question = {name: str(value) for name, value in filters.items()}
     key = request.app.state.cursor_key
     start = cursors.place(key, served.name, question, cursor) if cursor is not None else None
     rows, following = await (await served.table()).listing(filters, start, limit)
@@ -192,29 +192,31 @@ async def submit(
     document_type: Annotated[Word | None, Query(description="What kind of document it is, for a plain body.")] = None,
     document_number: Annotated[Word | None, Query(description="Its number, for a plain body.")] = None,
 ) -> Response:
-    """Puts a file straight into the line of OCR: the bytes of one, or the URL of one that a worker fetches."""
+    """Queues a file for OCR: the body itself, or a URL that a worker fetches."""
     served, media = served_extractions(request), media_of(request)
     table = await served.table()
     if table.columns is None:
         raise Problem(409, "queue_unusable", Message("extractions_api.columns_unknown"),
                       fix="set extractions.address_column and extractions.text_column")  # fmt: skip
-    said = {"document_type": document_type, "document_number": document_number}
+    inputs = {"document_type": document_type, "document_number": document_number}
     if media == "application/json":
-        wanted = await parse_body(request, OcrRequest, request.app.state.limits)
-        said |= {"document_type": wanted.document_type, "document_number": wanted.document_number}
-        address = await _vet(request, wanted.url)
+        body = await parse_body(request, OcrRequest, request.app.state.limits)
+        inputs |= {"document_type": body.document_type, "document_number": body.document_number}
+        address = await _vet(request, body.url)
     elif media in RAW:
         address = await _receive(request, served, media, name or "")
     else:
         raise build_media_problem(media, EXPECTED)
     try:
-        id_ = await table.insert({"status_id": int(ExtractionStatus.COMPLETE), table.columns.address: address, **said})
+        id_ = await table.insert(
+            {"status_id": int(ExtractionStatus.COMPLETE), table.columns.address: address, **inputs}
+        )
     except StoreError as error:
         if not error.rule:
             raise
         raise Problem(409, "queue_unusable", error.words, fix="send what the table requires, or change it") from None
-    told = Accepted(id=id_, status="COMPLETE", status_url=status_url(id_))
-    return answer(told, 202, {"Location": told["status_url"]})
+    accepted = Accepted(id=id_, status="COMPLETE", status_url=status_url(id_))
+    return answer(accepted, 202, {"Location": accepted["status_url"]})
 
 
 async def _vet(request: Request, url: str) -> str:
@@ -229,7 +231,7 @@ async def _vet(request: Request, url: str) -> str:
 
 
 async def _receive(request: Request, served: ServedExtractions, media: str, name: str) -> str:
-    """Stores the body; its address."""
+    """Stores the request's body and returns its address."""
     limits = request.app.state.limits
     async with served.uploads.receive(limits.upload_bytes, name=name, media=media) as sink:
         async for chunk in chunks(request, limits, limits.upload_bytes, "a file"):
@@ -243,14 +245,14 @@ async def _receive(request: Request, served: ServedExtractions, media: str, name
 
 @router.get("/api/extractions/{id}", response_model=WholeExtraction, summary="Get an extraction")
 async def show(request: Request, id: str) -> Response:  # noqa: A002
-    """All that is known of an extraction but its text."""
+    """An extraction with everything but its text."""
     row = await find_extraction(served_extractions(request), id)
     return answer(WholeExtraction(**brief(row), metadata=load_metadata(row)))
 
 
 @router.get("/api/extractions/{id}/text", response_model=ExtractionText, summary="Get the text of an extraction")
 async def text(request: Request, id: str) -> Response:  # noqa: A002
-    """The text as it was read, page by page."""
+    """The text, also page by page."""
     row = await find_extraction(served_extractions(request), id, text=True)
     if row.get("text") is None:
         raise Problem(404, "not_found", Message("extractions_api.no_text"), field="id")

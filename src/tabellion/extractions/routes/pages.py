@@ -1,4 +1,4 @@
-"""/extractions: all of them, and one with a page's picture beside its text."""
+"""/extractions: the list, and one extraction with a page image beside its text."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Word = Annotated[str | None, Query(max_length=200)]
 
 @router.get("/extractions", response_class=Response)
 async def listing(request: Request, status: Word = None, type: Word = None) -> Response:  # noqa: A002
-    """The list, which its script fills as the address says and keeps up to date."""
-    statuses = [one.name for one in sorted(ExtractionStatus, key=_place)]
+    """The list; its script loads it with the filters of the URL and keeps it up to date."""
+    statuses = [state.name for state in sorted(ExtractionStatus, key=_place)]
     chosen = {"status": status or "", "type": type or ""}
     return page(request, "extractions.html", spoken=True, statuses=statuses, types=TYPES, chosen=chosen)
 
@@ -34,7 +34,7 @@ async def one(
     id: str,  # noqa: A002
     page_: Annotated[str | None, Query(alias="page", max_length=10)] = None,
 ) -> Response:
-    """One extraction, which its script fills and keeps up to date."""
+    """One extraction; its script loads it and keeps it up to date."""
     row = await find_extraction(served_extractions(request), id)
     names = [view.name for view in request.state.environment.views]
     title = row.get("document_number") or row.get("lot") or row["id"]
@@ -44,7 +44,7 @@ async def one(
     )  # fmt: skip
 
 
-#: As a row goes through them; the failure comes last.
+#: Status numbers in the order in which a row passes through them; failure comes last.
 ORDER = (1, 2, 3, 6, 5, 4)
 
 

@@ -1,4 +1,4 @@
-// One extraction: a page's picture beside its text, how it was made, and what may be done with it.
+// One extraction: a page image beside its text, its facts, and actions.
 import { api, byId, capital, data, duration, el, empty, events, explain, icon, keys, liveMark, may, moment, money, notice, number, sure, t, tell, toast } from "./base.js";
 import { localized } from "./messages.js";
 import { errors, kind, LIVE, note, status } from "./extraction_states.js";
@@ -53,17 +53,17 @@ function drawText() {
   body.replaceChildren(about?.error ? notice("bad", "stop", capital(about.error)) : text ? text : el("span", { class: "muted" }, t("extraction.blank")));
 }
 
-// -- what is known -----------------------------------------------------------------------------------------------
+// -- facts and actions -------------------------------------------------------------------------------------------
 
 function facts() {
   const about = shown.metadata ?? {};
-  const said = [
+  const rows = [
     ["type", kind(shown)], ...Object.entries(shown.inputs), ["created", moment(shown.created_at)], ["started", moment(shown.ocr_started_at)],
     ["worker", shown.worker], ["attempts", shown.ocr_attempts === null ? "" : t("extraction.attempts_of", { n: number(shown.ocr_attempts), of: number(shown.ocr_max_attempts) })],
     ["model", about.model === "local" ? t("extraction.model_local") : about.model], ["confidence", typeof about.confidence === "number" ? sure(about.confidence) : ""],
     ["cost", about.cost ? money(about.cost, "USD") : ""], ["seconds", about.seconds === undefined ? "" : duration(about.seconds)], ["key", el("span", { class: "mono" }, shown.id)],
   ];
-  return said.filter(([, value]) => value).flatMap(([name, value]) => [el("dt", {}, tell(`extraction.fact_${name}`, name)), el("dd", {}, value)]);
+  return rows.filter(([, value]) => value).flatMap(([name, value]) => [el("dt", {}, tell(`extraction.fact_${name}`, name)), el("dd", {}, value)]);
 }
 
 function drawAll() {
@@ -90,11 +90,11 @@ async function again(queue) {
 
 async function load() {
   try {
-    const { data: got } = await api("GET", where);
-    const fresh = got.has_text && (texts === null || shown?.ocr_started_at !== got.ocr_started_at);
-    shown = got;
+    const { data: extraction } = await api("GET", where);
+    const fresh = extraction.has_text && (texts === null || shown?.ocr_started_at !== extraction.ocr_started_at);
+    shown = extraction;
     if (fresh) texts = (await api("GET", `${where}/text`)).data.pages;
-    if (!got.has_text) texts = null;
+    if (!extraction.has_text) texts = null;
     drawAll();
   } catch (error) {
     if (!shown) byId("notices").replaceChildren(notice("bad", "stop", explain(error)));

@@ -1,4 +1,4 @@
-// How extractions stand, drawn the same way in the list and in the reader.
+// The status, type, title and errors of an extraction, for the list and the reader.
 import { badge, el, tell } from "./base.js";
 import { localized } from "./messages.js";
 
@@ -8,17 +8,17 @@ const STATUS = {
 };
 export const LIVE = new Set(["EN_ATTENTE", "EN_TRAITEMENT", "COMPLETE", "OCR_PROCESSING"]);
 
-export const status = (one) => badge(...(STATUS[one.status] ?? ["idle", ""]), tell(`extractions.status_${one.status}`, one.status));
+export const status = (extraction) => badge(...(STATUS[extraction.status] ?? ["idle", ""]), tell(`extractions.status_${extraction.status}`, extraction.status));
 
-export const kind = (one) => (one.document_type ? tell(`extractions.type_${one.document_type}`, one.document_type) : "");
+export const kind = (extraction) => (extraction.document_type ? tell(`extractions.type_${extraction.document_type}`, extraction.document_type) : "");
 
-/** What a document is called: what was searched for, or its key. */
-export const title = (one) => one.inputs.document_number ?? one.inputs.lot ?? one.id;
+/** The title of a document: what was searched for, or its key. */
+export const title = (extraction) => extraction.inputs.document_number ?? extraction.inputs.lot ?? extraction.id;
 
-/** The errors of both halves of its life, each with its name. */
-export function errors(one) {
-  return [["error_message", "extractions.extraction_failed"], ["ocr_error", "extractions.ocr_failed"]].filter(([name]) => one[name])
-    .map(([name, word]) => ({ word, text: localized(one, name), over: one.status === "ERREUR", name }));
+/** The errors of extraction and OCR. */
+export function errors(extraction) {
+  return [["error_message", "extractions.extraction_failed"], ["ocr_error", "extractions.ocr_failed"]].filter(([name]) => extraction[name])
+    .map(([name, word]) => ({ word, text: localized(extraction, name), over: extraction.status === "ERREUR", name }));
 }
 
-export const note = (one) => (one.note ? el("span", { class: "muted small nowrap" }, localized(one, "note")) : null);
+export const note = (extraction) => (extraction.note ? el("span", { class: "muted small nowrap" }, localized(extraction, "note")) : null);

@@ -1,9 +1,9 @@
-// The list of extractions: filters, pages, live status, and files that are sent to be read.
+// The list of extractions: filters, paging, live status, and uploads for OCR.
 import { ago, api, byId, capital, el, empty, events, explain, icon, keys, liveMark, may, moment, notice, number, placeBefore, Problem, rememberPlace, renewed, rowKeys, t, toast, token } from "./base.js";
 import { errors, kind, note, status, title } from "./extraction_states.js";
 
 const form = byId("filters"), body = byId("rows"), pager = byId("pager"), nothing = byId("nothing"), trouble = byId("trouble");
-const LIMIT = 50, MOST = 200; // extractions asked for at first, and at most at once
+const LIMIT = 50, MOST = 200; // extractions loaded at first, and at most per request
 const rows = new Map();
 let next = null, turn = 0;
 
@@ -15,38 +15,38 @@ function address(cursor, limit = LIMIT) {
   return `/api/extractions?${query}`;
 }
 
-function cells(one) {
-  const name = title(one);
-  const wrong = errors(one).filter((error) => error.over).map((error) => `${t(error.word)} ${error.text}`).join(" · ");
-  const asked = Object.entries(one.inputs).filter(([, value]) => value !== name).map(([, value]) => value).join(" · ");
-  const under = wrong ? el("span", { class: "small text-bad cut", title: wrong }, capital(wrong)) : asked ? el("span", { class: "small muted cut" }, asked) : null;
+function cells(extraction) {
+  const name = title(extraction);
+  const wrong = errors(extraction).filter((error) => error.over).map((error) => `${t(error.word)} ${error.text}`).join(" · ");
+  const inputs = Object.entries(extraction.inputs).filter(([, value]) => value !== name).map(([, value]) => value).join(" · ");
+  const under = wrong ? el("span", { class: "small text-bad cut", title: wrong }, capital(wrong)) : inputs ? el("span", { class: "small muted cut" }, inputs) : null;
   return [
-    el("td", { class: "name" }, el("div", {}, icon("file"), el("div", {}, el("a", { href: `/extractions/${encodeURIComponent(one.id)}`, class: "cut", title: one.id }, name), under))),
-    el("td", {}, el("div", { class: "row tight" }, status(one), note(one))),
-    el("td", { class: "not-narrow nowrap" }, kind(one)),
-    el("td", { class: "number wide-only" }, number(one.pages)),
-    el("td", { class: "wide-only" }, el("span", { class: "cut mono small", title: one.worker ?? "" }, one.worker ?? "")),
-    el("td", { class: "right nowrap muted", title: moment(one.created_at), dataset: { at: one.created_at ?? "" } }, ago(one.created_at)),
+    el("td", { class: "name" }, el("div", {}, icon("file"), el("div", {}, el("a", { href: `/extractions/${encodeURIComponent(extraction.id)}`, class: "cut", title: extraction.id }, name), under))),
+    el("td", {}, el("div", { class: "row tight" }, status(extraction), note(extraction))),
+    el("td", { class: "not-narrow nowrap" }, kind(extraction)),
+    el("td", { class: "number wide-only" }, number(extraction.pages)),
+    el("td", { class: "wide-only" }, el("span", { class: "cut mono small", title: extraction.worker ?? "" }, extraction.worker ?? "")),
+    el("td", { class: "right nowrap muted", title: moment(extraction.created_at), dataset: { at: extraction.created_at ?? "" } }, ago(extraction.created_at)),
   ];
 }
 
-function draw(one) {
-  const known = rows.get(one.id);
+function draw(extraction) {
+  const known = rows.get(extraction.id);
   if (!known) {
-    const row = el("tr", { dataset: { row: one.id } }, cells(one));
-    rows.set(one.id, { row, one });
+    const row = el("tr", { dataset: { row: extraction.id } }, cells(extraction));
+    rows.set(extraction.id, { row, extraction });
     return row;
   }
-  if (JSON.stringify(known.one) !== JSON.stringify(one)) {
+  if (JSON.stringify(known.extraction) !== JSON.stringify(extraction)) {
     const held = known.row.contains(document.activeElement);
-    known.row.replaceChildren(...cells(one));
+    known.row.replaceChildren(...cells(extraction));
     if (held) known.row.querySelector("a").focus({ preventScroll: true });
-    known.one = one;
+    known.extraction = extraction;
   }
   return known.row;
 }
 
-function tellEmpty() {
+function showEmpty() {
   const filtered = Object.keys(filters()).length > 0;
   byId("clear").hidden = !filtered;
   pager.hidden = !next;
@@ -59,7 +59,7 @@ function tellEmpty() {
     : empty("file", t("extractions.none"), may("operator") ? t("extractions.none_text") : "", send));
 }
 
-/** Asks for so many, the newest first; rows that are there already stay where they are drawn. */
+/** Loads the newest `count` extractions; existing rows are updated in place. */
 async function load({ count = LIMIT, quiet = false } = {}) {
   const mine = (turn += 1);
   if (!quiet) {
@@ -71,22 +71,22 @@ async function load({ count = LIMIT, quiet = false } = {}) {
     const found = [];
     let cursor = null;
     do {
-      const { data: got } = await api("GET", address(cursor, Math.min(MOST, count - found.length)));
+      const { data: batch } = await api("GET", address(cursor, Math.min(MOST, count - found.length)));
       if (mine !== turn) return;
-      found.push(...got.extractions);
-      cursor = got.next;
+      found.push(...batch.extractions);
+      cursor = batch.next;
     } while (cursor && found.length < count);
-    const there = new Set(found.map((one) => one.id));
+    const there = new Set(found.map((extraction) => extraction.id));
     for (const id of [...rows.keys()]) if (!there.has(id)) rows.delete(id);
     const drawn = found.map(draw);
     if (drawn.length !== body.children.length || drawn.some((row, place) => body.children[place] !== row)) body.replaceChildren(...drawn);
     next = cursor;
     trouble.hidden = true;
-    tellEmpty();
+    showEmpty();
   } catch (error) {
     if (mine !== turn || quiet) return;
     pager.hidden = true;
-    for (const row of body.querySelectorAll("[aria-hidden]")) row.remove(); // what stood for rows to come
+    for (const row of body.querySelectorAll("[aria-hidden]")) row.remove(); // placeholders
     trouble.hidden = false;
     trouble.replaceChildren(notice("bad", "stop", explain(error), " ", el("button", { type: "button", class: "small-button", onclick: () => load() }, t("extractions.try_again"))));
   } finally {
@@ -98,13 +98,13 @@ async function more() {
   const button = byId("more");
   button.setAttribute("aria-busy", "true");
   try {
-    const asked = turn;
-    const { data: got } = await api("GET", address(next));
-    if (asked !== turn) return;
+    const mine = turn;
+    const { data: batch } = await api("GET", address(next));
+    if (mine !== turn) return;
     const before = body.children.length;
-    body.append(...got.extractions.map(draw));
-    next = got.next;
-    tellEmpty();
+    body.append(...batch.extractions.map(draw));
+    next = batch.next;
+    showEmpty();
     body.children[before]?.querySelector("a").focus();
   } catch (error) {
     toast(explain(error), "bad");
@@ -117,7 +117,7 @@ async function more() {
 
 let due = 0;
 
-/** Asks for what is shown again, at most once a second however much moves. */
+/** Reloads what is shown, at most about once a second. */
 function refresh() {
   due ||= setTimeout(async () => {
     await load({ count: Math.max(LIMIT, rows.size), quiet: rows.size > 0 });
@@ -132,10 +132,10 @@ async function send(file, again = true) {
     method: "POST", body: file, credentials: "same-origin",
     headers: { "X-CSRF-Token": token(), "Content-Type": file.type || "application/octet-stream", Accept: "application/json" },
   });
-  const told = await answer.json().catch(() => null);
+  const problem = await answer.json().catch(() => null);
   if (answer.ok) return;
-  if (answer.status === 403 && told?.code === "csrf_failed" && again && (await renewed())) return send(file, false);
-  throw new Problem(answer.status, told, answer.headers);
+  if (answer.status === 403 && problem?.code === "csrf_failed" && again && (await renewed())) return send(file, false);
+  throw new Problem(answer.status, problem, answer.headers);
 }
 
 async function sendAll(files) {
