@@ -1,4 +1,4 @@
-"""What is remembered of accounts between visits, in private files: the browser's session, and that it was refused."""
+"""Private files with the state of each account between visits: the browser session, and whether it was refused."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tabellion.messages import restore_text, translatable
 from tabellion.pipelines.registries.accounts import SiteAccount
 from tabellion.storage import files
 
-BUSY = 0.2  #: seconds between two looks at an account that another visit uses
+BUSY = 0.2  #: seconds between two tries for an account that is in use
 
 
 class AccountFile:
-    """The file of one account. Its lock makes visits take turns, in all processes of this machine."""
+    """The file of one account. Its lock serializes visits across all processes of this machine."""
 
     def __init__(self, folder: Path, account: SiteAccount) -> None:
         self.account = account
@@ -30,7 +30,7 @@ class AccountFile:
 
     @contextlib.contextmanager
     def try_lock(self) -> Iterator[bool]:
-        """Holds the account for the length of a block; False: another visit uses it."""
+        """Locks the account within a block; yields False if another visit uses it."""
         files.make_folder(self._path.parent, self._root)
         handle = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -41,35 +41,35 @@ class AccountFile:
                 return
             yield True
         finally:
-            os.close(handle)  # the lock ends with it, also where the process is killed
+            os.close(handle)  # releases the lock, as does the end of the process
 
     @property
     def state_path(self) -> Path:
-        """Where the browser's session is stored: another file for another user name."""
+        """The file with the browser's session, one per user name."""
         user = hashlib.sha256(self.account.username.encode()).hexdigest()[:16]
         return self._path.with_suffix(f".{user}.state")
 
     @property
     def has_state(self) -> bool:
-        """Whether an earlier visit has left its session."""
+        """Whether an earlier visit stored its session."""
         return self.state_path.is_file()
 
     def refusal(self) -> str | None:
-        """Why the site refused this user name and password; None: it did not, or they have changed since."""
+        """Why the site refused this user name and password; None if it did not, or if they have changed since."""
         mark = self._read().get("refused")
         if not mark or mark["digest"] != self._digest(bytes.fromhex(mark["salt"])):
             return None
         return str(restore_text(mark, "why"))
 
     def mark_refused(self, why: str) -> None:
-        """Keeps that the site refused the account: trying again and again is what locks accounts."""
+        """Remembers that the site refused the account: repeated tries would lock it."""
         salt = secrets.token_bytes(16)
         mark = {"why": str(why), "salt": salt.hex(), "digest": self._digest(salt), **translatable(why=why)}
         self.state_path.unlink(missing_ok=True)
         self._write({**self._read(), "refused": mark})
 
     def clear_refusal(self) -> bool:
-        """Forgets a refusal; whether there was one."""
+        """Forgets a refusal, and returns whether there was one."""
         saved = self._read()
         if not saved.pop("refused", None):
             return False
@@ -92,5 +92,5 @@ class AccountFile:
 
 
 async def wait_turn() -> None:
-    """A moment, after which another visit may have ended."""
+    """Waits a moment, in which another visit may end."""
     await asyncio.sleep(BUSY)

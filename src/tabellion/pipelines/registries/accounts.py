@@ -1,4 +1,4 @@
-"""Accounts of registry sites: from environment variables or a secrets file, never shown and never logged."""
+"""Accounts of registry sites, from environment variables or a secrets file; never shown, never logged."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class SiteAccount:
     """One account of one site; a public site has accounts without a password, one for each session."""
 
     site: str
-    name: str  #: how people tell accounts apart, in gates and reports
+    name: str  #: shown in gates and reports
     username: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
 
     @property
     def gate(self) -> str:
-        """The gate before this account."""
+        """The name of this account's gate."""
         return f"{self.site}:{self.name}"
 
 
@@ -39,53 +39,55 @@ def load_accounts(
     profile: Profile, secrets: Path | None = None, *, practice: bool = False,
     variables: Mapping[str, str] | None = None,
 ) -> tuple[SiteAccount, ...]:  # fmt: skip
-    """The accounts of a site, those of the variables first; `practice`: the portal's own where none is configured."""
+    """The accounts of a site, from variables and then the file; `practice`: the portal's own if none is configured."""
     if not profile.needs_account:
         return tuple(SiteAccount(profile.name, f"session-{number}") for number in range(1, profile.sessions + 1))
     variables = os.environ if variables is None else variables
     found = [*_from_variables(profile.name, variables), *(_from_file(profile.name, secrets) if secrets else ())]
-    names = [one.name for one in found]
+    names = [account.name for account in found]
     for name in names:
         if names.count(name) > 1:
             raise ConfigurationError(f"the account {name!r} of {profile.name} is configured twice: keep one")
     if not found and practice:
         found = [
-            SiteAccount(profile.name, name, name, word) for name, word in PASSWORDS.items() if name != ALWAYS_LOCKED
+            SiteAccount(profile.name, name, name, password)
+            for name, password in PASSWORDS.items()
+            if name != ALWAYS_LOCKED
         ]
     return tuple(found)
 
 
 def require_accounts(profile: Profile, accounts: tuple[SiteAccount, ...]) -> None:
-    """Raises a ConfigurationError that says where an account can be configured."""
+    """Raises a ConfigurationError that explains how to configure an account, if there is none."""
     if not accounts:
-        user, word = (_variable(profile.name, what) for what in ("USERNAME", "PASSWORD"))
+        username, password = (_variable(profile.name, kind) for kind in ("USERNAME", "PASSWORD"))
         raise ConfigurationError(
-            f"the profile {profile.name} has no account: set {user} and {word}, or name a file with "
+            f"the profile {profile.name} has no account: set {username} and {password}, or name a file with "
             f"[{profile.name}.ACCOUNT] tables in registries.secrets"
         )
 
 
-def _variable(site: str, what: str, number: int = 1) -> str:
-    name = VARIABLE.format(site=re.sub(r"[^A-Za-z0-9]", "_", site).upper(), what=what)
+def _variable(site: str, kind: str, number: int = 1) -> str:
+    name = VARIABLE.format(site=re.sub(r"[^A-Za-z0-9]", "_", site).upper(), what=kind)
     return name if number == 1 else f"{name}_{number}"
 
 
 def _from_variables(site: str, variables: Mapping[str, str]) -> list[SiteAccount]:
     found = []
     for number in range(1, MOST + 1):
-        user, word = _variable(site, "USERNAME", number), _variable(site, "PASSWORD", number)
-        if not variables.get(user):
-            if variables.get(word):
-                raise ConfigurationError(f"{word} is set and {user} is not: set both")
+        username, password = _variable(site, "USERNAME", number), _variable(site, "PASSWORD", number)
+        if not variables.get(username):
+            if variables.get(password):
+                raise ConfigurationError(f"{password} is set and {username} is not: set both")
             continue
-        if not variables.get(word):
-            raise ConfigurationError(f"{user} is set and {word} is not: set both")
-        found.append(SiteAccount(site, f"account-{number}", variables[user], variables[word]))
+        if not variables.get(password):
+            raise ConfigurationError(f"{username} is set and {password} is not: set both")
+        found.append(SiteAccount(site, f"account-{number}", variables[username], variables[password]))
     return found
 
 
 def _from_file(site: str, path: Path) -> list[SiteAccount]:
-    """Accounts of a TOML file that nobody else may read; errors never quote its content."""
+    """The accounts in a TOML file, which must be private to its owner; errors never quote its content."""
     try:
         mode = path.stat().st_mode
         if mode & TOO_OPEN:

@@ -1,4 +1,4 @@
-"""The HTTP API of registries: which routes there are, and who may use them."""
+"""The HTTP API of registries: its routes and their roles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Walks a profile to find out whether its site still looks as it says, and takes a picture where it does not."""
+"""Runs a profile to check that it still matches its site; takes a screenshot if it does not."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ async def check_profile(
     config: Config, profile: Profile, folder: Path, screenshot: Path, *, task: str | None = None,
     account: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Signs in and walks every task with its sample; the report has the first step that does not match."""
-    began = time.monotonic()
+    """Signs in and runs every task with its sample inputs; the report names the first step that does not match."""
+    started = time.monotonic()
     tasks = _choose_tasks(profile, task)
-    given = config.section("registries")
-    portal = str(given.get("portal", PORTAL)).rstrip("/")
-    secrets = Path(str(given["secrets"])).expanduser() if "secrets" in given else None
+    section = config.section("registries")
+    portal = str(section.get("portal", PORTAL)).rstrip("/")
+    secrets = Path(str(section["secrets"])).expanduser() if "secrets" in section else None
     accounts = load_accounts(profile, secrets, practice=is_practice(profile, portal))
     require_accounts(profile, accounts)
     chosen = _choose_account(profile, accounts, account)
@@ -47,47 +47,47 @@ async def check_profile(
             if profile.needs_account:
                 await walker.sign_in(chosen.username, chosen.password)
                 report["walked"].append({"task": where, "steps": len(profile.login)})
-            for one in tasks:
-                where = one.name
-                await walker.run(one, one.sample)
-                report["walked"].append({"task": where, "steps": len(one.steps)})
+            for current in tasks:
+                where = current.name
+                await walker.run(current, current.sample)
+                report["walked"].append({"task": where, "steps": len(current.steps)})
         except (TabellionError, Error) as error:
             report |= {"ok": False, "failed": await _describe(page, walker, where, error, screenshot)}
-    return report | {"seconds": time.monotonic() - began}
+    return report | {"seconds": time.monotonic() - started}
 
 
 async def _describe(page: Page, walker: Walker, task: str, error: Exception, screenshot: Path) -> dict[str, Any]:
     step = walker.step
-    taken = ""
+    saved = ""
     try:
         await page.screenshot(path=screenshot)
-        taken = str(screenshot)
+        saved = str(screenshot)
     except (Error, OSError):
         pass  # a browser that died has nothing to show
-    told = error.detail if isinstance(error, StepFailed) else str(error)
+    detail = error.detail if isinstance(error, StepFailed) else str(error)
     return {
         "task": task, "line": step.line if step else 0, "step": step.describe() if step else "",
-        "detail": told.partition("\n")[0], "url": page.url, "screenshot": taken,
+        "detail": detail.partition("\n")[0], "url": page.url, "screenshot": saved,
     }  # fmt: skip
 
 
 def _choose_tasks(profile: Profile, name: str | None) -> list[Task]:
     if name is not None and name not in profile.tasks:
         raise ConfigurationError(f"{profile.file} has no task {name!r}; known: {', '.join(profile.tasks)}")
-    tasks = [one for one in profile.tasks.values() if name in (None, one.name)]
-    for one in tasks:
-        missing = [key for key in one.inputs if not one.sample.get(key)]
+    tasks = [task for task in profile.tasks.values() if name in (None, task.name)]
+    for task in tasks:
+        missing = [key for key in task.inputs if not task.sample.get(key)]
         if missing:
             raise ConfigurationError(
-                f"{profile.file}: the task {one.name} has no sample value for {', '.join(missing)}: add "
+                f"{profile.file}: the task {task.name} has no sample value for {', '.join(missing)}: add "
                 f"sample: {{{missing[0]}: …}}"
             )
     return tasks
 
 
 def _choose_account(profile: Profile, accounts: tuple[SiteAccount, ...], name: str | None) -> SiteAccount:
-    for one in accounts:
-        if name in (None, one.name):
-            return one
-    names = ", ".join(one.name for one in accounts)
+    for account in accounts:
+        if name in (None, account.name):
+            return account
+    names = ", ".join(account.name for account in accounts)
     raise ConfigurationError(f"{profile.name} has no account {name!r}; known: {names}")

@@ -1,4 +1,4 @@
-"""Choosing names: a person picks names of a company, and each becomes a search of the register of rights."""
+"""Adds a search of the register of rights for each name that a person chooses."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class NotYetFound(TabellionError):  # noqa: N818 - a state of the session
-    """The session does not wait for names: its company has not been found."""
+    """The session has no names to choose from: its company has not been found."""
 
 
 class UnknownName(TabellionError):  # noqa: N818 - what the caller sent
-    """A name that the register does not have for this company."""
+    """The company has no such name in the register."""
 
     def __init__(self, name: str) -> None:
         super().__init__(Message("registry.unknown_name", name=name))
@@ -32,21 +32,21 @@ class UnknownName(TabellionError):  # noqa: N818 - what the caller sent
 async def choose_names(
     store: Store, settings: RegistrySettings, session: str, names: Sequence[str]
 ) -> list[RightsSearch]:
-    """Makes a search of each name, once however often it is chosen; all searches of the session.
+    """Adds a search for each name that has none yet, and returns all searches of the session.
 
-    Raises KeyError for a session that there is not, NotYetFound and UnknownName.
+    Raises KeyError for an unknown session, NotYetFound and UnknownName.
     """
     found = await lookup.get_session(store, settings, session)
     if found is None:
         raise KeyError(session)
     if found["status"] != SessionStatus.PENDING_NAME_SELECTION:
         raise NotYetFound(Message("registry.not_yet_found", status=found["status"]))
-    known = {one["name"] for one in found["names"]}
+    known = {entry["name"] for entry in found["names"]}
     for name in names:
         if name not in known:
             raise UnknownName(name)
     column = sql.column(settings.columns.require("name", await columns_of(store, tables.RIGHTS), tables.RIGHTS))
-    # Writing the session's row, with the value that it has, makes two people who choose at once take turns.
+    # Updating the session's row without changing it locks it: two people who choose at once take turns.
     lock = f"UPDATE {tables.SESSIONS} SET status = status WHERE CAST(id AS text) = $1 RETURNING 1 AS n"
     chosen = [(name, await new_key(store, tables.RIGHTS)) for name in dict.fromkeys(names)]
     steps = [(lock, (session,)), *(_add(column, session, name, key) for name, key in chosen)]
@@ -56,7 +56,7 @@ async def choose_names(
 
 
 def _add(column: str, session: str, name: str, key: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """The statement that adds a search of this name, unless the session has one."""
+    """The statement that adds a search for this name unless the session has one."""
     named, marks = ("id, ", "$3, ") if key else ("", "")
     text = f"""INSERT INTO {tables.RIGHTS} ({named}search_session_id, {column}, status)
 SELECT {marks}s.id, $2, '{RightsStatus.PENDING.value}' FROM {tables.SESSIONS} AS s WHERE CAST(s.id AS text) = $1

@@ -1,4 +1,4 @@
-"""Which columns of the tables have what a search needs; tables made by hand have their own."""
+"""Finds the columns with the inputs of a search: tables made by hand name them freely."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tabellion.errors import ConfigurationError
 from tabellion.extractions.columns import ADDRESS
 from tabellion.messages import Message
 
-#: Where nothing is configured: the first of these that the table has.
+#: Without configuration, the first of these that the table has is used.
 USUAL: Mapping[str, tuple[str, ...]] = {
     "circonscription": ("circonscription", "circonscription_fonciere", "circumscription"),
     "cadastre": ("cadastre",),
@@ -25,32 +25,34 @@ EXTRACTION = ("circonscription", "cadastre", "designation_secondaire", "lot", "d
 
 
 class SearchColumns:
-    """The configured and usual columns by what they have."""
+    """The configured and usual columns of each input."""
 
     def __init__(self, given: Any = None, address: str | None = None) -> None:
         given = {} if given is None else given
-        if not isinstance(given, Mapping) or any(not isinstance(one, str) or not one for one in given.values()):
+        if not isinstance(given, Mapping) or any(
+            not isinstance(column, str) or not column for column in given.values()
+        ):
             raise ConfigurationError('registries.columns: write columns = { company = "company_name" }')
         for name in given:
             if name not in USUAL or name == "storage_path":
                 raise ConfigurationError(f"registries.columns: unknown name {name!r}; known: {', '.join(SEARCHED)}")
-        self._given: dict[str, str] = dict(given)
+        self._configured: dict[str, str] = dict(given)
         if address is not None:
-            self._given["storage_path"] = address
+            self._configured["storage_path"] = address
 
     def find(self, name: str, there: Collection[str]) -> str | None:
-        """The column of a table that has these columns."""
-        usual = (self._given[name],) if name in self._given else USUAL[name]
-        return next((one for one in usual if one in there), None)
+        """Picks the column from those of a table; None if it has none."""
+        usual = (self._configured[name],) if name in self._configured else USUAL[name]
+        return next((column for column in usual if column in there), None)
 
     def require(self, name: str, there: Collection[str], table: str) -> str:
-        """The same; raises a ConfigurationError that names the key."""
+        """Picks the column; raises a ConfigurationError that names the key to set."""
         found = self.find(name, there)
         if found is None:
             raise ConfigurationError(Message("registry.no_column", table=table, name=name, known=sorted(there)))
         return found
 
     def value(self, name: str, row: Mapping[str, Any]) -> Any:
-        """What a row has of it; None: nothing."""
+        """The value in a row; None if the row has no such column."""
         column = self.find(name, row)
         return None if column is None else row[column]

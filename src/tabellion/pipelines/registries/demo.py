@@ -1,4 +1,4 @@
-"""The demo: searches on the practice portal, watched until each has ended, and told about."""
+"""The demo: runs searches on the practice portal and summarizes their results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tabellion.engine.store import Store
     from tabellion.pipelines.registries.settings import RegistrySettings
 
-EVERY = 0.3  #: seconds between two looks
+EVERY = 0.3  #: seconds between two polls
 DOCUMENTS: tuple[Mapping[str, str], ...] = (
     {"document_type": "index", "circonscription": "Montréal", "cadastre": "Cadastre du Québec", "lot": "1 234 567"},
     {"document_type": "actes", "circonscription": "Québec", "document_number": "21 103 111"},
@@ -36,29 +36,29 @@ OPEN = {
 
 
 async def run(store: Store, settings: RegistrySettings, opened: contextlib.ExitStack) -> tuple[str, Mapping[str, Any]]:
-    """Starts the portal, submits searches, chooses every name that was found, and returns when all have ended."""
-    began = time.monotonic()
+    """Starts the portal, submits searches, chooses every name that was found, and waits until all have ended."""
+    started = time.monotonic()
     start_portal(settings.portal, opened)
-    for one in DOCUMENTS:
-        await submit.add_extraction(store, settings, one)
-    sessions = [await submit.add_session(store, settings, one) for one in COMPANIES]
+    for inputs in DOCUMENTS:
+        await submit.add_extraction(store, settings, inputs)
+    sessions = [await submit.add_session(store, settings, company) for company in COMPANIES]
     await _wait_for(store, extractions.TABLE, tables.SESSIONS)
     for session in sessions:
         found = await lookup.get_session(store, settings, session)
         if found is not None and found["names"]:
-            await choosing.choose_names(store, settings, session, [one["name"] for one in found["names"]])
+            await choosing.choose_names(store, settings, session, [entry["name"] for entry in found["names"]])
     await _wait_for(store, tables.RIGHTS)
     counts = {table: await _count(store, table) for table in OPEN}
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - started
     lines = [f"the practice portal: {settings.portal}"]
     for title, table in (("documents", extractions.TABLE), ("companies", tables.SESSIONS), ("rights", tables.RIGHTS)):
-        said = ", ".join(f"{number} {status}" for status, number in counts[table].items())
-        lines.append(f"{title}: {said}")
+        summary = ", ".join(f"{number} {status}" for status, number in counts[table].items())
+        lines.append(f"{title}: {summary}")
     return "\n".join([*lines, f"({seconds:.1f} s)"]), {"counts": counts, "seconds": seconds}
 
 
 def start_portal(address: str, opened: contextlib.ExitStack) -> None:
-    """Starts the portal at the address that profiles lead to."""
+    """Starts the portal at the address that the profiles use."""
     parts = urlsplit(address)
     if parts.hostname not in ("127.0.0.1", "::1", "localhost") or parts.scheme != "http" or parts.port is None:
         raise ConfigurationError(f"registries.portal: {address} is not http://127.0.0.1:PORT: the demo starts it there")
@@ -70,7 +70,7 @@ def start_portal(address: str, opened: contextlib.ExitStack) -> None:
 
 async def _wait_for(store: Store, *names: str) -> None:
     while True:
-        with contextlib.suppress(Unreachable, Busy):  # a database that does not answer for a moment is asked again
+        with contextlib.suppress(Unreachable, Busy):  # retried: the database may not answer for a moment
             if not sum([await _open_rows(store, name) for name in names]):
                 return
         await asyncio.sleep(EVERY)
@@ -78,8 +78,10 @@ async def _wait_for(store: Store, *names: str) -> None:
 
 async def _open_rows(store: Store, table: str) -> int:
     column, states = OPEN[table]
-    said = ", ".join(str(int(one)) if isinstance(one, ExtractionStatus) else f"'{one.value}'" for one in states)
-    rows = await store.database.fetch(f"SELECT count(*) AS n FROM {table} WHERE {column} IN ({said})")
+    values = ", ".join(
+        str(int(state)) if isinstance(state, ExtractionStatus) else f"'{state.value}'" for state in states
+    )
+    rows = await store.database.fetch(f"SELECT count(*) AS n FROM {table} WHERE {column} IN ({values})")
     return int(rows[0]["n"])
 
 

@@ -1,4 +1,4 @@
-"""What is done with a claimed row: documents are fetched and stored, companies and rights are looked up."""
+"""The handlers: fetch and store a document, look up a company, look up rights."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ SET is_empty = excluded.is_empty, storage_path = excluded.storage_path, registra
 
 
 class RegistryHandlers:
-    """The three handlers of one worker; its browser is started when the first of them needs it."""
+    """The three handlers of a worker; its browser starts when the first job needs it."""
 
     def __init__(
         self, settings: RegistrySettings, files: Callable[[str], ExtractionFiles], chromium: Chromium | None = None
     ) -> None:
         self._settings, self._files = settings, files
         self._visits: dict[str, Visits] = {}
-        self._chromium = chromium  #: one for all sites
+        self._chromium = chromium  #: shared by all sites
 
     async def extract(self, job: Job) -> Row:
-        """Fetches a document of the land registry; the file is stored by its content, so that it is stored once."""
+        """Fetches a document from the land registry and stores it under its hash: equal files are stored once."""
         kind = str(job.get("document_type") or "index")
         if kind not in DOCUMENT_TYPES:
             known = ", ".join(DOCUMENT_TYPES)
@@ -57,7 +57,7 @@ class RegistryHandlers:
         return {address: await self._store(job, result)}
 
     async def look_up_company(self, job: Job) -> Row:
-        """Searches the enterprise register; what was found is committed together with the session's new state."""
+        """Searches the enterprise register; the result is committed together with the session's new state."""
         result = await self._run(
             "companies", job, "company", {"company": self._settings.columns.value("company", job.values)}
         )
@@ -70,7 +70,7 @@ class RegistryHandlers:
         return {}
 
     async def look_up_rights(self, job: Job) -> Row:
-        """Searches the register of rights under a name, and stores the statement; nothing found is an answer too."""
+        """Searches the register of rights for a name and stores the statement; no result is a valid answer too."""
         from tabellion.pipelines.registries.visits import NothingFound
 
         name = self._settings.columns.value("name", job.values)
@@ -111,7 +111,7 @@ class RegistryHandlers:
             raise Permanent(Message("registry.no_download"))
         with result.file.open("rb") as file:
             if not file.read(len(PDF)).startswith(PDF):
-                # An error page sent as a file is common, and gone with the next try.
+                # Sites often send an error page as the file; a retry usually helps.
                 title = self._settings.profiles[job.queue.name].title
                 raise SiteProblem(title, "retry", Message("registry.not_a_pdf"))
         job.note(Message("registry.note_storing"))
@@ -119,11 +119,11 @@ class RegistryHandlers:
 
 
 def _distinct(names: list[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Each name once, as it was first found."""
+    """Each name once, with its first state."""
     found: dict[str, dict[str, str]] = {}
-    for one in names:
-        if one.get("name"):
-            found.setdefault(one["name"], dict(one))
+    for entry in names:
+        if entry.get("name"):
+            found.setdefault(entry["name"], dict(entry))
     return list(found.values())
 
 

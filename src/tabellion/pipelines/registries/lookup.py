@@ -1,4 +1,4 @@
-"""What is known of searches: sessions with their companies and names, rights with their statements."""
+"""Reads searches: sessions with their companies and names, rights with their statements."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CompanyName(Answer):
 
 
 class _Report(Answer):
-    note: Annotated[str | None, Doc("How far the worker is.")]
+    note: Annotated[str | None, Doc("The progress of the worker.")]
     error: Annotated[str | None, Doc("Why the last attempt failed.")]
     translatable: NotRequired[Translatable]
 
@@ -42,9 +42,9 @@ class RightsSearch(_Report):
     search_session_id: str | None
     name: str | None
     status: Annotated[str, Doc("pending, in_progress, completed or failed.")]
-    is_empty: Annotated[bool | None, Doc("Whether nothing is registered under the name; null: not known yet.")]
+    is_empty: Annotated[bool | None, Doc("Whether nothing is registered under the name; null if not known yet.")]
     registrations: Annotated[list[dict[str, str]], Doc("What is registered, as the register lists it.")]
-    file: Annotated[str | None, Doc("Where the statement can be downloaded.")]
+    file: Annotated[str | None, Doc("The URL of the statement.")]
     created_at: str | None
     completed_at: str | None
 
@@ -53,7 +53,7 @@ class SearchSession(_Report):
     """A company that is looked up, and the names that were found."""
 
     id: str
-    company: Annotated[str | None, Doc("The name or number that was asked for.")]
+    company: Annotated[str | None, Doc("The name or number that was searched for.")]
     status: str
     req_completed: bool
     found: Annotated[dict[str, str] | None, Doc("The company's data as the register shows it.")]
@@ -63,14 +63,14 @@ class SearchSession(_Report):
 
 
 async def list_sessions(store: Store, settings: RegistrySettings, limit: int = MOST) -> list[SearchSession]:
-    """The newest sessions, without their rights."""
+    """The newest sessions, without their rights searches."""
     rows = await _sessions(store, settings, "", (), limit)
     attempts = await _last_attempts(store, "companies", rows)
     return [_session(row, attempts.get(row["id"]), []) for row in rows]
 
 
 async def get_session(store: Store, settings: RegistrySettings, id_: str) -> SearchSession | None:
-    """One session with its rights; None: there is none."""
+    """A session with its rights searches, or None."""
     rows = await _sessions(store, settings, "WHERE CAST(t.id AS text) = $1", (id_,), 1)
     if not rows:
         return None
@@ -82,7 +82,7 @@ async def get_session(store: Store, settings: RegistrySettings, id_: str) -> Sea
 async def list_rights(
     store: Store, settings: RegistrySettings, *, session: str | None = None, id_: str | None = None, limit: int = MOST
 ) -> list[RightsSearch]:
-    """Searches of the register of rights: the newest, those of a session, or one."""
+    """Searches of the register of rights: the newest ones, those of a session, or one by its id."""
     column = settings.columns.find("name", await columns_of(store, tables.RIGHTS))
     where, values = "", []
     if session is not None:
@@ -104,7 +104,7 @@ FROM {tables.RIGHTS} AS t LEFT JOIN {tables.STATEMENTS} AS f ON f.rdprm_search_i
 
 
 async def statement_address(store: Store, id_: str) -> str | None:
-    """The address of the statement of a search."""
+    """The address of a search's statement."""
     rows = await store.database.fetch(f"SELECT storage_path FROM {tables.STATEMENTS} WHERE rdprm_search_id = $1", id_)
     return rows[0]["storage_path"] if rows else None
 
@@ -159,7 +159,7 @@ def _session(row: Any, attempt: Any, rights: list[RightsSearch]) -> SearchSessio
 
 
 def _moment(value: Any) -> str | None:
-    """A time as the API tells it; SQLite's tables made by hand may have it as text."""
+    """A time in the format of the API; SQLite tables made by hand may store text."""
     return iso(value) if value is None or isinstance(value, int | float) else str(value)
 
 

@@ -1,4 +1,4 @@
-"""The pages of registries: addresses, places in the header."""
+"""The pages of registries: their URLs, roles and places in the navigation."""
 
 from __future__ import annotations
 

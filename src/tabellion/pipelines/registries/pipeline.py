@@ -1,4 +1,4 @@
-"""Registries: land registry documents, companies and rights, fetched by a browser from the sites that have them."""
+"""The registries pipeline: a browser fetches land registry documents, companies and rights from their sites."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class RegistriesPipeline(Pipeline):
-    """The pipeline of registries."""
+    """The plugin that `tabellion.pipelines` registers."""
 
     name = "registries"
     title = "Registries"
@@ -48,10 +48,10 @@ class RegistriesPipeline(Pipeline):
     }
 
     def __init__(self) -> None:
-        self._open = contextlib.ExitStack()  #: the portal of a demo
+        self._open = contextlib.ExitStack()  #: holds the demo's practice portal
 
     def check(self, config: Config) -> None:
-        """Refuses a profile that has a mistake, and a site without an account."""
+        """Rejects an invalid profile, and a site without an account."""
         from tabellion.pipelines.registries.accounts import require_accounts
         from tabellion.pipelines.registries.settings import settings_of
 
@@ -60,7 +60,7 @@ class RegistriesPipeline(Pipeline):
             require_accounts(profile, settings.accounts[profile.name])
 
     def schemas(self) -> Sequence[Schema]:
-        """The tables that are shared, and what was found."""
+        """The shared tables, and those for results."""
         from tabellion.pipelines.registries import tables
 
         return (tables.SCHEMA,)
@@ -73,29 +73,29 @@ class RegistriesPipeline(Pipeline):
             from tabellion.pipelines.registries.queues import registry_queues
             from tabellion.pipelines.registries.settings import settings_of
 
-        named = {one.name: one for one in config.environments}
+        by_name = {known.name: known for known in config.environments}
 
         def files(name: str) -> ExtractionFiles:
-            return files_of(config, named.get(name, environment))
+            return files_of(config, by_name.get(name, environment))
 
         settings = settings_of(config)
         return registry_queues(settings, RegistryHandlers(settings, files))
 
     def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
-        """Each with the page of a row."""
+        """The queues, each with the URL of a row's page."""
         from tabellion.monitor.view import QueueView
 
         places = {"extraction": "/extractions/{}", "companies": "/registries/{}"}
         return [QueueView(queue, page=places.get(queue.name)) for queue in self.queues(config, environment)]
 
     def gates(self, config: Config) -> Mapping[str, GateSettings]:
-        """One before each account."""
+        """One for each account."""
         from tabellion.pipelines.registries.settings import settings_of
 
         return settings_of(config).gates()
 
     def blueprint(self) -> Blueprint:
-        """The API, the pages and their texts, with what all pipelines on the extraction queue show of it."""
+        """The API and pages of registries, and those that all pipelines on the extraction queue share."""
         from tabellion.extractions.blueprint import EXTRACTIONS
         from tabellion.pipelines.registries import api, pages
         from tabellion.web.blueprint import Blueprint
@@ -107,20 +107,20 @@ class RegistriesPipeline(Pipeline):
         )  # fmt: skip
 
     def serve(self, config: Config, environment: str, store: Store) -> ServedRegistries:
-        """Its tables and files in one environment."""
+        """The state of the web application for one environment."""
         from tabellion.pipelines.registries.served import serve
 
         return serve(config, environment, store)
 
     async def demo(self, run: Background, *, live: bool) -> tuple[str, Mapping[str, Any]]:
-        """Documents, a company and rights of the practice portal, which is started here."""
+        """Starts the practice portal, and fetches documents, companies and rights from it."""
         from tabellion.pipelines.registries import demo
         from tabellion.pipelines.registries.settings import settings_of
 
         return await demo.run(run.store, settings_of(run.config), self._open)
 
     def close(self) -> None:
-        """Ends the portal of a demo."""
+        """Stops the demo's portal."""
         self._open.close()
 
 

@@ -1,4 +1,4 @@
-"""What can be wrong while a site is used: a page that says so, or a step that no longer matches."""
+"""Errors of a visit: the site reports a problem, a step fails, or several results match."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tabellion.pipelines.registries.profile import Meaning, Step
 
 
 class SiteProblem(TabellionError):  # noqa: N818 - what the page says
-    """The site itself says that something is wrong."""
+    """The site itself reports a problem."""
 
     def __init__(self, site: str, means: Meaning, text: str = "") -> None:
         self.site, self.means, self.text = site, means, text
@@ -16,7 +16,7 @@ class SiteProblem(TabellionError):  # noqa: N818 - what the page says
 
 
 class StepFailed(TabellionError):  # noqa: N818 - what happened
-    """A step of a profile found nothing to work on in time: the site is slow, or has changed."""
+    """A step of a profile timed out: the site is slow, or has changed."""
 
     def __init__(self, file: str, step: Step, detail: str) -> None:
         self.file, self.step, self.detail = file, step, detail

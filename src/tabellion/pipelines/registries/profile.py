@@ -1,4 +1,4 @@
-"""A profile: how one registry's site is used, as values; the YAML files are read by `profile_file`."""
+"""A profile: the description of how a registry's site is used; `profile_file` reads it from YAML."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Meaning = Literal["retry", "permanent", "no_result", "maintenance", "session_expired", "wrong_password", "locked"]
-#: What a text on a page can mean, and what becomes of the job then.
+#: What a text on a page can mean, and what happens to the job.
 MEANINGS: dict[Meaning, str] = {
     "retry": "the job is tried again after a while",
     "permanent": "the job fails",
@@ -22,16 +22,16 @@ StepKind = Literal["goto", "fill", "select", "check", "click", "wait_for", "find
 TIMEOUT = 30.0  #: seconds that one step may take
 MOST_PAGES = 50  #: of one list of results
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
-SECRETS = ("username", "password")  #: what only the steps of a login may use
+SECRETS = ("username", "password")  #: inputs that only login steps may use
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that is done on a page.
+    """One action on a page.
 
-    `selector` is what it is done to; `value` what is written or chosen. A list of results has rows (`selector`), a
-    link to its next page (`next`) and a text by which one row is known (`value`); what follows `find` is looked for in
-    the row that was found, until a page is left.
+    `selector` is the element; `value` the text to write or choose. For a list of results, `selector` matches its rows,
+    `next` the link to the next page, and `value` is the text of the row to find; steps after `find` search within that
+    row until the page changes.
     """
 
     kind: StepKind
@@ -39,19 +39,19 @@ class Step:
     selector: str = ""
     value: str = ""
     next: str = ""
-    only: bool = False  #: whether a single result is the right one though its text differs
-    name: str = ""  #: of what it reads
+    only: bool = False  #: whether a single result is accepted although its text differs
+    name: str = ""  #: of the value that it reads
     fields: Mapping[str, str] = field(default_factory=dict)
-    if_given: str = ""  #: the input without which the step is left out
+    if_given: str = ""  #: the input without which the step is skipped
 
     def describe(self) -> str:
-        """As people write it, without values."""
+        """The step as it is written in a file, without values."""
         return f"{self.kind} {self.selector or self.value or self.name}".strip()
 
 
 @dataclass(frozen=True, slots=True)
 class PageProblem:
-    """A text that a page shows when something is wrong, and what that means."""
+    """A text on a page that reports a problem, and its meaning."""
 
     text: str
     means: Meaning
@@ -59,7 +59,7 @@ class PageProblem:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One thing that a site is used for: what it needs, the steps, and whether finding nothing is an answer."""
+    """One use of a site: its inputs, its steps, and whether no result is a valid answer."""
 
     name: str
     inputs: tuple[str, ...]
@@ -71,7 +71,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """How one site is used."""
+    """The description of one site."""
 
     name: str
     title: str
@@ -79,16 +79,16 @@ class Profile:
     tasks: Mapping[str, Task]
     file: str = ""
     digest: str = ""
-    login: tuple[Step, ...] = ()  #: none: the site is public
-    login_form: str = ""  #: a selector: where it is seen, nobody is signed in
-    dismiss: tuple[str, ...] = ()  #: buttons that close what lies over a page
+    login: tuple[Step, ...] = ()  #: empty: the site is public
+    login_form: str = ""  #: a selector that is visible only if nobody is signed in
+    dismiss: tuple[str, ...] = ()  #: buttons that close notices covering a page
     problems: tuple[PageProblem, ...] = ()
     timeout: float = TIMEOUT
-    pause: float = 0.0  #: seconds between two steps, for sites that mind haste
-    sessions: int = 1  #: of a public site: how many may be open at once
-    wait: float = 300.0  #: seconds until the next try after a maintenance page
+    pause: float = 0.0  #: seconds between two steps, for sites that limit the rate of requests
+    sessions: int = 1  #: of a public site: how many may be open at once on one machine
+    wait: float = 300.0  #: seconds until a retry after a maintenance page
 
     @property
     def needs_account(self) -> bool:
-        """Whether the site is used by accounts."""
+        """Whether the site requires an account."""
         return bool(self.login)

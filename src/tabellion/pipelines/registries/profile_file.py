@@ -1,4 +1,4 @@
-"""Profiles as YAML files: finds them, reads them, and reports every mistake with its line."""
+"""Finds and reads profiles in YAML, and reports every mistake with its line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tabellion.pipelines.registries.profile import (
 from tabellion.reading.types.yamlnode import Mistakes, TypeFileError, YamlNode, parse
 
 SHIPPED = Path(__file__).parent / "profiles"
-FOLDER = Path("registries")  #: where people keep their own, unless they configure another
+FOLDER = Path("registries")  #: for profiles of your own, unless another is configured
 ENDINGS = (".yaml", ".yml")
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 WORD = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -34,7 +34,7 @@ KEYS = (
     "tasks",
 )  # fmt: skip
 TASK_KEYS = ("inputs", "optional", "sample", "empty_is_done", "steps")
-#: The keys of each step; those of the first tuple must be there. A plain text is the first of them.
+#: The keys of each step: required, then optional ones. A step written as one text is the first key.
 STEPS: Mapping[StepKind, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "goto": (("value",), ()),
     "fill": (("selector", "value"), ()),
@@ -47,14 +47,14 @@ STEPS: Mapping[StepKind, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "read": (("name", "fields"), ()),
     "collect": (("name", "selector", "fields"), ("next",)),
 }
-#: What the keys of a step are called in files, where that reads better.
+#: The names of keys in files, where they differ from those of `Step`.
 WRITTEN = {("find", "selector"): "rows", ("find", "value"): "text", ("collect", "selector"): "rows",
            ("goto", "value"): "address", ("read", "name"): "as", ("collect", "name"): "as"}  # fmt: skip
 SHORT = ("goto", "check", "click", "wait_for", "download")  #: steps that may be written as one text
 
 
 def load(name: str | Path, folders: Sequence[str | Path] = (FOLDER,), portal: str = "") -> Profile:
-    """A profile by its name, looked for in the folders and then among those that ship, or by the path of its file."""
+    """A profile by its name, from these folders or those that ship, or by the path of its file."""
     if isinstance(name, Path) or str(name).endswith(ENDINGS):
         path = Path(name)
         if not path.is_file():
@@ -67,7 +67,7 @@ def load(name: str | Path, folders: Sequence[str | Path] = (FOLDER,), portal: st
 
 
 def find_files(folders: Sequence[str | Path] = (FOLDER,)) -> dict[str, Path]:
-    """The files of all profiles by name; those of people come before those that ship."""
+    """The files of all profiles by name; those in the folders take precedence over those that ship."""
     found: dict[str, Path] = {}
     for folder in (*map(Path, folders), SHIPPED):
         for path in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -77,7 +77,7 @@ def find_files(folders: Sequence[str | Path] = (FOLDER,)) -> dict[str, Path]:
 
 
 def read(source: bytes | str, file: str = "<text>", portal: str = "") -> Profile:
-    """The profile in a file; raises a TypeFileError with every mistake."""
+    """Parses a profile; raises a TypeFileError that lists every mistake."""
     mistakes = Mistakes()
     profile = _ProfileReader(mistakes, file, portal).profile(parse(source, file))
     if mistakes.found or profile is None:
@@ -87,7 +87,7 @@ def read(source: bytes | str, file: str = "<text>", portal: str = "") -> Profile
 
 
 class _ProfileReader:
-    """Reads the parts of one file."""
+    """Reads the parts of a file."""
 
     def __init__(self, mistakes: Mistakes, file: str, portal: str) -> None:
         self._mistakes, self._file, self._portal = mistakes, file, portal
@@ -149,10 +149,10 @@ class _ProfileReader:
 
     def _tasks(self, node: YamlNode) -> dict[str, Task]:
         tasks = {}
-        for name, (at, one) in self._mistakes.map(node, "tasks").items():
+        for name, (at, body) in self._mistakes.map(node, "tasks").items():
             if not WORD.fullmatch(name):
                 self._mistakes.add(at, f"the task {name!r} must be small letters, digits and underscores")
-            tasks[name] = self._task(name, one)
+            tasks[name] = self._task(name, body)
         if not tasks and node.kind == "map":
             self._mistakes.add(node, "tasks is empty", "write at least one task")
         return tasks
@@ -162,10 +162,10 @@ class _ProfileReader:
         inputs = self._mistakes.texts(entries["inputs"][1], "inputs") if "inputs" in entries else ()
         optional = self._mistakes.texts(entries["optional"][1], "optional") if "optional" in entries else ()
         sample = {}
-        for key, (_, one) in (
+        for key, (_, value) in (
             self._mistakes.map(entries["sample"][1], "sample", (*inputs, *optional)) if "sample" in entries else {}
         ).items():
-            sample[key] = self._mistakes.text(one, f"sample.{key}") or ""
+            sample[key] = self._mistakes.text(value, f"sample.{key}") or ""
         if "steps" not in entries:
             self._mistakes.add(node, f"tasks.{name} has no steps", "write steps: with a list")
         steps = self._steps(entries["steps"][1], "steps", (*inputs, *optional)) if "steps" in entries else ()
@@ -180,7 +180,7 @@ class _ProfileReader:
         if node.kind != "list":
             self._mistakes.add(node, f"{name} must be a list of steps", f'{name}:\n     - click: "#button"')
             return ()
-        return tuple(step for one in node.items if (step := self._step(one, known)) is not None)
+        return tuple(step for item in node.items if (step := self._step(item, known)) is not None)
 
     def _step(self, node: YamlNode, known: Sequence[str]) -> Step | None:
         entries = self._mistakes.map(node, "a step", (*STEPS, "if"))
@@ -195,20 +195,20 @@ class _ProfileReader:
         for key in ("value", "selector"):
             self._check_placeholders(body, str(values.get(key, "")), known)
         if "if" in entries:
-            wanted = self._mistakes.one_of(entries["if"][1], "if", known)
-            values["if_given"] = wanted or ""
+            condition = self._mistakes.one_of(entries["if"][1], "if", known)
+            values["if_given"] = condition or ""
         return Step(kind=kind, line=at.line, **values)  # type: ignore[arg-type]
 
     def _body(self, kind: StepKind, body: YamlNode) -> dict[str, object]:
-        needed, allowed = STEPS[kind]
+        required, optional = STEPS[kind]
         if kind in SHORT and body.kind == "scalar":
-            return {needed[0]: self._mistakes.text(body, kind) or ""}
-        written = {WRITTEN.get((kind, key), key): key for key in (*needed, *allowed)}
+            return {required[0]: self._mistakes.text(body, kind) or ""}
+        written = {WRITTEN.get((kind, key), key): key for key in (*required, *optional)}
         entries = self._mistakes.map(body, kind, written)
         values: dict[str, object] = {}
         for word, key in written.items():
             if word not in entries:
-                if key in needed and body.kind == "map":
+                if key in required and body.kind == "map":
                     self._mistakes.add(body, f"{kind} requires {word}")
                 continue
             node = entries[word][1]
@@ -216,8 +216,8 @@ class _ProfileReader:
                 values[key] = self._mistakes.boolean(node, word)
             elif key == "fields":
                 values[key] = {
-                    one: self._mistakes.text(inner, one) or ""
-                    for one, (_, inner) in self._mistakes.map(node, word).items()
+                    name: self._mistakes.text(inner, name) or ""
+                    for name, (_, inner) in self._mistakes.map(node, word).items()
                 }
             else:
                 values[key] = self._mistakes.text(node, word) or ""

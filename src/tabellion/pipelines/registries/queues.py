@@ -10,16 +10,16 @@ from tabellion.pipelines.registries.settings import RegistrySettings
 
 TIMEOUT = 900.0  #: seconds that one visit of a site may take
 LEASE = 60.0
-#: How long a row waits for what is not its fault (a closed gate, maintenance) before it fails.
+#: Seconds that a row waits for a closed gate or a maintenance page before it fails.
 DEADLINE = 7 * 86_400.0
-#: Seconds after which a row that a program outside the register left running is taken over. `rdprm_searches` has
-#: no time by which to tell: `tabellion release` frees its rows.
+#: Seconds after which a row that another program left running is taken over. `rdprm_searches` has no column to tell
+#: its age by: use `tabellion release` for its rows.
 STALE_AFTER = 300.0
-MOST_DEFERRALS = 100_000  #: the deadline ends it long before
+MOST_DEFERRALS = 100_000  #: never reached: the deadline comes first
 
 
 def registry_queues(settings: RegistrySettings, handlers: RegistryHandlers) -> list[Queue]:
-    """The three queues in the order in which a worker looks at them, with their handlers."""
+    """The three queues with their handlers, in the order in which a worker checks them."""
     extraction, companies, rights = extraction_queue(settings), companies_queue(settings), rights_queue(settings)
     extraction.handler(handlers.extract)
     companies.handler(handlers.look_up_company)
@@ -58,11 +58,11 @@ def rights_queue(settings: RegistrySettings) -> Queue:
 
 
 def _gate(settings: RegistrySettings, queue: str) -> str | None:
-    """The gate that decides about claims: that of the only account; of several, one may be closed and another open."""
+    """The gate of claims: that of the account if there is only one; of several, one may be closed and another open."""
     accounts = settings.accounts_of(queue)
     return accounts[0].gate if len(accounts) == 1 else None
 
 
 def _visits(settings: RegistrySettings, queue: str) -> int:
-    """An account has one session: more jobs than accounts would only wait."""
+    """How many jobs may run: an account has one session, so more jobs than accounts would only wait."""
     return max(1, len(settings.accounts_of(queue)))

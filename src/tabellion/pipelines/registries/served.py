@@ -1,4 +1,4 @@
-"""Registries in one environment that is served: the extraction queue's files and table, and how sites are used."""
+"""The state that the web application holds for registries: that of extractions, and the settings."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class ServedRegistries(ServedExtractions):
 
 
 def serve(config: Config, environment: str, store: Store) -> ServedRegistries:
-    """Registries of one environment."""
+    """The implementation of `Pipeline.serve`."""
     base = extractions.serve(config, environment, store)
     return ServedRegistries(base.name, base.store, base.files, base.choice, base.folder, settings_of(config))
 
 
 def served_registries(request: Request) -> ServedRegistries:
-    """Registries in the environment of this request."""
+    """The registries of the request's environment."""
     served: ServedRegistries = request.state.environment.served["registries"]
     return served

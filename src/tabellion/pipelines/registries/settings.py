@@ -1,4 +1,4 @@
-"""How registries are used in one environment: profiles, accounts, folders, and the columns of tables made by hand."""
+"""The settings of registries: profiles, accounts, folders, and the columns of tables made by hand."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 PORTAL = "http://127.0.0.1:8077"
 #: The queues, and the profile that each uses unless another is configured.
 PROFILES = {"extraction": "registre-foncier", "companies": "req", "rights": "rdprm"}
-#: Sites are used slowly: one visit is many requests.
+#: Low rates: one visit is many requests.
 RETRY_BASE = 10.0
 GATE = GateSettings(rate=2.0, min_rate=0.05, max_rate=5.0)
 
 
 @dataclass(frozen=True)
 class RegistrySettings:
-    """What handlers and routes need to know."""
+    """The settings that handlers and routes use."""
 
     profiles: Mapping[str, Profile]  #: by queue
     accounts: Mapping[str, tuple[SiteAccount, ...]]  #: by profile
@@ -41,51 +41,54 @@ class RegistrySettings:
     retry_base: float = RETRY_BASE  #: seconds before the first retry
 
     def accounts_of(self, queue: str) -> tuple[SiteAccount, ...]:
-        """The accounts with which a queue's site is used."""
+        """The accounts for a queue's site."""
         return self.accounts[self.profiles[queue].name]
 
     def gates(self) -> dict[str, GateSettings]:
-        """The gate before each account."""
-        return {account.gate: GATE for found in self.accounts.values() for account in found}
+        """The gate of each account."""
+        return {account.gate: GATE for accounts in self.accounts.values() for account in accounts}
 
 
 def settings_of(config: Config) -> RegistrySettings:
-    """The settings as they are configured; every mistake names its key."""
-    given = config.section("registries")
-    portal = str(given.get("portal", PORTAL)).rstrip("/")
-    profiles = {queue: load_profile(config, str(given.get(queue, name))) for queue, name in PROFILES.items()}
-    secrets = Path(str(given["secrets"])).expanduser() if "secrets" in given else None
-    accounts = {one.name: load_accounts(one, secrets, practice=is_practice(one, portal)) for one in profiles.values()}
+    """The configured settings; an error names the key that is wrong."""
+    section = config.section("registries")
+    portal = str(section.get("portal", PORTAL)).rstrip("/")
+    profiles = {queue: load_profile(config, str(section.get(queue, name))) for queue, name in PROFILES.items()}
+    secrets = Path(str(section["secrets"])).expanduser() if "secrets" in section else None
+    accounts = {
+        profile.name: load_accounts(profile, secrets, practice=is_practice(profile, portal))
+        for profile in profiles.values()
+    }
     return RegistrySettings(
         profiles, accounts, config.data / "registries", portal, rules_of(config, portal, profiles),
-        SearchColumns(given.get("columns"), config.section("extractions").get("address_column")),
+        SearchColumns(section.get("columns"), config.section("extractions").get("address_column")),
     )  # fmt: skip
 
 
 def load_profile(config: Config, name: str) -> Profile:
-    """A profile as it is configured."""
-    given = config.section("registries")
-    folders = given.get("profiles", [str(profile_file.FOLDER)])
-    if not all(isinstance(one, str) and one for one in folders):
+    """A profile by its name or path, from the configured folders."""
+    section = config.section("registries")
+    folders = section.get("profiles", [str(profile_file.FOLDER)])
+    if not all(isinstance(folder, str) and folder for folder in folders):
         raise ConfigurationError('registries.profiles: write folders, e.g. profiles = ["registries"]')
-    portal = str(given.get("portal", PORTAL)).rstrip("/")
-    return profile_file.load(name, [Path(one).expanduser() for one in folders], portal)
+    portal = str(section.get("portal", PORTAL)).rstrip("/")
+    return profile_file.load(name, [Path(folder).expanduser() for folder in folders], portal)
 
 
 def is_practice(profile: Profile, portal: str) -> bool:
-    """Whether a profile leads to the practice portal, whose accounts are no secret."""
+    """Whether a profile uses the practice portal, whose accounts are not secret."""
     return profile.url == portal or profile.url.startswith(f"{portal}/")
 
 
 def rules_of(config: Config, portal: str, profiles: Mapping[str, Profile]) -> Rules:
-    """Which addresses the browser may reach: public ones, those that are allowed, and the portal where it is used."""
+    """The addresses that the browser may reach: public ones, configured ones, and the practice portal if it is used."""
     allow = [*config.allow]
     host = urlsplit(portal).hostname or ""
-    if any(is_practice(one, portal) for one in profiles.values()):
+    if any(is_practice(profile, portal) for profile in profiles.values()):
         try:
             address = ipaddress.ip_address(host)
         except ValueError:
-            pass  # a name: the networks that it may lead to are configured in server.allow
+            pass  # a host name: server.allow lists the networks that it may resolve to
         else:
             if address.is_loopback:
                 allow.append(f"{address}/{address.max_prefixlen}")

@@ -1,4 +1,4 @@
-"""The states of companies and rights, by the words that their tables' users know."""
+"""The states of companies and rights: the words that other programs use in these tables."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tabellion.extractions.states import ExtractionStatus
 
 
 class SessionStatus(StrEnum):
-    """What `search_sessions.status` says."""
+    """The values of `search_sessions.status`."""
 
-    PENDING_COMPANY_SELECTION = "pending_company_selection"  #: waits for a worker, while `req_completed` is false
+    PENDING_COMPANY_SELECTION = "pending_company_selection"  #: waiting for a worker while `req_completed` is false
     SCRAPING_COMPANY_DATA = "scraping_company_data"  #: the enterprise register is being searched
-    PENDING_NAME_SELECTION = "pending_name_selection"  #: waits for a person who chooses names
+    PENDING_NAME_SELECTION = "pending_name_selection"  #: waiting for a person to choose names
     FAILED = "failed"
 
 
 class RightsStatus(StrEnum):
-    """What `rdprm_searches.status` says."""
+    """The values of `rdprm_searches.status`."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"

@@ -1,4 +1,4 @@
-"""Submits searches: rows in the tables that workers look at."""
+"""Submits searches: adds rows to the tables that workers claim from."""
 
 from __future__ import annotations
 
@@ -21,46 +21,46 @@ if TYPE_CHECKING:
 
 
 class IncompleteSearch(TabellionError):  # noqa: N818 - what the caller sent
-    """A search lacks what its registry asks for."""
+    """A search lacks an input that its registry requires."""
 
     def __init__(self, field: str, message: str) -> None:
         self.field = field
         super().__init__(message)
 
 
-async def add_extraction(store: Store, settings: RegistrySettings, given: Mapping[str, Any]) -> str:
-    """Adds a document to fetch; its id. Raises IncompleteSearch, which names the field."""
-    kind = str(given["document_type"])
+async def add_extraction(store: Store, settings: RegistrySettings, inputs: Mapping[str, Any]) -> str:
+    """Adds a document to fetch and returns its id; raises IncompleteSearch, which names the field."""
+    kind = str(inputs["document_type"])
     task = settings.profiles["extraction"].tasks.get(kind)
     if task is None:
         known = ", ".join(settings.profiles["extraction"].tasks)
         raise IncompleteSearch("document_type", Message("registry.document_type", value=kind, known=known))
     for name in task.inputs:
-        if not given.get(name):
+        if not inputs.get(name):
             raise IncompleteSearch(name, Message("registry.input_missing", task=kind, names=[name]))
-    there = await columns_of(store, extractions.TABLE)
+    columns = await columns_of(store, extractions.TABLE)
     values: dict[str, Any] = {"status_id": int(ExtractionStatus.EN_ATTENTE), "document_type": kind}
     for name in EXTRACTION:
-        if given.get(name):
-            values[settings.columns.require(name, there, extractions.TABLE)] = given[name]
+        if inputs.get(name):
+            values[settings.columns.require(name, columns, extractions.TABLE)] = inputs[name]
     return await _insert(store, extractions.TABLE, values)
 
 
 async def add_session(store: Store, settings: RegistrySettings, company: str) -> str:
-    """Adds a company to look up, by its name or number; the session's id."""
+    """Adds a company to look up by its name or number, and returns the session's id."""
     column = settings.columns.require("company", await columns_of(store, tables.SESSIONS), tables.SESSIONS)
     status = SessionStatus.PENDING_COMPANY_SELECTION.value
     return await _insert(store, tables.SESSIONS, {"status": status, "req_completed": False, column: company})
 
 
 async def columns_of(store: Store, table: str) -> set[str]:
-    """The columns of a table as it is."""
+    """The names of a table's columns."""
     found = await store.table(table)
     return set() if found is None else set(found.columns)
 
 
 async def new_key(store: Store, table: str) -> dict[str, str]:
-    """The key of a new row, where the table does not make one itself."""
+    """The key of a new row; empty if the database generates it."""
     found = await store.table(table)
     key = found.columns.get("id") if found is not None else None
     return {"id": str(uuid.uuid4())} if key is not None and not key.numbered and key.default is None else {}

@@ -1,4 +1,4 @@
-"""The tables of registries: `search_sessions` and `rdprm_searches` where they are not there yet, and our own beside."""
+"""The tables of registries: `search_sessions` and `rdprm_searches` if they do not exist, and our own tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMPANIES, STATEMENTS = "tabellion_registry_companies", "tabellion_registry_stat
 
 
 def create_sessions(dialect: Dialect) -> list[str]:
-    """Searches of the enterprise register; columns are never added here, for a table made by hand is version 1 too."""
+    """Searches of the enterprise register. Never add columns here: a table made by hand counts as version 1 too."""
     return [
         f"""CREATE TABLE {SESSIONS} (
   id text PRIMARY KEY DEFAULT {extractions.NEW_ID[dialect]},
@@ -51,7 +51,7 @@ async def _adopted_rights(database: Database) -> int:
     return 1 if await database.table(RIGHTS) is not None else 0
 
 
-#: What was found, in tables of our own: those made by hand have no columns for it. Keys are texts, as the register's.
+#: Results, in tables of our own: tables made by hand have no columns for them. Keys are texts, as in the register.
 _FOUND = (
     f"""CREATE TABLE {COMPANIES} (
   search_session_id text PRIMARY KEY,

@@ -1,4 +1,4 @@
-"""Visits of a site: an account that is free and not refused, a browser session, a task, and what the gate is told."""
+"""Visits a site for a job: picks a free account, opens a browser session, runs a task and reports to the gate."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from tabellion.engine.gates.gate import Pass
 
 REFUSED = ("locked", "wrong_password")
-TROUBLE = ("maintenance", "retry")  #: what says something of the site, and counts against its gate
-RECHECK = 60.0  #: seconds after which a job looks again whether an account can be used
+TROUBLE = ("maintenance", "retry")  #: problems of the site itself, which count against its gate
+RECHECK = 60.0  #: seconds until a job checks again whether an account can be used
 LOCALE = "fr-CA"
 
 
 @dataclass(eq=False)
 class Visits:
-    """Every visit of one site from this process."""
+    """All visits of one site from this process."""
 
     profile: Profile
     accounts: tuple[SiteAccount, ...]
-    folder: Path  #: of the accounts' files
+    folder: Path  #: for the accounts' files
     chromium: Chromium
     _next: int = field(default=0, init=False)
 
     async def run(self, job: Job, task: Task, inputs: Mapping[str, Any]) -> WalkResult:
-        """Walks a task for a job, with the first account that can be used.
+        """Runs a task for a job, with the first account that can be used.
 
-        Raises Permanent where another try cannot help, RateLimited or GateClosed where none of the job's attempts is
-        to be spent, and anything else where the job is to be tried again.
+        Raises Permanent if a retry cannot help, RateLimited or GateClosed if the job should wait without spending an
+        attempt, and anything else if the job should be retried.
         """
         missing = [name for name in task.inputs if inputs.get(name) in (None, "")]
         if missing:
@@ -61,11 +61,11 @@ class Visits:
                 except SiteProblem as problem:
                     if problem.means not in REFUSED:
                         raise
-                    # The next account is tried at once: this one costs the job nothing.
+                    # Try the next account at once: a refused account costs the job no attempt.
 
     @contextlib.asynccontextmanager
     async def _enter(self, context: JobContext, job: Job) -> AsyncIterator[tuple[AccountFile, Pass]]:
-        """An account of which no other visit is under way, admitted by its gate."""
+        """An account that no other visit uses, admitted by its gate."""
         while True:
             closed: list[GateClosed] = []
             self._next += 1
@@ -80,15 +80,15 @@ class Visits:
                     except GateClosed as error:
                         closed.append(error)
                         continue
-                    why = file.refusal()
-                    if why is None:
+                    reason = file.refusal()
+                    if reason is None:
                         yield file, admitted
                         return
-                    # The gate lets a probe through now and then; one that must fail is not made.
-                    admitted.record_refusal(why)
-                    closed.append(GateClosed(account.gate, why, RECHECK))
+                    # The gate admits a probe now and then; do not send one that is bound to fail.
+                    admitted.record_refusal(reason)
+                    closed.append(GateClosed(account.gate, reason, RECHECK))
             if len(closed) == len(self.accounts):
-                raise min(closed, key=lambda one: one.after)
+                raise min(closed, key=lambda error: error.after)
             await wait_turn()
 
     async def _visit(
@@ -97,7 +97,7 @@ class Visits:
         try:
             result = await self._walk(job, file, task, inputs)
         except SiteProblem as problem:
-            self._tell(file, problem, admitted)
+            self._record(file, problem, admitted)
             closed = await admitted.flush() if problem.means in TROUBLE else ""
             raise self._verdict(file, problem, closed) from problem
         except AmbiguousResult as error:
@@ -113,7 +113,7 @@ class Visits:
             admitted.record_abandoned()
             raise Permanent(Message("registry.blocked", site=self.profile.title, detail=error.reason)) from error
         except Error as error:
-            # Chromium's own word for a site that does not answer; a dead browser is a BrowserFailed.
+            # Chromium raises this if a site does not answer; a dead browser is a BrowserFailed.
             admitted.record_failure(Message("registry.unreachable", site=self.profile.title))
             closed = await admitted.flush()
             if closed:
@@ -125,7 +125,7 @@ class Visits:
         admitted.record_success(None)
         return result
 
-    def _tell(self, file: AccountFile, problem: SiteProblem, admitted: Pass) -> None:
+    def _record(self, file: AccountFile, problem: SiteProblem, admitted: Pass) -> None:
         if problem.means in REFUSED:
             file.mark_refused(str(problem))
             admitted.record_refusal(str(problem))
@@ -142,7 +142,7 @@ class Visits:
         return RateLimited(self.profile.wait, str(problem)) if problem.means == "maintenance" else problem
 
     async def _walk(self, job: Job, file: AccountFile, task: Task, inputs: Mapping[str, Any]) -> WalkResult:
-        """The task in a browser session with the account's cookies; signs in where there are none, or too old ones."""
+        """Runs the task in a browser session with the account's cookies; signs in if there are none or they expired."""
         private = self.profile.needs_account
         async with self.chromium.open_session(
             job.folder, state=file.state_path if private else None, page_seconds=self.profile.timeout,
@@ -171,4 +171,4 @@ def _first_line(error: Exception) -> str:
 
 
 class NothingFound(Permanent):
-    """The registry has nothing under what was asked for."""
+    """The registry has no result for this search."""

@@ -1,4 +1,4 @@
-"""Walks the steps of a profile in a browser's page: the interpreter of profiles."""
+"""Runs the steps of a profile in a browser page."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
     from tabellion.net.browsing import BrowserSession
 
-SERVER_ERROR = 500  #: the first status that says that a site, or the way to it, is in trouble
-LOOK = 0.1  #: seconds between two looks at a page
-TRY = 1500  #: milliseconds for one try at a click, after which notices that lie over it are closed
-NUDGE = 250  #: milliseconds for closing one of them
+SERVER_ERROR = 500  #: statuses from here on mean that the site, or the way to it, has a problem
+LOOK = 0.1  #: seconds between two checks of a page
+TRY = 1500  #: milliseconds for one try at a click; then notices that cover the element are closed
+NUDGE = 250  #: milliseconds for closing a notice
 LONGEST_TEXT = 20_000  #: characters of a page that are searched for problems
 CELLS = "rows => rows.map(row => [row.innerText, ...Array.from(row.children, one => one.innerText)])"
 
 
 @dataclass
 class WalkResult:
-    """What a task brought: values by name, and the file that was downloaded."""
+    """The result of a task: values by name, and the downloaded file."""
 
     values: dict[str, Any] = field(default_factory=dict)
     file: Path | None = None
@@ -40,20 +40,20 @@ class WalkResult:
 
 
 class Walker:
-    """One page, driven by one profile."""
+    """Drives one page by one profile."""
 
     def __init__(
         self, session: BrowserSession, page: Page, profile: Profile, note: Callable[[str], None] = lambda _: None
     ) -> None:
         self._session, self._page, self._profile, self._note = session, page, profile, note
-        self._row: Locator | None = None  #: found by the last `find`: what follows is looked for in it
-        self._heard: list[str] = []  #: what dialogs of the browser said
+        self._row: Locator | None = None  #: found by the last `find`; later steps search within it
+        self._dialogs: list[str] = []  #: texts of the browser's dialogs since the last check
         self._signing_in = False
-        self.step: Step | None = None  #: the step under way, for reports
-        page.on("dialog", self._hear)
+        self.step: Step | None = None  #: the current step, for reports
+        page.on("dialog", self._accept_dialog)
 
     async def sign_in(self, username: str, password: str) -> None:
-        """Walks the login; raises a SiteProblem when the account is refused."""
+        """Runs the login steps; raises a SiteProblem if the site rejects the account."""
         self._note(Message("registry.note_login"))
         self._signing_in = True
         try:
@@ -62,10 +62,10 @@ class Walker:
             self._signing_in = False
 
     async def run(self, task: Task, inputs: Mapping[str, Any]) -> WalkResult:
-        """Walks a task's steps; raises a SiteProblem, StepFailed or AmbiguousResult."""
+        """Runs the steps of a task; raises a SiteProblem, StepFailed or AmbiguousResult."""
         result = WalkResult()
-        given = {name: str(value) for name, value in inputs.items() if value not in (None, "")}
-        await self._walk(task.steps, given, result)
+        texts = {name: str(value) for name, value in inputs.items() if value not in (None, "")}
+        await self._walk(task.steps, texts, result)
         return result
 
     async def _walk(self, steps: Sequence[Step], inputs: Mapping[str, str], result: WalkResult) -> None:
@@ -107,9 +107,9 @@ class Walker:
     async def _do_select(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
         value = _fill(step.value, inputs)
         await self._until(step.selector)
-        options = [one.strip() for one in await self._target(step).locator("option").all_inner_texts()]
+        options = [label.strip() for label in await self._target(step).locator("option").all_inner_texts()]
         if value not in options:
-            # A word that the site does not offer will not be offered by trying again.
+            # A retry would not make the site offer this option.
             raise SiteProblem(
                 self._profile.title, "permanent", Message("registry.no_option", value=value, step=step.selector)
             )
@@ -126,19 +126,19 @@ class Walker:
         await self._until(_fill(step.selector, inputs))
 
     async def _do_find(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
-        wanted, seen, last = _fill(step.value, inputs), [], None
+        wanted, descriptions, last = _fill(step.value, inputs), [], None
         self._row = None
         async for page in self._pages(step):
             for number, cells in enumerate(page):
                 if any(_squeeze(text) == _squeeze(wanted) for text in cells):
                     self._row = self._page.locator(step.selector).nth(number)
                     return
-            seen += [" · ".join(_flatten(text) for text in cells[1:] if text.strip()) for cells in page]
+            descriptions += [" · ".join(_flatten(text) for text in cells[1:] if text.strip()) for cells in page]
             last = self._page.locator(step.selector).first
-        if step.only and len(seen) == 1:
+        if step.only and len(descriptions) == 1:
             self._row = last
-        elif step.only and seen:
-            raise AmbiguousResult(wanted, seen[:5])
+        elif step.only and descriptions:
+            raise AmbiguousResult(wanted, descriptions[:5])
         else:
             raise SiteProblem(self._profile.title, "no_result", wanted)
 
@@ -153,25 +153,25 @@ class Walker:
         found: list[dict[str, str]] = []
         async for _ in self._pages(step):
             for row in await self._page.locator(step.selector).all():
-                texts = {name: row.locator(selector).first for name, selector in step.fields.items()}
-                found.append({name: (await one.inner_text(timeout=TRY)).strip() for name, one in texts.items()})
+                cells = {name: row.locator(selector).first for name, selector in step.fields.items()}
+                found.append({name: (await cell.inner_text(timeout=TRY)).strip() for name, cell in cells.items()})
         result.values[step.name] = found
 
     async def _do_download(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
-        began: asyncio.Future[Download] = asyncio.get_running_loop().create_future()
+        started: asyncio.Future[Download] = asyncio.get_running_loop().create_future()
 
         def receive(download: Download) -> None:
-            if not began.done():
-                began.set_result(download)
+            if not started.done():
+                started.set_result(download)
 
         self._page.on("download", receive)
         try:
             await self._try(lambda: self._target(step).click(timeout=TRY, no_wait_after=True))
             deadline = time.monotonic() + self._profile.timeout
-            while not began.done():
+            while not started.done():
                 await self._look(deadline)
             async with asyncio.timeout(self._profile.timeout * 4):  # a large file takes longer than a page
-                download = began.result()
+                download = started.result()
                 result.suggested_name = download.suggested_filename
                 result.file = await self._session.save_download(download, "document.pdf")
         finally:
@@ -180,7 +180,7 @@ class Walker:
     # -- lists of results --------------------------------------------------------------------------------------
 
     async def _pages(self, step: Step) -> AsyncIterator[list[list[str]]]:
-        """The texts of each page of a list: of every row, then of its cells."""
+        """The rows of each page of a list: the text of the row, then of each cell."""
         for _ in range(MOST_PAGES):
             shown = await self._cells(step)
             yield shown
@@ -199,7 +199,7 @@ class Walker:
             cells: list[list[str]] = await self._page.locator(step.selector).evaluate_all(CELLS)
         except Error as error:
             _reraise_end(error)
-            return []  # the page is being left
+            return []  # a navigation is under way
         return cells
 
     # -- looking at the page -----------------------------------------------------------------------------------
@@ -208,14 +208,14 @@ class Walker:
         return (self._row or self._page).locator(step.selector).first
 
     async def _until(self, selector: str) -> None:
-        """Waits until something is seen, closing what lies over the page; raises at once when a problem is shown."""
+        """Waits until an element is visible, closing notices; raises at once if the page shows a problem."""
         deadline = time.monotonic() + self._profile.timeout
         while not await self._is_visible(selector):
             await self._look(deadline)
         await self._dismiss()
 
     async def _try(self, act: Callable[[], Awaitable[Any]]) -> None:
-        """Does something to the page; what lies over it is closed in between."""
+        """Tries an action until it succeeds, closing notices that cover the page in between."""
         deadline = time.monotonic() + self._profile.timeout
         while True:
             await self._dismiss()
@@ -237,7 +237,7 @@ class Walker:
             return await self._page.locator(selector).first.is_visible()
         except Error as error:
             _reraise_end(error)
-            return False  # the page is being left
+            return False  # a navigation is under way
 
     async def _dismiss(self) -> None:
         for selector in self._profile.dismiss:
@@ -248,23 +248,23 @@ class Walker:
                     _reraise_end(error)
 
     async def _raise_problem(self) -> None:
-        """Raises what the page, or a dialog, says is wrong."""
+        """Raises the problem that the page, or a dialog, reports."""
         text = ""
         try:
             text = await self._page.evaluate("document.body ? document.body.innerText : ''")
         except Error as error:
             _reraise_end(error)
-        said = "\n".join([text[:LONGEST_TEXT], *self._heard]).casefold()
-        self._heard.clear()
+        texts = "\n".join([text[:LONGEST_TEXT], *self._dialogs]).casefold()
+        self._dialogs.clear()
         for problem in self._profile.problems:
-            if problem.text.casefold() in said:
+            if problem.text.casefold() in texts:
                 raise SiteProblem(self._profile.title, problem.means, problem.text)
         form = self._profile.login_form
         if form and not self._signing_in and await self._is_visible(form):
             raise SiteProblem(self._profile.title, "session_expired")
 
-    def _hear(self, dialog: Dialog) -> None:
-        self._heard.append(dialog.message)
+    def _accept_dialog(self, dialog: Dialog) -> None:
+        self._dialogs.append(dialog.message)
         task = asyncio.ensure_future(_accept(dialog))
         task.add_done_callback(lambda _: None)
 
@@ -287,6 +287,6 @@ def _squeeze(text: str) -> str:
 
 
 def _reraise_end(error: Exception) -> None:
-    """Raises again what says that the browser or the page is gone; anything else passes with the next page."""
+    """Raises the error again if the browser or the page is gone; other errors end with the navigation."""
     if "closed" in str(error) or "crashed" in str(error):
         raise error

@@ -1,4 +1,4 @@
-"""`tabellion registry`: profiles listed and walked, the practice portal, accounts and their refusals."""
+"""`tabellion registry`: checks and lists profiles, runs the practice portal, lists and unlocks accounts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def check(
         found = load_profile(config, profile)
     except TypeFileError as error:
         if json:
-            output.as_json({"profile": profile, "ok": False, "mistakes": [asdict(one) for one in error.mistakes]})
+            output.as_json(
+                {"profile": profile, "ok": False, "mistakes": [asdict(mistake) for mistake in error.mistakes]}
+            )
         else:
             typer.echo(printable(str(error)), err=True)
         raise typer.Exit(MISTAKES) from None
@@ -77,8 +79,8 @@ def check(
 
 
 def describe_report(report: dict[str, Any]) -> list[str]:
-    """A report for people."""
-    lines = [f"{report['profile']}: {one['task']}: {one['steps']} steps match" for one in report["walked"]]
+    """The lines of a report for people."""
+    lines = [f"{report['profile']}: {walk['task']}: {walk['steps']} steps match" for walk in report["walked"]]
     if report["ok"]:
         return [*lines, f"{report['profile']}: all tasks match ({report['seconds']:.1f} s)"]
     failed = report["failed"]
@@ -105,14 +107,16 @@ def list_profiles(
     rows: list[dict[str, Any]] = []
     for name, path in sorted(profile_file.find_files(folders).items()):
         try:
-            one = load_profile(config, name)
-            rows.append({"profile": name, "tasks": sorted(one.tasks), "url": one.url, "file": str(path), "ok": True})
+            found = load_profile(config, name)
+            rows.append(
+                {"profile": name, "tasks": sorted(found.tasks), "url": found.url, "file": str(path), "ok": True}
+            )
         except ConfigurationError as error:
             rows.append({"profile": name, "tasks": [], "url": "", "file": str(path), "ok": False, "error": str(error)})
     if json:
         output.as_json(rows)
     else:
-        shown = [(one["profile"], ", ".join(one["tasks"]), one["url"] or "mistakes", one["file"]) for one in rows]
+        shown = [(row["profile"], ", ".join(row["tasks"]), row["url"] or "mistakes", row["file"]) for row in rows]
         output.show(output.table("", ("profile", "tasks", "site", "file"), shown))
 
 
@@ -128,11 +132,11 @@ def accounts(context: typer.Context, json: Annotated[bool, typer.Option("--json"
     settings = settings_of(config_of(context))
     rows = []
     for found in settings.accounts.values():
-        for one in found:
-            file = AccountFile(settings.folder, one)
+        for account in found:
+            file = AccountFile(settings.folder, account)
             rows.append(
                 {
-                    "profile": one.site, "account": one.name, "gate": one.gate, "refused": file.refusal(),
+                    "profile": account.site, "account": account.name, "gate": account.gate, "refused": file.refusal(),
                     "session": file.has_state,
                 }
             )  # fmt: skip
@@ -140,7 +144,7 @@ def accounts(context: typer.Context, json: Annotated[bool, typer.Option("--json"
         output.as_json(rows)
     else:
         shown = [
-            (one["profile"], one["account"], "yes" if one["session"] else "", one["refused"] or "") for one in rows
+            (row["profile"], row["account"], "yes" if row["session"] else "", row["refused"] or "") for row in rows
         ]
         output.show(output.table("", ("profile", "account", "signed in", "refused"), shown))
 
@@ -161,12 +165,12 @@ def unlock(
 
     config = config_of(context)
     settings = settings_of(config)
-    known = {one.name: one for one in settings.accounts.get(profile, ())}
+    known = {candidate.name: candidate for candidate in settings.accounts.get(profile, ())}
     if account not in known:
         names = ", ".join(known) or "none"
         raise ConfigurationError(f"{profile} has no account {account!r}; known: {names}")
     found = known[account]
-    was = AccountFile(settings.folder, found).clear_refusal()
+    was_refused = AccountFile(settings.folder, found).clear_refusal()
 
     async def reset() -> None:
         assert config.gates_at is not None  # noqa: S101 - a loaded configuration has one
@@ -175,7 +179,7 @@ def unlock(
             await row.edit({}, reset=True)
 
     asyncio.run(reset())
-    typer.echo(f"{found.gate} is used again" if was else f"{found.gate} was not refused; its gate is open")
+    typer.echo(f"{found.gate} is used again" if was_refused else f"{found.gate} was not refused; its gate is open")
 
 
 @registry.command("portal")
@@ -197,8 +201,8 @@ def portal(
 
     with run_portal(PORT if port is None else port) as running:
         typer.echo(f"the practice portal: {running.url}   press Ctrl-C to stop")
-        for name, word in PASSWORDS.items():
-            typer.echo(f"account {name}, password {word}" + (" (always locked)" if name == ALWAYS_LOCKED else ""))
+        for name, password in PASSWORDS.items():
+            typer.echo(f"account {name}, password {password}" + (" (always locked)" if name == ALWAYS_LOCKED else ""))
         try:
             threading.Event().wait()
         except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""What the portal's registries contain: invented lots, deeds, plans, companies and rights."""
+"""The invented content of the portal's registries: lots, deeds, plans, companies and rights."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Company:
 
     @property
     def all_names(self) -> tuple[str, ...]:
-        """Its name, then the others."""
+        """The company's name, then its other names."""
         return (self.name, *(name for name, _ in self.others))
 
 
@@ -62,7 +62,7 @@ _PEOPLE = ("Gagnon c. Tremblay", "Banque du Fleuve à Côté", "Caisse Saint-Ré
 
 
 def deeds(circumscription: str) -> list[Deed]:
-    """Every deed of a circumscription, the newest first."""
+    """The deeds of a circumscription, newest first."""
     place = CIRCUMSCRIPTIONS.index(circumscription) if circumscription in CIRCUMSCRIPTIONS else None
     return [] if place is None else list(_deeds(place))
 
@@ -93,10 +93,12 @@ COMPANIES = (
 
 
 def find_companies(wanted: str) -> list[Company]:
-    """Those whose number is this, or whose name or another name contains it."""
+    """Companies with this number, or with a name that contains this text."""
     text = wanted.casefold().strip()
     return [
-        one for one in COMPANIES if text and (text == one.neq or any(text in name.casefold() for name in one.all_names))
+        company
+        for company in COMPANIES
+        if text and (text == company.neq or any(text in name.casefold() for name in company.all_names))
     ]
 
 

@@ -34,7 +34,7 @@ def render_page(site: str, heading: str, body: str, *, popup: bool = False, dial
 
 
 def error_box(text: str) -> str:
-    """What went wrong, as all three sites show it."""
+    """An error message in the style of all three sites."""
     return f'<p class="erreur" role="alert">{escape(text)}</p>'
 
 
@@ -45,19 +45,21 @@ def text_input(name: str, label: str, *, kind: str = "text", required: bool = Tr
 
 
 def select_input(name: str, label: str, options: Iterable[str]) -> str:
-    """A labelled list of options, the first of which is none."""
-    made = "".join(f'<option value="{escape(one)}">{escape(one)}</option>' for one in options)
-    return f'<label>{escape(label)} <select id="{name}" name="{name}"><option value=""></option>{made}</select></label>'
+    """A labelled list of options, the first of which is empty."""
+    items = "".join(f'<option value="{escape(option)}">{escape(option)}</option>' for option in options)
+    return (
+        f'<label>{escape(label)} <select id="{name}" name="{name}"><option value=""></option>{items}</select></label>'
+    )
 
 
 def form(action: str, inputs: Iterable[str], button: str, label: str) -> str:
-    """A form that asks by GET, so that every result has an address."""
+    """A form that submits by GET, so that every result has a URL."""
     return f'<form action="{action}">{"".join(inputs)}<button id="{button}">{escape(label)}</button></form>'
 
 
 def table(name: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table; cells are HTML already."""
-    head = "".join(f"<th>{escape(one)}</th>" for one in heads)
+    head = "".join(f"<th>{escape(title)}</th>" for title in heads)
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return f'<table id="{name}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 

@@ -9,7 +9,7 @@ LINES = (HEIGHT - 2 * MARGIN) // LEADING  #: of one page
 
 
 def write_pdf(title: str, pages: Sequence[Sequence[str]]) -> bytes:
-    """A PDF of these pages, each with its lines; the same lines always make the same bytes."""
+    """A PDF of these pages of lines; equal lines give equal bytes."""
     kids = [4 + 2 * number for number in range(len(pages))]
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",

@@ -1,4 +1,4 @@
-"""The portal as an application, and as a server: in this process for tests and demos, or until Ctrl-C."""
+"""The portal as an ASGI application, and a server that runs it in a thread."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tabellion.pipelines.registries.portal.sites import EnterpriseRegister, Land
 from tabellion.pipelines.registries.portal.state import PortalFaults, PortalState
 
 PORT = 8077
-START = 30.0  #: seconds that a server may take until it listens
+START = 30.0  #: seconds that the server may take to stop
 
 
 def make_portal(state: PortalState | None = None) -> Starlette:
@@ -72,7 +72,7 @@ def make_portal(state: PortalState | None = None) -> Starlette:
 
 @dataclass(frozen=True, slots=True)
 class RunningPortal:
-    """A portal that listens."""
+    """A running portal."""
 
     url: str
     state: PortalState
@@ -80,7 +80,7 @@ class RunningPortal:
 
 @contextlib.contextmanager
 def run_portal(port: int = 0, host: str = "127.0.0.1") -> Iterator[RunningPortal]:
-    """Serves the portal from a thread of its own for the length of a block; port 0 picks one."""
+    """Serves the portal from a thread within a block; port 0 picks a free one."""
     state = PortalState()
     listening = bind_socket(host, port)
     config = uvicorn.Config(make_portal(state), log_level="warning", access_log=False, lifespan="off")
@@ -88,7 +88,7 @@ def run_portal(port: int = 0, host: str = "127.0.0.1") -> Iterator[RunningPortal
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])), name="portal", daemon=True)
     thread.start()
     try:
-        # The socket takes connections from now on: whoever comes before the server is ready waits for its answer.
+        # The socket accepts connections already; requests wait until the server is ready.
         yield RunningPortal(f"http://{host}:{listening.getsockname()[1]}", state)
     finally:
         server.should_exit = True
@@ -97,13 +97,13 @@ def run_portal(port: int = 0, host: str = "127.0.0.1") -> Iterator[RunningPortal
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens; a port that is taken is told with the way out."""
-    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """A listening socket; the error for a port in use names the option to change it."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((host, port))
+        listening.bind((host, port))
     except OSError as error:
-        made.close()
+        listening.close()
         raise ConfigurationError(f"cannot listen on {host}:{port} ({error.strerror}): choose another --port") from error
-    made.listen(128)
-    return made
+    listening.listen(128)
+    return listening

@@ -40,13 +40,13 @@ COOKIE = "exercice_{site}"
 
 
 class Site:
-    """What the three have in common: faults, sessions, the sign-in page."""
+    """The base of the three sites: faults, sessions, the sign-in page."""
 
     def __init__(self, name: str, state: PortalState, *, signed_in: bool) -> None:
         self.name, self.state, self.signed_in = name, state, signed_in
 
     def show(self, heading: str, body: str, status: int = 200) -> Response:
-        """A page with the faults that were asked for."""
+        """A page, with the simulated popup or dialog."""
         faults = self.state.faults
         return HTMLResponse(
             render_page(self.name, heading, body, popup=faults.popup, dialog=faults.dialog), status,
@@ -56,7 +56,7 @@ class Site:
     def endpoint(
         self, work: Callable[[Request], Awaitable[Response]], *, public: bool = False
     ) -> Callable[[Request], Awaitable[Response]]:
-        """A page behind what every page of the site does first: slowness, maintenance, the session."""
+        """Wraps a page in the checks of every page: delay, maintenance, session."""
 
         async def handle(request: Request) -> Response:
             if self.state.faults.slow:
@@ -73,14 +73,14 @@ class Site:
         return handle
 
     async def sign_in(self, request: Request) -> Response:
-        """The sign-in page, and what comes of it."""
+        """The sign-in page, and its result."""
         if request.method == "GET":
             return self.show("Identification", self._sign_in_form())
-        given = await request.form()
-        user, password = str(given.get("utilisateur", "")), str(given.get("motdepasse", ""))
-        id_, why = self.state.sign_in(self.name, user, password)
-        if why:
-            text = LOCKED if why == "locked" else WRONG
+        fields = await request.form()
+        user, password = str(fields.get("utilisateur", "")), str(fields.get("motdepasse", ""))
+        id_, reason = self.state.sign_in(self.name, user, password)
+        if reason:
+            text = LOCKED if reason == "locked" else WRONG
             return self.show("Identification", error_box(text) + self._sign_in_form(), 403)
         response = RedirectResponse(f"/{self.name}", 303)
         response.set_cookie(COOKIE.format(site=self.name), id_, httponly=True, path=f"/{self.name}", samesite="lax")
@@ -94,12 +94,12 @@ class Site:
 
     @property
     def search_button(self) -> str:
-        """The id of search buttons, which a changed site has renamed."""
+        """The id of search buttons; the fault `renamed` changes it."""
         return "lancer" if self.state.faults.renamed else "rechercher"
 
-    def count(self, what: str) -> None:
-        """Notes a search or a download."""
-        self.state.counts[f"{self.name}.{what}"] += 1
+    def count(self, event: str) -> None:
+        """Counts a search or a download."""
+        self.state.counts[f"{self.name}.{event}"] += 1
 
     def download(self, name: str, title: str, pages: Sequence[Sequence[str]]) -> Response:
         """A PDF as an attachment."""
@@ -113,7 +113,7 @@ class LandRegistry(Site):
     """Registre foncier: an account, three kinds of documents."""
 
     async def menu(self, request: Request) -> Response:
-        """What can be consulted."""
+        """The links to the three kinds of documents."""
         links = "".join(
             f'<li><a href="/foncier/{path}">{title}</a></li>'
             for path, title in (("index", "Index des immeubles"), ("actes", "Actes"), ("plans", "Plans cadastraux"))
@@ -121,7 +121,7 @@ class LandRegistry(Site):
         return self.show("Consulter", f'<ul id="menu">{links}</ul>')
 
     async def index(self, request: Request) -> Response:
-        """The index of immovables of one lot: the form, or its one result."""
+        """The form for the index of immovables of a lot, or its single result."""
         place, lot = request.query_params.get("circonscription", ""), request.query_params.get("lot", "")
         if not place:
             return self.show("Index des immeubles", self._lot_form("/foncier/index"))
@@ -133,7 +133,7 @@ class LandRegistry(Site):
         return self.show("Résultat", table("resultats", ("Lot", "Circonscription", "Document"), [cells]))
 
     async def plans(self, request: Request) -> Response:
-        """The plans of one lot, the one in force first."""
+        """The plans of a lot, the one in force first."""
         place, lot = request.query_params.get("circonscription", ""), request.query_params.get("lot", "")
         if not place:
             return self.show("Plans cadastraux", self._lot_form("/foncier/plans"))
@@ -142,8 +142,8 @@ class LandRegistry(Site):
             return self.show("Plans cadastraux", error_box(NOTHING))
         rows = []
         for version in ("En vigueur", "Remplacé"):
-            asked = {"genre": "plan", "circonscription": place, "numero": lot, "version": version}
-            link = f"/foncier/telecharger?{urlencode(asked)}"
+            query = {"genre": "plan", "circonscription": place, "numero": lot, "version": version}
+            link = f"/foncier/telecharger?{urlencode(query)}"
             rows.append([escape(lot), version, f'<a class="pdf" href="{escape(link)}">Télécharger</a>'])
         return self.show("Résultat", table("resultats", ("Lot", "État", "Document"), rows))
 
@@ -158,14 +158,14 @@ class LandRegistry(Site):
             ]
             return self.show("Actes", form("/foncier/actes", inputs, self.search_button, "Rechercher"))
         self.count("searches")
-        found = [one for one in data.deeds(place) if kind.casefold() in one.nature.casefold()]
+        found = [deed for deed in data.deeds(place) if kind.casefold() in deed.nature.casefold()]
         if not found:
             return self.show("Actes", error_box(NOTHING))
         page, shown = one_page(found, request.query_params.get("page", "1"))
         rows = []
         for deed in shown:
-            asked = {"genre": "acte", "circonscription": place, "numero": deed.number}
-            link = f"/foncier/telecharger?{urlencode(asked)}"
+            query = {"genre": "acte", "circonscription": place, "numero": deed.number}
+            link = f"/foncier/telecharger?{urlencode(query)}"
             cells = [escape(text) for text in (deed.number, deed.nature, deed.date, deed.parties)]
             rows.append([*cells, f'<a class="pdf" href="{escape(link)}">Télécharger</a>'])
         heads = ("Numéro d'inscription", "Nature", "Date", "Parties", "Document")
@@ -173,12 +173,12 @@ class LandRegistry(Site):
         return self.show("Résultat", table("resultats", heads, rows) + pager(address, page, len(found)))
 
     async def file(self, request: Request) -> Response:
-        """One document."""
-        asked = request.query_params
-        kind, place, number = asked.get("genre", ""), asked.get("circonscription", ""), asked.get("numero", "")
+        """The download of a document."""
+        query = request.query_params
+        kind, place, number = query.get("genre", ""), query.get("circonscription", ""), query.get("numero", "")
         head = ["REGISTRE FONCIER DU QUÉBEC (document d'exercice)", f"Circonscription foncière : {place}", ""]
         if kind == "acte":
-            deed = next((one for one in data.deeds(place) if one.number == number), None)
+            deed = next((entry for entry in data.deeds(place) if entry.number == number), None)
             if deed is None:
                 return self.show("Actes", error_box(NOTHING), 404)
             first = [*head, f"Acte numéro {number}", f"Nature : {deed.nature}", f"Date de présentation : {deed.date}",
@@ -188,11 +188,11 @@ class LandRegistry(Site):
         if owner is None:
             return self.show("Document", error_box(NOTHING), 404)
         if kind == "plan":
-            lines = [*head, f"Plan cadastral du lot {number}", f"État : {asked.get('version', 'En vigueur')}",
+            lines = [*head, f"Plan cadastral du lot {number}", f"État : {query.get('version', 'En vigueur')}",
                      "Superficie : 412,6 m²"]  # fmt: skip
             return self.download(f"plan-{number}.pdf", f"Plan {number}", [lines])
         lines = [*head, f"Index des immeubles : lot {number}", f"Propriétaire : {owner}",
-                 *(f"{one.date}   {one.number}   {one.nature}" for one in data.deeds(place)[:12])]  # fmt: skip
+                 *(f"{entry.date}   {entry.number}   {entry.nature}" for entry in data.deeds(place)[:12])]  # fmt: skip
         return self.download(f"index-{number}.pdf", f"Index {number}", [lines])
 
     def _lot_form(self, action: str) -> str:
@@ -210,27 +210,27 @@ class EnterpriseRegister(Site):
 
     async def search(self, request: Request) -> Response:
         """The form, or the companies that were found."""
-        wanted = request.query_params.get("objet", "")
-        if not wanted:
+        term = request.query_params.get("objet", "")
+        if not term:
             inputs = [text_input("objet", "Nom ou numéro d'entreprise"), CONDITIONS]
             return self.show("Rechercher une entreprise", form("/req", inputs, self.search_button, "Rechercher"))
         self.count("searches")
-        found = data.find_companies(wanted)
+        found = data.find_companies(term)
         if not found:
             return self.show("Résultats", error_box(NOTHING))
         page, shown = one_page(found, request.query_params.get("page", "1"))
         rows = [
-            [escape(one.neq), f'<span class="nom">{escape(one.name)}</span>', escape(one.status),
-             f'<a class="consulter" href="/req/entreprise/{one.neq}">Consulter</a>']
-            for one in shown
+            [escape(company.neq), f'<span class="nom">{escape(company.name)}</span>', escape(company.status),
+             f'<a class="consulter" href="/req/entreprise/{company.neq}">Consulter</a>']
+            for company in shown
         ]  # fmt: skip
-        address = f"/req?{urlencode({'objet': wanted, 'conditions': '1'})}&page="
+        address = f"/req?{urlencode({'objet': term, 'conditions': '1'})}&page="
         heads = ("NEQ", "Nom", "Statut", "Dossier")
         return self.show("Résultats", table("resultats", heads, rows) + pager(address, page, len(found)))
 
     async def company(self, request: Request) -> Response:
         """One company and its names."""
-        found = next((one for one in data.COMPANIES if one.neq == request.path_params["neq"]), None)
+        found = next((company for company in data.COMPANIES if company.neq == request.path_params["neq"]), None)
         if found is None:
             return self.show("Entreprise", error_box(NOTHING), 404)
         facts = "".join(
@@ -261,7 +261,7 @@ class RightsRegister(Site):
         found = data.find_rights(name)
         if not found:
             return self.show("Résultat", error_box(NO_RIGHT))
-        rows = [[escape(text) for text in (one.number, one.nature, one.date, one.holder)] for one in found]
+        rows = [[escape(text) for text in (right.number, right.nature, right.date, right.holder)] for right in found]
         link = f'<p><a id="etat" href="/rdprm/etat?{escape(urlencode({"nom": name}))}">État certifié (PDF)</a></p>'
         heads = ("Numéro d'inscription", "Nature", "Date", "Titulaire")
         return self.show("Résultat", table("inscriptions", heads, rows) + link)
@@ -273,14 +273,14 @@ class RightsRegister(Site):
         if not found:
             return self.show("Résultat", error_box(NO_RIGHT), 404)
         lines = ["ÉTAT CERTIFIÉ DES DROITS (document d'exercice)", f"Nom recherché : {name}", ""]
-        for one in found:
-            lines += [f"Inscription {one.number}", f"Nature : {one.nature}", f"Titulaire : {one.holder}",
-                      f"Date : {one.date}", ""]  # fmt: skip
+        for right in found:
+            lines += [f"Inscription {right.number}", f"Nature : {right.nature}", f"Titulaire : {right.holder}",
+                      f"Date : {right.date}", ""]  # fmt: skip
         return self.download(f"etat-{name}.pdf", f"État {name}", [lines])
 
 
-def one_page(found: list[Shown], asked: str) -> tuple[int, list[Shown]]:
-    """The number of the page that was asked for, or the nearest, and what it shows."""
+def one_page(found: list[Shown], requested: str) -> tuple[int, list[Shown]]:
+    """The number of the requested page, or the nearest, and its entries."""
     last = max(1, -(-len(found) // PER_PAGE))
-    page = min(max(1, int(asked) if asked.isdecimal() and len(asked) < 6 else 1), last)
+    page = min(max(1, int(requested) if requested.isdecimal() and len(requested) < 6 else 1), last)
     return page, found[(page - 1) * PER_PAGE : page * PER_PAGE]

@@ -1,4 +1,4 @@
-"""What the portal remembers: faults that were asked for, sessions, wrong passwords, and what was requested."""
+"""The state of the portal: faults to simulate, sessions, wrong passwords, and counts of requests."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ MOST_WRONG = 3  #: wrong passwords that lock an account
 
 @dataclass
 class PortalFaults:
-    """What is to go wrong; `POST /_faults` sets it, an empty object ends all of it."""
+    """Faults to simulate; `POST /_faults` sets them, an empty object clears them."""
 
     maintenance: list[str] = field(default_factory=list)  #: sites that show their maintenance page
-    slow: float = 0.0  #: seconds that every page takes
-    popup: bool = False  #: a notice lies over every page until it is closed
-    dialog: bool = False  #: every page opens with a dialog of the browser
+    slow: float = 0.0  #: seconds of delay for every page
+    popup: bool = False  #: a notice covers every page until it is closed
+    dialog: bool = False  #: every page opens a browser dialog
     session_requests: int = 0  #: requests after which a session ends; 0: never
     broken_download: bool = False  #: downloads are not PDF files
-    renamed: bool = False  #: the search button has another id: what a changed site looks like to a profile
+    renamed: bool = False  #: the search button has another id, as on a site that has changed
     locked: list[str] = field(default_factory=list)  #: accounts that are locked
 
     @classmethod
     def parse(cls, given: object) -> PortalFaults:
         """Faults from JSON; raises a ConfigurationError that names the known ones."""
-        known = {one.name: type(getattr(cls(), one.name)) for one in fields(cls)}
+        known = {fault.name: type(getattr(cls(), fault.name)) for fault in fields(cls)}
         if not isinstance(given, Mapping):
             raise ConfigurationError("faults are a JSON object")
         for name, value in given.items():
@@ -45,7 +45,7 @@ class PortalFaults:
 
 @dataclass
 class PortalSession:
-    """One person who has signed in to one site."""
+    """A user who has signed in to a site."""
 
     site: str
     user: str
@@ -62,7 +62,7 @@ class PortalState:
         self.counts: Counter[str] = Counter()  #: logins, searches and downloads by site, for tests
 
     def sign_in(self, site: str, user: str, password: str) -> tuple[str, str]:
-        """A new session's id, or why there is none: `wrong` or `locked`."""
+        """The id of a new session and an empty text, or an empty id and the reason: `wrong` or `locked`."""
         if user in self.faults.locked or user == ALWAYS_LOCKED or self.wrong[user] >= MOST_WRONG:
             self.counts[f"{site}.locked"] += 1
             return "", "locked"
@@ -92,6 +92,6 @@ class PortalState:
         self.sessions.clear()
 
     def to_dict(self) -> dict[str, Any]:
-        """What tests and people look at."""
-        return {"faults": {one.name: getattr(self.faults, one.name) for one in fields(self.faults)},
+        """The state as JSON, for tests and people."""
+        return {"faults": {fault.name: getattr(self.faults, fault.name) for fault in fields(self.faults)},
                 "sessions": len(self.sessions), "counts": dict(sorted(self.counts.items()))}  # fmt: skip

@@ -1,4 +1,4 @@
-"""/registries: searches are submitted and watched; a company's names are chosen on its own page."""
+"""/registries: submit and follow searches; each company has a page on which its names are chosen."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ router = APIRouter(route_class=PageRoute)
 
 @router.get("/registries", response_class=Response)
 async def registries(request: Request) -> Response:
-    """Both forms and the list of companies, which its script fills and keeps up to date."""
+    """Both forms and the list of companies, which a script keeps up to date."""
     profile = served_registries(request).settings.profiles["extraction"]
     kinds = [kind for kind in DOCUMENT_TYPES if kind in profile.tasks]
     fields = {kind: [*profile.tasks[kind].inputs, *profile.tasks[kind].optional] for kind in kinds}
@@ -25,7 +25,7 @@ async def registries(request: Request) -> Response:
 
 @router.get("/registries/{id}", response_class=Response)
 async def one(request: Request, id: str) -> Response:  # noqa: A002
-    """One company: its data, its names to choose from, and what was found under each."""
+    """One company: its data, its names to choose from, and the rights registered under each."""
     found = await find_session(served_registries(request), id)
     return page(
         request, "company.html", also=("registries",), spoken=True, title=found["company"] or found["id"],

@@ -75,13 +75,13 @@ class SubmittedExtraction(Answer):
 
 
 class SearchSessions(Answer):
-    """The newest sessions first."""
+    """A list of sessions, newest first."""
 
     search_sessions: list[SearchSession]
 
 
 class RightsSearches(Answer):
-    """The newest searches first."""
+    """A list of searches, newest first."""
 
     rdprm_searches: list[RightsSearch]
 
@@ -96,22 +96,22 @@ SHAPES = (NewExtraction, NewSession, ChosenNames)
 async def add_extraction(request: Request) -> Response:
     """Adds a document to the extraction queue; a worker fetches it, and another reads its text."""
     served = served_registries(request)
-    wanted = await parse_body(request, NewExtraction, request.app.state.limits)
-    given = wanted.model_dump()
+    body = await parse_body(request, NewExtraction, request.app.state.limits)
+    inputs = body.model_dump()
 
     async def add() -> dict[str, Any]:
         try:
-            id_ = await submit.add_extraction(served.store, served.settings, given)
+            id_ = await submit.add_extraction(served.store, served.settings, inputs)
         except submit.IncompleteSearch as error:
             raise Problem(422, "value_missing", str(error), field=f"/{error.field}", expected="a value") from None
         return {"id": id_, "status": "EN_ATTENTE", "status_url": f"/api/extractions/{id_}"}
 
-    return await _once(request, served, given, add)
+    return await _once(request, served, inputs, add)
 
 
 @router.get("/api/search-sessions", response_model=SearchSessions, summary="List company searches")
 async def list_sessions(request: Request, limit: Limit = 50) -> Response:
-    """Company searches, the newest first, without their searches of rights."""
+    """Company searches, newest first, without their searches of rights."""
     served = served_registries(request)
     return answer({"search_sessions": await lookup.list_sessions(served.store, served.settings, limit)})
 
@@ -123,13 +123,13 @@ async def list_sessions(request: Request, limit: Limit = 50) -> Response:
 async def add_session(request: Request) -> Response:
     """Adds a company search; a worker finds the company and its names."""
     served = served_registries(request)
-    wanted = await parse_body(request, NewSession, request.app.state.limits)
+    body = await parse_body(request, NewSession, request.app.state.limits)
 
     async def add() -> dict[str, Any]:
-        id_ = await submit.add_session(served.store, served.settings, wanted.company)
+        id_ = await submit.add_session(served.store, served.settings, body.company)
         return dict(await find_session(served, id_))
 
-    return await _once(request, served, wanted.model_dump(), add)
+    return await _once(request, served, body.model_dump(), add)
 
 
 @router.get("/api/search-sessions/{id}", response_model=SearchSession, summary="Get a company search")
@@ -145,27 +145,27 @@ async def get_session(request: Request, id: str) -> Response:  # noqa: A002
 async def choose(request: Request, id: str) -> Response:  # noqa: A002
     """Adds a search of the register of rights for each name. A name that was chosen before is not searched again."""
     served = served_registries(request)
-    wanted = await parse_body(request, ChosenNames, request.app.state.limits)
+    body = await parse_body(request, ChosenNames, request.app.state.limits)
     await find_session(served, id)
     try:
-        made = await choose_names(served.store, served.settings, id, wanted.names)
+        searches = await choose_names(served.store, served.settings, id, body.names)
     except UnknownName as error:
         raise Problem(422, "value_invalid", str(error), field="/names", expected="names of the company") from None
     except NotYetFound as error:
         raise Problem(409, "names_pending", str(error), field="id", fix="wait until the company is found") from None
-    return answer({"rdprm_searches": made}, 202)
+    return answer({"rdprm_searches": searches}, 202)
 
 
 @router.get("/api/rdprm-searches", response_model=RightsSearches, summary="List searches of rights")
 async def list_rights(request: Request, limit: Limit = 50) -> Response:
-    """Searches of the register of rights, the newest first."""
+    """Searches of the register of rights, newest first."""
     served = served_registries(request)
     return answer({"rdprm_searches": await lookup.list_rights(served.store, served.settings, limit=limit)})
 
 
 @router.get("/api/rdprm-searches/{id}", response_model=RightsSearch, summary="Get a search of rights")
 async def get_rights(request: Request, id: str) -> Response:  # noqa: A002
-    """A search of the register of rights with what is registered under the name."""
+    """A search of the register of rights, with the registrations under the name."""
     return answer(await _find_rights(served_registries(request), id))
 
 
@@ -183,7 +183,7 @@ async def get_statement(request: Request, id: str) -> Response:  # noqa: A002
 
 
 async def find_session(served: ServedRegistries, id: str) -> SearchSession:  # noqa: A002
-    """A session of this environment, or the problem that there is none."""
+    """A session of this environment; raises a 404 problem if there is none."""
     found = await lookup.get_session(served.store, served.settings, id)
     if found is None:
         raise Problem(404, "not_found", Message("registry.no_session"), field="id")
@@ -198,7 +198,7 @@ async def _find_rights(served: ServedRegistries, id: str) -> RightsSearch:  # no
 
 
 async def _once(request: Request, served: ServedRegistries, body: Any, add: Any) -> Response:
-    """The answer of `add`, or under the same Idempotency-Key the one that was given before."""
+    """The answer of `add`; for an Idempotency-Key that was used before, the earlier answer."""
     key = idempotency.key_of(request.headers.get(idempotency.HEADER))
     print_ = idempotency.fingerprint([f"POST {request.url.path}", body])
     holder = request.state.holder.id
