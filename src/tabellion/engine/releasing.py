@@ -1,4 +1,4 @@
-"""Puts running rows back to ready by hand: those nobody holds, and on demand those that a worker holds."""
+"""Releases running rows by hand: those without a live claim, and with `force` those that a worker holds."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 
-#: `held`: a live worker has it; `parked`: the database refused its failed state; `rejected`: it refuses ready.
+#: `held`: by a live worker; `parked`: the database rejected its failed state; `rejected`: it rejects ready.
 Reason = Literal["held", "not_running", "parked", "rejected", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRow:
-    """A row that was named and not released."""
+    """A row that was not released, with the reason."""
 
     key: str
     reason: Reason
-    worker: str | None = None  #: who holds it
-    note: str | None = None  #: what its handler said last
+    worker: str | None = None  #: that holds it
+    note: str | None = None  #: the last note of its handler
 
 
 @dataclass(slots=True)
 class ReleasedRows:
-    """What a release by hand did."""
+    """The result of a release by hand."""
 
     released: list[str] = field(default_factory=list)  #: keys
     kept: list[KeptRow] = field(default_factory=list)
@@ -47,44 +47,44 @@ class _Claim:
 async def release_rows(
     store: Store, queue: Queue, keys: Sequence[Any], *, force: bool = False, by: str = "", dry_run: bool = False
 ) -> ReleasedRows:
-    """Puts these rows back to ready if they are running and no live worker holds them; `force` ends its claim.
+    """Puts these rows back to ready if they are running and no live worker holds them; `force` ends live claims.
 
-    A claim that is ended does not spend the attempt, and the fence refuses whatever its holder still writes.
+    The attempt of an ended claim is not spent, and the fence rejects whatever its holder still writes.
     """
     bound = await store.bind(queue)
-    answer = ReleasedRows()
-    for key in dict.fromkeys(str(one) for one in keys):
+    result = ReleasedRows()
+    for key in dict.fromkeys(str(value) for value in keys):
         state = await _state(store, bound, key)
         claim = await _claim(store, queue, key) if state == "running" else None
         if state != "running":
-            answer.kept.append(KeptRow(key, state))
+            result.kept.append(KeptRow(key, state))
         elif claim is not None and not (claim.expired or force):
-            answer.kept.append(KeptRow(key, "held", claim.row["worker"], claim.row["note"]))
-        elif dry_run or (await _end_claim(store, bound, claim, by) if claim else await _give_back(store, bound, key)):
-            answer.released.append(key)
+            result.kept.append(KeptRow(key, "held", claim.row["worker"], claim.row["note"]))
+        elif dry_run or (await _end_claim(store, bound, claim, by) if claim else await _release_row(store, bound, key)):
+            result.released.append(key)
         else:
-            answer.kept.append(KeptRow(key, "rejected"))
-    await _tell_workers(store, queue, answer, dry_run)
-    return answer
+            result.kept.append(KeptRow(key, "rejected"))
+    await _wake_workers(store, queue, result, dry_run)
+    return result
 
 
 async def release_orphans(store: Store, queue: Queue, *, by: str = "", dry_run: bool = False) -> ReleasedRows:
-    """Puts every row back to ready that is running without a live claim; a dry run lists a thousand at most."""
+    """Releases every row that is running without a live claim; a dry run lists at most a thousand."""
     bound = await store.bind(queue)
     claims = [claim for claim in await _claims(store, queue) if claim.expired]
-    answer = ReleasedRows()
+    result = ReleasedRows()
     for claim in claims:
         if dry_run or await _end_claim(store, bound, claim, by):
-            answer.released.append(claim.row["key"])
+            result.released.append(claim.row["key"])
         else:
-            answer.kept.append(KeptRow(claim.row["key"], "rejected"))
+            result.kept.append(KeptRow(claim.row["key"], "rejected"))
     if dry_run:
-        answer.released += await orphans.find(store.database, bound)
+        result.released += await orphans.find(store.database, bound)
     else:
-        answer.released += await orphans.give_back(store.database, bound)
-        answer.kept += [KeptRow(key, "rejected") for key in await orphans.find(store.database, bound)]
-    await _tell_workers(store, queue, answer, dry_run)
-    return answer
+        result.released += await orphans.give_back(store.database, bound)
+        result.kept += [KeptRow(key, "rejected") for key in await orphans.find(store.database, bound)]
+    await _wake_workers(store, queue, result, dry_run)
+    return result
 
 
 async def _state(store: Store, bound: Bound, key: str) -> Literal["running", "parked", "not_running", "missing"]:
@@ -104,7 +104,7 @@ async def _claim(store: Store, queue: Queue, key: str) -> _Claim | None:
 
 
 async def _claims(store: Store, queue: Queue, only: str = "", *values: str) -> list[_Claim]:
-    """The claims of this queue that have not been settled."""
+    """The unsettled claims of this queue."""
     rows = await store.database.fetch(
         f"""SELECT key, n, CAST(token AS text) AS token, attempt, crashes, worker, note,
   CASE WHEN lease_until < {NOW} THEN 1 ELSE 0 END AS expired
@@ -116,19 +116,19 @@ FROM tabellion_attempts WHERE queue = $1 AND settled_at IS NULL {only} ORDER BY 
 
 
 async def _end_claim(store: Store, bound: Bound, claim: _Claim, by: str) -> bool:
-    """Ends a claim as its worker would when it hands the row back; one that ran out only if it was not renewed."""
+    """Ends a claim as its worker would to release it; an expired claim only if it has not been renewed since."""
     error = f"released by {by}" if by else "released by hand"
     ending = Settlement(bound.job(claim.row), "released", error=error, expired_only=claim.expired)
     [verdict] = await store.settle([ending])
     return verdict.outcome == "released"
 
 
-async def _give_back(store: Store, bound: Bound, key: str) -> bool:
+async def _release_row(store: Store, bound: Bound, key: str) -> bool:
     same = f"t.{sql.column(bound.key.name)} = {native_key(bound, '$2')}"
     return bool(await orphans.give_back(store.database, bound, same, key))
 
 
-async def _tell_workers(store: Store, queue: Queue, answer: ReleasedRows, dry_run: bool) -> None:
-    if answer.released and not dry_run:
+async def _wake_workers(store: Store, queue: Queue, result: ReleasedRows, dry_run: bool) -> None:
+    if result.released and not dry_run:
         await ask_for_leases(store, queue)
         await store.database.wake()

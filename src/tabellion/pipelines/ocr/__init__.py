@@ -1,4 +1,4 @@
-"""OCR: files of the extraction queue are read page by page, and their text is stored in their rows."""
+"""OCR: reads the files of the extraction queue page by page and stores their text in their rows."""
 
 from tabellion import messages
 

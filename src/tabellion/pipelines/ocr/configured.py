@@ -1,4 +1,4 @@
-"""OCR as it is configured: the model, the columns, the files, how much at once."""
+"""Builds the settings and the queue of OCR from the configuration."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
 
 def settings_of(config: Config, environment: Environment | None = None) -> OcrSettings:
-    """What the configuration says of OCR, for this environment (the first)."""
-    said = config.section("ocr")
+    """The configured settings for an environment (default: the first)."""
+    section = config.section("ocr")
     name = chosen_model(config)
     return OcrSettings(
         files=files_of(config, environment),
         model=name,
         gate=None if name == LOCAL else model_gates(config)[name],
         make_model=functools.partial(model, config=config),
-        pages=said.get("pages", OcrSettings.pages),
-        boost=said.get("boost", OcrSettings.boost),
+        pages=section.get("pages", OcrSettings.pages),
+        boost=section.get("boost", OcrSettings.boost),
         columns=column_choice(config),
-        workers=said.get("workers", OcrSettings.workers),
-        lease=float(said.get("lease", OcrSettings.lease)),
-        stale_after=float(said.get("stale_after", OcrSettings.stale_after)),
-        timeout=float(said.get("timeout", OcrSettings.timeout)),
-        model_deadline=float(said.get("model_deadline", OcrSettings.model_deadline)),
+        workers=section.get("workers", OcrSettings.workers),
+        lease=float(section.get("lease", OcrSettings.lease)),
+        stale_after=float(section.get("stale_after", OcrSettings.stale_after)),
+        timeout=float(section.get("timeout", OcrSettings.timeout)),
+        model_deadline=float(section.get("model_deadline", OcrSettings.model_deadline)),
     )
 
 
 def chosen_model(config: Config) -> str:
-    """The model that reads pages; refused where nobody provides it."""
+    """The model that reads pages; raises a ConfigurationError if it is unknown."""
     name, known = config.section("ocr").get("model", LOCAL), [LOCAL, *model_gates(config)]
     if name not in known:
         raise ConfigurationError(
@@ -47,8 +47,8 @@ def chosen_model(config: Config) -> str:
 
 
 def queues_of(config: Config, environment: Environment | None = None) -> list[Queue]:
-    """The queue with its handler, for all environments or for one."""
+    """The queue with its handler, for one environment or for all."""
     from tabellion.pipelines.ocr.queues import ocr_queues
 
-    others = {} if environment else {one.name: settings_of(config, one) for one in config.environments[1:]}
+    others = {} if environment else {other.name: settings_of(config, other) for other in config.environments[1:]}
     return ocr_queues(settings_of(config, environment), others)

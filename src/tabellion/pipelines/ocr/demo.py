@@ -1,4 +1,4 @@
-"""The demo: a few sample files put in line, watched until they are read, and told about."""
+"""The demo: queues sample files, waits until they are read, and summarizes the results."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from tabellion.engine.store import Store
     from tabellion.pipelines.ocr.settings import OcrSettings
 
-#: Of the samples that ship: texts of their own, scans, several pages, and one that is broken.
+#: Samples that ship: with a text layer, scanned, with several pages, and a broken one.
 SAMPLES = (
     ("en-invoice-two-pages.pdf", "actes"), ("fr-scan.pdf", "actes"), ("qc-scan.jpg", "index"),
     ("qc-invoice-1.pdf", "plans_cadastraux"), ("truncated.pdf", "index"),
 )  # fmt: skip
 ENDED = (ExtractionStatus.EXTRACTION_COMPLETE, ExtractionStatus.ERREUR)
-EVERY = 0.2  #: seconds between two looks
+EVERY = 0.2  #: seconds between two polls
 
 
 async def run(store: Store, settings: OcrSettings, *, live: bool) -> tuple[str, Mapping[str, Any]]:
-    """Puts the samples in line; unless the service lives on, waits until each has ended."""
-    began = time.monotonic()
+    """Queues the samples; unless the service keeps running, waits until each has ended."""
+    started = time.monotonic()
     table = await ExtractionTable.open(store, settings.columns)
     ids = {await _submit(table, settings, name, kind): name for name, kind in SAMPLES}
     rows = await _look(table, list(ids))
@@ -42,8 +42,8 @@ async def run(store: Store, settings: OcrSettings, *, live: bool) -> tuple[str, 
             rows = await _look(table, list(ids))
     lines = [_line(row, ids[row["id"]]) for row in rows]
     counts = Counter(ExtractionStatus(row["status_id"]).name for row in rows)
-    said = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    return "\n".join([*lines, f"{len(ids)} sample files: {said} ({time.monotonic() - began:.1f} s)"]), dict(counts)
+    summary = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    return "\n".join([*lines, f"{len(ids)} sample files: {summary} ({time.monotonic() - started:.1f} s)"]), dict(counts)
 
 
 async def _submit(table: ExtractionTable, settings: OcrSettings, name: str, kind: str) -> str:
@@ -59,7 +59,7 @@ async def _submit(table: ExtractionTable, settings: OcrSettings, name: str, kind
 
 
 async def _look(table: ExtractionTable, ids: list[str]) -> list[dict[str, Any]]:
-    return [row for one in ids if (row := await table.get(one)) is not None]
+    return [row for key in ids if (row := await table.get(key)) is not None]
 
 
 def _line(row: dict[str, Any], name: str) -> str:

@@ -1,4 +1,4 @@
-"""Pages read here: in the sandbox, in a thread, handed to the event loop one by one."""
+"""Reads pages locally: in the sandbox, from a thread, passed to the event loop one by one."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.page import Page
 from tabellion.reading.pages import OCR, Header, open_document
 
-Mended = tuple[Page, PageText]  #: a page, and its text after the second pass
+Mended = tuple[Page, PageText]  #: a page, and its text after correction
 
 
 def mend(page: Page, *, boosting: bool) -> PageText:
-    """The text of a page, mended where that is wanted."""
+    """The text of a page, corrected if `boosting`."""
     if not boosting or not page.words:
         return PageText.of(page, page.text)
     text = boost(page).text
@@ -30,30 +30,29 @@ def mend(page: Page, *, boosting: bool) -> PageText:
 async def reading(
     settings: OcrSettings, path: Path, ocr: OCR, *, first: int = 1, boosting: bool = True
 ) -> AsyncIterator[tuple[Header, AsyncIterator[Mended]]]:
-    """The header of a file and its pages from `first` on, as they are read.
+    """The header of a file and its pages from `first` on, as they are read; leaving the block stops the reading.
 
-    All of it in one thread: a reader that waits for another file's child must not keep that file from going on.
-    Whoever leaves the block early ends the reading.
+    Everything runs in one thread: a reader that waits for another file's child must not block that file.
     """
     loop, stop = asyncio.get_running_loop(), threading.Event()
-    heads: asyncio.Future[Header] = loop.create_future()
+    header_found: asyncio.Future[Header] = loop.create_future()
     found: asyncio.Queue[Mended | None] = asyncio.Queue()
     pool = settings.sandbox or default_sandbox()
 
-    def tell(what: Callable[..., None], *values: object) -> None:
-        loop.call_soon_threadsafe(what, *values)
+    def in_loop(callback: Callable[..., None], *values: object) -> None:
+        loop.call_soon_threadsafe(callback, *values)
 
     def set_header(header: Header) -> None:
-        if not heads.done():
-            heads.set_result(header)
+        if not header_found.done():
+            header_found.set_result(header)
 
     def read() -> None:
         with open_document(
             path, sandbox=pool, limits=settings.limits, ocr=ocr, name=path.name, stop=stop, first=first
         ) as document:
-            tell(set_header, document.header)
+            in_loop(set_header, document.header)
             for page in document:
-                tell(found.put_nowait, (page, mend(page, boosting=boosting)))
+                in_loop(found.put_nowait, (page, mend(page, boosting=boosting)))
 
     work = asyncio.ensure_future(loop.run_in_executor(pool.threads, read))
     work.add_done_callback(lambda _: found.put_nowait(None))
@@ -64,15 +63,15 @@ async def reading(
         await work  # raises what ended it
 
     try:
-        await asyncio.wait((work, heads), return_when=asyncio.FIRST_COMPLETED)
-        if not heads.done():
+        await asyncio.wait((work, header_found), return_when=asyncio.FIRST_COMPLETED)
+        if not header_found.done():
             await work
-        yield await heads, pages()
+        yield await header_found, pages()
     finally:
-        # Not waited for: the child ends at once, its thread a moment later, and one that has not begun never will.
+        # Not awaited: the child ends at once and its thread soon after; a thread that has not started never will.
         stop.set()
-        heads.cancel()
+        header_found.cancel()
         if not work.done():
             work.cancel()
         elif not work.cancelled():
-            work.exception()  # it was told, or nobody wants it any more
+            work.exception()  # retrieved, so that asyncio does not log it

@@ -1,4 +1,4 @@
-"""What was read of a file's pages here, remembered by its content: a crash at page 12 of 40 costs one page."""
+"""Memos of pages that were read locally, by the file's hash: a crash at page 12 of 40 costs one page."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from tabellion.engine.context import JobContext, asker_of
 from tabellion.engine.job import Job
 from tabellion.pipelines.ocr.page import PageText
 
-VERSION = 1  #: of what a memo holds: raised when older ones must not be used any more
+VERSION = 1  #: of a memo's content; raise it to invalidate older memos
 MODEL = "local"
 
 
 @dataclass
 class PageMemos:
-    """The memos of one file. Pages that a model reads have theirs already: those of its calls."""
+    """The memos of one file. Pages read by a model need none: the model's calls have their own."""
 
     job: Job
     sha256: str
-    how: str  #: what else decides the text: how pages are read and mended
+    how: str  #: the settings that affect the text
     lease: float
-    count: int = 0  #: of pages, once it is known
+    count: int = 0  #: of pages; 0 until it is known
     _mine: set[int] = field(default_factory=set)
 
     async def recall(self, number: int) -> PageText | None:
-        """The page as it was read before; None where it is still to be read."""
+        """The page from its memo; None if it must be read."""
         if self._context is None:
             return None
         memo = await self._context.recall(self._key(number), asker_of(self.job), MODEL, self.lease)
@@ -33,19 +33,19 @@ class PageMemos:
             if memo.mine:
                 self._mine.add(number)
             return None  # another job may be reading the same file: waiting for it would take as long
-        said = json.loads(memo.reply)
-        self.count = int(said.pop("count"))
-        return PageText(**said)
+        stored = json.loads(memo.reply)
+        self.count = int(stored.pop("count"))
+        return PageText(**stored)
 
     async def remember(self, page: PageText) -> None:
-        """Keeps a page that was read; not one that failed, which may have been the machine's fault."""
+        """Stores a page, unless it failed: that may have been the machine's fault."""
         if self._context is None or page.source == "failed":
             return
         if page.number not in self._mine and await self.recall(page.number) is not None:
             return
         if page.number in self._mine:
-            told = json.dumps(asdict(page) | {"count": self.count}, ensure_ascii=False)
-            await self._context.remember(self._key(page.number), asker_of(self.job), told, 0.0)
+            stored = json.dumps(asdict(page) | {"count": self.count}, ensure_ascii=False)
+            await self._context.remember(self._key(page.number), asker_of(self.job), stored, 0.0)
 
     @property
     def _context(self) -> JobContext | None:

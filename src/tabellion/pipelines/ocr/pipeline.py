@@ -1,4 +1,4 @@
-"""OCR: files of the extraction queue, read page by page."""
+"""The OCR pipeline: reads the files of the extraction queue page by page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class OcrPipeline(Pipeline):
-    """The pipeline of OCR."""
+    """The plugin that `tabellion.pipelines` registers."""
 
     name = "ocr"
     title = "OCR"
@@ -56,7 +56,7 @@ class OcrPipeline(Pipeline):
     }
 
     def check(self, config: Config) -> None:
-        """Refuses a model that nobody provides, and files in places that are none."""
+        """Rejects an unknown model and an invalid `extractions.open`."""
         from tabellion.extractions.storage import files_of
         from tabellion.pipelines.ocr import configured
 
@@ -64,45 +64,45 @@ class OcrPipeline(Pipeline):
         files_of(config)
 
     def schemas(self) -> Sequence[Schema]:
-        """The table that it shares with the pipelines that fetch the files."""
+        """The table, shared with the pipelines that fetch files."""
         from tabellion.extractions import tables
 
         return (tables.SCHEMA,)
 
     def queues(self, config: Config, environment: Environment | None = None) -> Sequence[Queue]:
-        """One."""
+        """The OCR queue."""
         with extras.explain_missing(self.extras):
             from tabellion.pipelines.ocr import configured
 
             return configured.queues_of(config, environment)
 
     def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
-        """With the page of a row."""
+        """The queue, with the URL of a row's page."""
         from tabellion.monitor.view import QueueView
 
         return [QueueView(queue, page="/extractions/{}") for queue in self.queues(config, environment)]
 
     def blueprint(self) -> Blueprint:
-        """What all pipelines on the table show of it."""
+        """The routes and pages that all pipelines on the table share."""
         from tabellion.extractions.blueprint import EXTRACTIONS
         from tabellion.web.blueprint import Blueprint
 
         return Blueprint(shared=(EXTRACTIONS,), main_queue=self.name)
 
     def serve(self, config: Config, environment: str, store: Store) -> ServedExtractions:
-        """Its table and files in one environment."""
+        """The state of the web application for one environment."""
         from tabellion.extractions.served import serve
 
         return serve(config, environment, store)
 
     async def demo(self, run: Background, *, live: bool) -> tuple[str, Mapping[str, Any]]:
-        """Sample files, and what became of each."""
+        """Reads sample files and reports the result of each."""
         from tabellion.pipelines.ocr import configured, demo
 
         return await demo.run(run.store, configured.settings_of(run.config, run.environment), live=live)
 
     def close(self) -> None:
-        """Ends the reading that is under way: nobody waits for it any more."""
+        """Stops reading: nobody waits for the results any more."""
         from tabellion.reading.default_sandbox import close_default_sandbox
 
         close_default_sandbox()

@@ -1,4 +1,4 @@
-"""The queue of files to read: the second life of a row of `extraction_queue`."""
+"""The OCR queue: the second half of a row's life in `extraction_queue`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tabellion.pipelines.ocr.settings import OcrSettings
 
 
 def ocr_queue(settings: OcrSettings) -> Queue:
-    """The declaration. Only columns of OCR are named: what extraction wrote, its error included, is never touched.
+    """The declaration. It names only columns of OCR: what extraction wrote, including its error, is never changed.
 
-    A row whose worker died is ready again when its lease ends, within a minute, whatever its document costs to read:
-    leases are renewed while a handler runs. The ten minutes of `stale_after` are for rows that a program outside the
-    register left running. Both are looked for continuously.
+    A row whose worker died is ready again when its lease expires, within a minute, however long its document takes to
+    read: leases are renewed while a handler runs. `stale_after` (ten minutes) is for rows that another program left
+    running. Both are checked continuously.
     """
     return Queue(
         TABLE, name="ocr", status="status_id",
@@ -32,13 +32,13 @@ def ocr_queue(settings: OcrSettings) -> Queue:
 
 
 def ocr_queues(settings: OcrSettings, environments: Mapping[str, OcrSettings] | None = None) -> list[Queue]:
-    """The queue with its handler; `environments` are settings of those that store their files elsewhere."""
-    usual = Recognition(settings)
-    own = {name: Recognition(one) for name, one in (environments or {}).items()}
+    """The queue with its handler; `environments` has the settings of environments with their own files."""
+    default = Recognition(settings)
+    own = {name: Recognition(special) for name, special in (environments or {}).items()}
     queue = ocr_queue(settings)
 
     @queue.handler
     async def read(job: Job) -> Row:
-        return await own.get(job.environment, usual).read(job)
+        return await own.get(job.environment, default).read(job)
 
     return [queue]

@@ -1,4 +1,4 @@
-"""The handler: a file is fetched, read page by page, mended, and its text returned with how it was made."""
+"""The handler: fetches a file, reads and corrects its text page by page, and returns it with metadata."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from tabellion.reading.pages import RUBBISH, STAMP
 
 
 class Recognition:
-    """Reads files of one environment's queue."""
+    """Reads the files of one environment's queue."""
 
     def __init__(self, settings: OcrSettings) -> None:
         self.settings = settings
         self._model: Model | None = None
 
     async def read(self, job: Job) -> Row:
-        """One file: its text, and metadata where the table has a column for them."""
-        began = time.monotonic()
+        """Reads one file; returns its text, and metadata if the table has a column for it."""
+        started = time.monotonic()
         columns = self.settings.columns.find(job.values)
         address = job[columns.address]
         if not address:
@@ -54,11 +54,11 @@ class Recognition:
             row[columns.metadata] = {
                 "pages": [page.as_dict() for page in pages], "model": self._model_name(),
                 "cost": await _cost(job), "confidence": confidence_of(pages), "sha256": sha256,
-                "bytes": path.stat().st_size, "seconds": round(time.monotonic() - began, 3),
+                "bytes": path.stat().st_size, "seconds": round(time.monotonic() - started, 3),
             }  # fmt: skip
         return row
 
-    # -- read here ---------------------------------------------------------------------------------------------------
+    # -- local OCR ---------------------------------------------------------------------------------------------------
 
     async def _read_here(self, job: Job, path: Path, sha256: str) -> list[PageText]:
         boosting = self.settings.boost != "never"
@@ -84,15 +84,15 @@ class Recognition:
     # -- read by a model ---------------------------------------------------------------------------------------------
 
     async def _read_by_model(self, job: Job, path: Path) -> list[PageText]:
-        """Each page as a picture, unless the file itself has its text; the model's calls are remembered one by one."""
+        """Sends each page as an image, unless the file has its text; each call of the model has its own memo."""
         settings, model = self.settings, self._open_model()
-        seen: list[local_pages.Mended] = []
+        local: list[local_pages.Mended] = []
         async with local_pages.reading(settings, path, "never", boosting=settings.boost != "never") as (_, found):
-            seen = [one async for one in found]
+            local = [pair async for pair in found]
         render = renderer(path, password=None, sandbox=settings.sandbox, limits=settings.limits)
         pages = []
-        for page, text in seen:
-            _note(job, page.number, len(seen))
+        for page, text in local:
+            _note(job, page.number, len(local))
             if page.source == "failed" or (settings.pages != "always" and _has_text(page)) or settings.pages == "never":
                 pages.append(text)
             else:
@@ -108,13 +108,13 @@ class Recognition:
         try:
             reply = await read_page(model, picture, ask)
             text = clean(reply.text)
-            mended = await self._boost(model, text, page.number, ask)
+            corrected = await self._boost(model, text, page.number, ask)
         except Rejected as error:
             raise Permanent(Message("ocr.page_rejected", n=page.number, detail=error)) from error
-        return PageText(page.number, clean(mended), "model", None, page.rotation, mended != text)
+        return PageText(page.number, clean(corrected), "model", None, page.rotation, corrected != text)
 
     async def _boost(self, model: Model, text: str, number: int, ask: Ask) -> str:
-        """The text after a second pass, by the model where it can; a text that it wrote anew is not taken."""
+        """The text after correction, by the model if it can; a rewritten text is discarded."""
         if self.settings.boost == "never":
             return text
         if self.settings.boost == "local" or reads_pages_only(model):
@@ -122,7 +122,7 @@ class Recognition:
         return (await boost_text(model, text, page=number, ask=ask)).text
 
     def _open_model(self) -> Model:
-        """One for all files of this process: it keeps connections."""
+        """The model, created once per process: it keeps connections open."""
         if self._model is None:
             if self.settings.make_model is None:
                 raise ConfigurationError(f"ocr.model: nobody provides the model {self.settings.model!r}")
@@ -138,7 +138,7 @@ class Recognition:
 
 
 def _has_text(page: Page) -> bool:
-    """Whether the file's own text of a page is good enough; a stamp on a scan is not."""
+    """Whether the text layer of a page is good enough; a stamp on a scan is not."""
     return page.quality >= RUBBISH and sum(len(word.text) for word in page.words) >= STAMP
 
 
@@ -154,7 +154,7 @@ def _note(job: Job, number: int, count: int) -> None:
 
 
 async def _cost(job: Job) -> float:
-    """What the document has cost so far, in US dollars: this attempt and those before it."""
+    """The cost of the document so far in US dollars, over all attempts."""
     before: list[Any] = []
     if job.context is not None:
         before = await job.context.fetch(

@@ -1,4 +1,4 @@
-"""How files of the extraction queue are read: with which model, how many at once, where their text goes."""
+"""The settings of OCR: the model, concurrency, and the columns for the text."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from tabellion.reading.limits import Limits
 from tabellion.reading.pages import OCR
 from tabellion.reading.sandbox import Sandbox
 
-LOCAL = "local"  #: the model that is none: pages are read here
+LOCAL = "local"  #: no model: pages are read locally
 Boosting = Literal["auto", "local", "never"]
 
 
 @dataclass(frozen=True)
 class OcrSettings:
-    """What the queue and its handler are told. `make_model` makes the model, behind its gate: `config.model`."""
+    """The settings of the queue and its handler. `make_model` creates the model with its gate: `config.model`."""
 
     files: ExtractionFiles
     model: str = LOCAL
-    gate: str | None = None  #: of the model; the local one has none
+    gate: str | None = None  #: of the model; local OCR has none
     make_model: Callable[[str], Model] | None = None
-    pages: OCR = "auto"  #: whether pages with a good text layer are seen all the same
-    boost: Boosting = "auto"  #: auto: the model that read a page mends its text too
+    pages: OCR = "auto"  #: whether pages with a good text layer are read as images too
+    boost: Boosting = "auto"  #: auto: the model that read a page also corrects its text
     columns: ColumnChoice = field(default_factory=ColumnChoice)
     workers: int = 4  #: documents at once in one worker process
     lease: float = 60.0
-    stale_after: float = 600.0  #: seconds after which a row that a program outside the register left is taken over
+    stale_after: float = 600.0  #: seconds after which a row that another program left running is taken over
     timeout: float = 3600.0
     model_deadline: float = Ask().deadline  #: seconds for one call of the model
     retry_base: float = 10.0
