@@ -1,1 +1,1 @@
-"""Tests of what talks to the outside."""
+"""Tests of outgoing HTTP and browser traffic."""

@@ -69,7 +69,7 @@ pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "")
 
 @pytest.fixture(scope="module")
 def runner() -> Iterator[asyncio.Runner]:
-    """The loop that the browser belongs to."""
+    """The browser's event loop."""
     with asyncio.Runner() as one:
         yield one
 
@@ -103,7 +103,7 @@ def page(text: str) -> Callable[[Asked], Answer]:
 
 
 def family(pid: int) -> dict[int, str]:
-    """Every process below one, with the time it began."""
+    """The descendants of a process, with their start times."""
     return {one: browser_parent.started_at(one) for one in browser_parent._descendants(pid)}
 
 
@@ -134,8 +134,8 @@ def test_a_page_reaches_what_is_allowed_and_nothing_else(
     async def story() -> tuple[set[str], list[str]]:
         async with site(host, page("")) as target:
 
-            def answer(asked: Asked) -> Answer:
-                if asked.path == "/away":
+            def answer(request: Asked) -> Answer:
+                if request.path == "/away":
                     return Answer(b"", 302, {"location": f"{target.url}/redirect"})
                 return Answer(ASKING.format(target=target.url).encode(), 200, HTML)
 
@@ -145,9 +145,9 @@ def test_a_page_reaches_what_is_allowed_and_nothing_else(
                 await one.wait_for_function("document.title === 'asked'")
                 if host == OTHER:  # the last ones may be on their way
                     async with asyncio.timeout(30):
-                        while not {asked.path[1:] for asked in target.asked} >= WAYS:
+                        while not {request.path[1:] for request in target.asked} >= WAYS:
                             await asyncio.sleep(0.01)
-                return {asked.path[1:] for asked in target.asked}, [one.host for one in session.refused]
+                return {request.path[1:] for request in target.asked}, [one.host for one in session.refused]
 
     arrived, refused = runner.run(story())
     if host == OTHER:
@@ -159,7 +159,7 @@ def test_a_page_reaches_what_is_allowed_and_nothing_else(
 
 
 def test_a_page_sends_no_datagrams(runner: asyncio.Runner, browser: Chromium, tmp_path: Path) -> None:
-    """WebRTC and WebTransport would pass the proxy by."""
+    """WebRTC and WebTransport would bypass the proxy."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     listening.bind((HOME, 0))
     listening.setblocking(False)
@@ -191,7 +191,7 @@ def test_a_page_sends_no_datagrams(runner: asyncio.Runner, browser: Chromium, tm
 def test_a_name_that_points_to_a_private_address_is_refused(
     runner: asyncio.Runner, browser: Chromium, tmp_path: Path
 ) -> None:
-    """The name decides nothing, the address does; and a redirect is told like a URL."""
+    """The address decides, not the name; a redirect is treated like a URL."""
 
     async def story() -> list[str]:
         async with site(REFUSED, page("secret")) as target:
@@ -208,13 +208,13 @@ def test_a_name_that_points_to_a_private_address_is_refused(
                 assert target.asked == []
                 return [str(one) for one in session.refused]
 
-    [told] = runner.run(story())
-    assert told.startswith("private.example:")
-    assert told.endswith(" was refused: its host is not a public address")
+    [refusal] = runner.run(story())
+    assert refusal.startswith("private.example:")
+    assert refusal.endswith(" was refused: its host is not a public address")
 
 
 def test_files_of_this_machine_are_not_pages(runner: asyncio.Runner, browser: Chromium, tmp_path: Path) -> None:
-    """Whatever names them: the caller, or a page."""
+    """Neither the caller nor a page can open them."""
     (tmp_path / "secret.html").write_text("<title>secret</title>")
 
     async def story() -> None:
@@ -232,7 +232,7 @@ def test_files_of_this_machine_are_not_pages(runner: asyncio.Runner, browser: Ch
 def test_a_site_that_asks_for_a_password_does_not_get_the_proxys(
     runner: asyncio.Runner, browser: Chromium, tmp_path: Path
 ) -> None:
-    """Its own one, which the caller gives, it gets."""
+    """It gets only the password that the caller passes for it."""
     challenge = Answer(b"", 401, {"www-authenticate": 'Basic realm="x"'})
 
     async def story(options: dict[str, object]) -> list[str]:
@@ -240,7 +240,7 @@ def test_a_site_that_asks_for_a_password_does_not_get_the_proxys(
             async with browser.open_session(tmp_path, options=options) as session:
                 with contextlib.suppress(Error):  # it has no page to show to those who have no password
                     await session.visit(await session.new_page(), home.url)
-            return [asked.headers["authorization"] for asked in home.asked if "authorization" in asked.headers]
+            return [request.headers["authorization"] for request in home.asked if "authorization" in request.headers]
 
     assert runner.run(story({})) == []
     assert runner.run(story({"http_credentials": {"username": "a", "password": "b"}})) == ["Basic YTpi"]
@@ -249,11 +249,11 @@ def test_a_site_that_asks_for_a_password_does_not_get_the_proxys(
 def test_a_download_lands_in_the_folder_of_its_session(
     runner: asyncio.Runner, browser: Chromium, tmp_path: Path
 ) -> None:
-    """Twice under two names, and nowhere else."""
+    """Two downloads get two names, and are stored nowhere else."""
     headers = {"content-type": "application/pdf", "content-disposition": 'attachment; filename="../../index.pdf"'}
 
-    def answer(asked: Asked) -> Answer:
-        return Answer(b"%PDF-1", 200, headers) if asked.path == "/file" else Answer(b"<a href=/file>x", 200, HTML)
+    def answer(request: Asked) -> Answer:
+        return Answer(b"%PDF-1", 200, headers) if request.path == "/file" else Answer(b"<a href=/file>x", 200, HTML)
 
     async def story() -> list[Path]:
         async with site(HOME, answer) as home, browser.open_session(tmp_path / "mine") as session:
@@ -274,7 +274,7 @@ def test_a_download_lands_in_the_folder_of_its_session(
 
 
 @pytest.mark.parametrize(
-    ("name", "kept"),
+    ("name", "safe"),
     [
         ("a/b.pdf", "a_b.pdf"),
         ("..", "download"),
@@ -283,9 +283,9 @@ def test_a_download_lands_in_the_folder_of_its_session(
         ("", "download"),
     ],
 )
-def test_names_of_files_stay_in_their_folder(name: str, kept: str) -> None:
-    """Slashes and what cannot be seen are replaced; long names are cut before their ending."""
-    assert _file_name(name) == kept
+def test_names_of_files_stay_in_their_folder(name: str, safe: str) -> None:
+    """Slashes and unprintable characters are replaced; long names are cut before their extension."""
+    assert _file_name(name) == safe
     assert len(_file_name("x" * 300 + ".pdf")) <= 120
     assert _file_name("x" * 300 + ".pdf").endswith("x.pdf")
 
@@ -293,7 +293,7 @@ def test_names_of_files_stay_in_their_folder(name: str, kept: str) -> None:
 def test_a_stored_session_is_used_again_and_others_do_not_see_it(
     runner: asyncio.Runner, browser: Chromium, tmp_path: Path
 ) -> None:
-    """Only its owner may read the file; one that is broken is ignored."""
+    """Only its owner may read the file; a broken file is ignored."""
     state = tmp_path / "states" / "account.json"
     cookie = {"set-cookie": "sid=1; Max-Age=99"}
 
@@ -305,7 +305,7 @@ def test_a_stored_session_is_used_again_and_others_do_not_see_it(
             return home.asked[-1].headers.get("cookie", "") if home.asked[-1].path == "/" else "?"
 
     async def story() -> list[str]:
-        async with site(HOME, lambda asked: Answer(b"x", 200, HTML | cookie)) as home:
+        async with site(HOME, lambda request: Answer(b"x", 200, HTML | cookie)) as home:
             found = [await visit(home, one) for one in (state, state, None, state)]
             state.write_text("{")
             return [*found, await visit(home, state)]
@@ -332,7 +332,7 @@ def test_a_browser_that_dies_is_an_error_to_try_again(
                         end(victim)
                     return await one.evaluate("new Promise((done) => setTimeout(done, 60000))") if kill else "fine"
 
-            with pytest.raises(BrowserDied, match="Try again"):
+            with pytest.raises(BrowserDied, match="next attempt gets a new one"):
                 await work(kill=True)
             assert await work(kill=False) == "fine"
 
@@ -352,7 +352,7 @@ def end(victim: str) -> None:
 
 
 def test_a_session_that_takes_too_long_is_ended(runner: asyncio.Runner, browser: Chromium, tmp_path: Path) -> None:
-    """A script that never ends does not keep us: Playwright itself would wait for it."""
+    """A script that never ends does not block us, although Playwright itself would wait for it."""
 
     async def story() -> None:
         with pytest.raises(BrowserFailed, match=r"longer than 0\.5 s"):
@@ -367,7 +367,7 @@ def test_a_session_that_takes_too_long_is_ended(runner: asyncio.Runner, browser:
 def test_the_browser_knows_no_secret_of_ours(
     runner: asyncio.Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its environment has what it needs; and when it is closed, nothing of it is left."""
+    """Its environment has only what it needs, and closing it leaves nothing behind."""
     monkeypatch.setenv("REGISTRY_PASSWORD", "hunter2")
 
     async def story() -> tuple[list[bytes], dict[int, str], Path | None]:
@@ -431,7 +431,7 @@ def test_nothing_of_a_browser_survives_us(how: str, tmp_path: Path) -> None:
 def test_a_missing_browser_is_told_with_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """By its package, or by the variable that names a program which is not there."""
+    """The error names the package, or the variable whose program does not exist."""
     monkeypatch.delenv("TABELLION_CHROMIUM", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigurationError, match="apt-get install chromium"):
@@ -446,7 +446,7 @@ def test_a_missing_browser_is_told_with_the_command_that_installs_it(
 
 
 def test_a_program_that_is_not_a_browser_is_told_so(tmp_path: Path) -> None:
-    """Trying again may help where it was killed, so this is not a mistake of the configuration."""
+    """A retry may help if it was killed, so this is not a configuration error."""
     with pytest.raises(BrowserFailed, match="did not start"):
         asyncio.run(Chromium(program="/bin/false").start())
 

@@ -1,4 +1,4 @@
-"""Going there: at the vetted address, few redirects, no more bytes or seconds than allowed."""
+"""Fetching: from the vetted address, with few redirects, within limits of bytes and seconds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PDF = {"content-type": "application/pdf"}
 
 
 def visit(script: Callable[[Asked], Answer], story: Callable[[Scripted], Awaitable[Value]]) -> Value:
-    """A story with a server that answers by this script."""
+    """Runs a story with a server that answers by this function."""
 
     async def go() -> Value:
         async with scripted(script) as server:
@@ -33,7 +33,7 @@ def visit(script: Callable[[Asked], Answer], story: Callable[[Scripted], Awaitab
 
 
 def fetched(script: Callable[[Asked], Answer], path: str = "/a.pdf", **options: object) -> tuple[bytes, Fetched]:
-    """What one fetch gives."""
+    """The result of a fetch."""
 
     async def story(server: Scripted) -> tuple[bytes, Fetched]:
         async with fetch(server.url + path, HOME, **options) as found:  # type: ignore[arg-type]
@@ -43,7 +43,7 @@ def fetched(script: Callable[[Asked], Answer], path: str = "/a.pdf", **options: 
 
 
 def test_a_document_is_fetched_with_its_name_and_kind() -> None:
-    """The name is the server's word, else the end of the path."""
+    """The name is what the server sent, or else the end of the path."""
     content, found = fetched(lambda _: Answer(b"%PDF-1", 200, PDF), "/x/my%20bill.pdf?token=1")
     assert (content, found.media, found.name) == (b"%PDF-1", "application/pdf", "my bill.pdf")
     named = PDF | {"content-disposition": 'attachment; filename="b.pdf"'}
@@ -51,7 +51,7 @@ def test_a_document_is_fetched_with_its_name_and_kind() -> None:
 
 
 def test_the_name_of_the_host_is_kept_though_the_address_is_pinned() -> None:
-    """The request goes to the vetted address and says the host's own name."""
+    """The request goes to the vetted address with the host's own name."""
     asked_names = []
 
     async def resolve(host: str, _port: int) -> list[str]:
@@ -69,7 +69,7 @@ def test_the_name_of_the_host_is_kept_though_the_address_is_pinned() -> None:
 
 
 def test_a_name_that_moves_home_after_the_look_is_not_followed_there() -> None:
-    """The second answer of the DNS is never asked for: one look, one connection."""
+    """The name is resolved once: a second DNS answer is never used."""
     answers = iter([["93.184.216.34", "127.0.0.1"], ["127.0.0.1"]])
 
     async def resolve(_host: str, _port: int) -> list[str]:
@@ -85,11 +85,11 @@ def test_a_name_that_moves_home_after_the_look_is_not_followed_there() -> None:
 
 
 def test_redirects_are_followed_a_few_times_and_looked_at_each_time() -> None:
-    """Three hops are fine, four are not, and one that leads to a forbidden place ends it."""
+    """Three redirects are fine, four are not, and one to a forbidden address is blocked."""
 
     def hops(count: int) -> Callable[[Asked], Answer]:
-        def answer(asked: Asked) -> Answer:
-            number = int(asked.path.strip("/") or 0)
+        def answer(request: Asked) -> Answer:
+            number = int(request.path.strip("/") or 0)
             return Answer(b"there") if number == count else Answer(b"", 302, {"location": f"/{number + 1}"})
 
         return answer
@@ -109,7 +109,7 @@ def test_redirects_are_followed_a_few_times_and_looked_at_each_time() -> None:
 
 
 def test_more_bytes_than_allowed_are_not_read() -> None:
-    """Said beforehand or not."""
+    """Whether the server announces the length or not."""
     assert fetched(lambda _: Answer(b"x" * 100), limit=100)[0] == b"x" * 100
     with pytest.raises(FetchFailed) as caught:
         fetched(lambda _: Answer(b"x" * 101), limit=100)
@@ -129,13 +129,13 @@ def test_more_bytes_than_allowed_are_not_read() -> None:
     ],
 )
 def test_what_is_no_document_is_refused(answer: Answer, message: str) -> None:
-    """A status, a packed body, another type."""
+    """An error status, a compressed body, an unsupported type."""
     with pytest.raises(FetchFailed, match=message):
         fetched(lambda _: answer, media={"application/pdf"})
 
 
 def test_a_server_that_does_not_answer_is_left() -> None:
-    """One deadline for all of it; and nobody learns whether something listens."""
+    """One deadline covers everything; the error does not reveal whether something listens."""
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -157,7 +157,7 @@ def test_a_server_that_does_not_answer_is_left() -> None:
 
 
 def test_the_client_is_guarded_whoever_uses_it() -> None:
-    """Posting goes through the same door."""
+    """POST requests are checked too."""
 
     async def story(server: Scripted) -> int:
         async with client(HOME) as http:
@@ -186,7 +186,7 @@ def test_the_name_in_a_disposition(header: str, name: str) -> None:
 
 
 def test_nothing_else_goes_out() -> None:
-    """Guarded modules make HTTP clients and browsers; and models and commands, whose addresses their owner sets."""
+    """Only guarded modules create HTTP clients and browsers, and models and commands, whose URLs are configured."""
     root = Path(tabellion.__file__).parent
     makers = {"AsyncClient", "Client", "AsyncHTTPTransport", "HTTPTransport", "urlopen", "HTTPConnection",
               "HTTPSConnection", "ClientSession", "Session", "open_connection", "create_connection",

@@ -1,4 +1,4 @@
-"""The guard: one reading of a URL, every address public, metadata never."""
+"""The guard: strict parsing of URLs, only public addresses, never metadata servers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tabellion.net.guard import Blocked, Rules, Target, parse, vet_url
 
 
 def answering(*addresses: str) -> Rules:
-    """Rules under which every name is found at these addresses."""
+    """Rules under which every name resolves to these addresses."""
 
     async def resolve(_host: str, _port: int) -> list[str]:
         return list(addresses)
@@ -25,8 +25,8 @@ def answering(*addresses: str) -> Rules:
     return Rules(resolver=resolve)
 
 
-def asked(url: str, rules: Rules | None = None) -> Target:
-    """The verdict on a URL."""
+def vet(url: str, rules: Rules | None = None) -> Target:
+    """The vetted target of a URL."""
     return asyncio.run(vet_url(url, rules or answering("93.184.216.34")))
 
 
@@ -42,8 +42,8 @@ def asked(url: str, rules: Rules | None = None) -> Target:
     ],
 )
 def test_a_url_with_one_reading_is_taken_apart(url: str, host: str, port: int, rest: str) -> None:
-    """Scheme, host, port and the rest, in their plain form."""
-    target = asked(url)
+    """Scheme, host, port and the rest, normalized."""
+    target = vet(url)
     assert (target.host, target.port, target.rest) == (host, port, rest)
     assert parse(target.url) == parse(url)
 
@@ -82,34 +82,34 @@ def test_a_url_that_could_be_read_otherwise_is_blocked(url: str) -> None:
     ],
 )  # fmt: skip
 def test_an_address_that_is_not_public_is_blocked(address: str) -> None:
-    """Written out or found by a name, alone or beside a public one."""
+    """Written literally or resolved from a name, alone or beside a public one."""
     literal = f"[{address}]" if ":" in address else address
     with pytest.raises(Blocked):
-        asked(f"http://{literal}/")
+        vet(f"http://{literal}/")
     with pytest.raises(Blocked):
-        asked("http://example.com/", answering("93.184.216.34", address))
+        vet("http://example.com/", answering("93.184.216.34", address))
 
 
 def test_ports_are_few() -> None:
-    """Mail, shells and databases are not asked."""
+    """Ports of mail, shells and databases are blocked."""
     for port in (22, 25, 3306, 5432, 6379, 65535):
         with pytest.raises(Blocked, match="port"):
-            asked(f"http://example.com:{port}/")
+            vet(f"http://example.com:{port}/")
 
 
 def test_a_network_of_ones_own_can_be_opened() -> None:
     """Its addresses pass on every port; its neighbours and the metadata servers do not."""
     rules = Rules.of(["127.0.0.0/8", "169.254.0.0/16", "fd00::/8"])
-    assert asked("http://127.0.0.1:5000/", rules).port == 5000
-    assert asked("http://[fd00::7]:5000/", rules).addresses == (ip_address("fd00::7"),)
+    assert vet("http://127.0.0.1:5000/", rules).port == 5000
+    assert vet("http://[fd00::7]:5000/", rules).addresses == (ip_address("fd00::7"),)
     for url in ("http://10.0.0.1/", "http://169.254.169.254/", "http://[fd00:ec2::254]/", "http://[::1]/"):
         with pytest.raises(Blocked):
-            asked(url, rules)
+            vet(url, rules)
 
 
 @pytest.mark.parametrize("network", ["10.0.0.0", "10.0.0.1/8", "intranet", "10.0.0.0/40"])
 def test_a_network_that_is_none_is_refused(network: str) -> None:
-    """A single address is a network of one; the rest is a mistake in the configuration."""
+    """A single address is a valid network; anything else is a configuration error."""
     if network == "10.0.0.0":
         assert Rules.of([network]).allows(ip_address("10.0.0.0"))
         return
@@ -118,14 +118,14 @@ def test_a_network_that_is_none_is_refused(network: str) -> None:
 
 
 def test_a_name_that_is_not_known_is_blocked_like_any_other() -> None:
-    """No address, and far too many of them."""
+    """A name without addresses, or with too many."""
 
     async def fails(_host: str, _port: int) -> list[str]:
         raise OSError("no such name")
 
     for rules in (Rules(resolver=fails), answering(), answering(*[f"8.8.8.{n}" for n in range(40)])):
         with pytest.raises(Blocked, match="its host is unknown"):
-            asked("http://nowhere.example/", rules)
+            vet("http://nowhere.example/", rules)
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -141,7 +141,7 @@ def test_no_address_of_four_bytes_passes_that_is_not_global(number: int) -> None
 
 @given(st.integers(0, 2**128 - 1) | st.integers(0, 2**48).map(lambda tail: (0x2000 << 112) | tail))
 def test_no_address_that_carries_another_one_passes(number: int) -> None:
-    """What passes lies in 2000::/3 and carries no IPv4 address in any of the known ways."""
+    """What passes is within 2000::/3 and does not embed an IPv4 address in any known way."""
     address = IPv6Address(number)
     with contextlib.suppress(Blocked):
         Rules().check(address)
@@ -153,7 +153,7 @@ def test_no_address_that_carries_another_one_passes(number: int) -> None:
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["{}", "0x{:x}", "0{:o}"]))
 def test_a_number_is_no_host(number: int, form: str) -> None:
-    """Decimal, hexadecimal and octal forms of an address have another reading."""
+    """Decimal, hexadecimal and octal forms of an address are blocked."""
     with pytest.raises(Blocked):
         parse(f"http://{form.format(number)}/")
 
@@ -169,7 +169,7 @@ URLS = st.builds(
 
 @given(URLS)
 def test_what_is_let_through_is_read_alike_by_others(url: str) -> None:
-    """The standard library and the HTTP client see the same host and port in what the guard hands on."""
+    """The standard library and the HTTP client parse the same host and port as the guard."""
     try:
         target = parse(url)
     except Blocked:

@@ -1,4 +1,4 @@
-"""The proxy of a browser: what it lets through, what it refuses, and what it remembers."""
+"""The proxy of a browser: what it forwards, what it refuses, and what it records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 @dataclass
 class Counting:
-    """A server that answers every connection the same, and keeps what it received."""
+    """A server that gives every connection the same answer, and records what it received."""
 
     host: str
     answer: bytes = OK
@@ -61,7 +61,7 @@ def run(
     answer: bytes = OK,
     keeps: bool = False,
 ) -> Value:
-    """A story with a proxy, an account, a server that may be reached and one that may not."""
+    """Runs a story with a proxy, an account, an allowed server and a forbidden one."""
 
     async def go() -> Value:
         good, bad = Counting(ALLOWED, answer, keeps=keeps), Counting(REFUSED)
@@ -103,7 +103,7 @@ def get(account: ProxyAccount, url: str, headers: str = "", method: str = "GET")
 
 
 def test_a_request_reaches_an_allowed_server_without_the_secret() -> None:
-    """The server gets the path, its own name as Host, and nothing that was meant for the proxy."""
+    """The server gets the path, its own name as Host, and no headers meant for the proxy."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, good: Counting, _bad: Counting) -> None:
         answer = await ask(proxy, get(account, f"http://{good.authority}/a?b=1", "Proxy-Connection: keep-alive\r\n"))
@@ -123,7 +123,7 @@ def test_a_request_reaches_an_allowed_server_without_the_secret() -> None:
     ["GET http://{good}/second HTTP/1.1\r\n\r\n", "POST / HTTP/1.1\r\nProxy-Authorization: Basic x\r\n\r\n"],
 )
 def test_what_follows_a_request_is_not_passed_on(more: str) -> None:
-    """A second request on the same connection would go to the first one's server, secret and all."""
+    """A second request on the same connection would go to the first server, including the secret."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, good: Counting, _bad: Counting) -> None:
         body = get(account, f"http://{good.authority}/", "Content-Length: 3\r\n", "POST") + "end"
@@ -162,7 +162,7 @@ def test_a_server_that_keeps_its_connection_is_not_used_twice() -> None:
 
 
 def test_a_tunnel_passes_bytes_both_ways() -> None:
-    """CONNECT opens it, and its bytes are nobody's business."""
+    """CONNECT opens it, and its bytes are forwarded unchanged."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, good: Counting, _bad: Counting) -> None:
         request = get(account, good.authority, method="CONNECT")
@@ -175,7 +175,7 @@ def test_a_tunnel_passes_bytes_both_ways() -> None:
 
 @pytest.mark.parametrize("method", ["GET", "CONNECT"])
 def test_a_private_address_is_refused_and_remembered(method: str) -> None:
-    """Nothing arrives there; the answer says why, and the account can tell its owner."""
+    """Nothing arrives there; the answer says why, and the account records it."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, _good: Counting, bad: Counting) -> None:
         url = bad.authority if method == "CONNECT" else f"http://{bad.authority}/"
@@ -214,7 +214,7 @@ def test_the_rules_are_those_of_the_guard(url: str, reason: str) -> None:
 
 
 def test_a_name_is_resolved_once_and_its_addresses_are_the_ones_connected_to() -> None:
-    """A name that points home is refused; one that moves home after the check is still asked where it was."""
+    """A name of a private address is refused; one that changes after the check is still contacted where it was."""
     answers = {"good.example": [[ALLOWED], [REFUSED]], "bad.example": [[REFUSED]], "both.example": [[ALLOWED, REFUSED]]}
 
     async def resolve(host: str, _port: int) -> list[str]:
@@ -234,7 +234,7 @@ def test_a_name_is_resolved_once_and_its_addresses_are_the_ones_connected_to() -
 
 
 def test_it_does_not_connect_to_itself() -> None:
-    """Not even where loopback is allowed: a page could talk to the proxy through the proxy."""
+    """Even if loopback is allowed: a page could reach the proxy through the proxy."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, _good: Counting, _bad: Counting) -> None:
         answer = await ask(proxy, get(account, f"127.0.0.1:{proxy.port}", method="CONNECT"))
@@ -245,7 +245,7 @@ def test_it_does_not_connect_to_itself() -> None:
 
 
 def test_nobody_uses_it_without_the_secret() -> None:
-    """No name, a wrong password, another scheme, and an account that has ended: 407, and nothing arrives."""
+    """No name, a wrong password, another scheme, or a removed account: 407, and nothing arrives."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, good: Counting, _bad: Counting) -> None:
         wrong = replace(account, password="wrong")
@@ -266,7 +266,7 @@ def test_nobody_uses_it_without_the_secret() -> None:
 
 
 def test_the_password_may_follow_on_the_same_connection() -> None:
-    """Browsers ask first without it, and again with it."""
+    """Browsers send a request without it first, then again with it."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, good: Counting, _bad: Counting) -> None:
         url = f"http://{good.authority}/"
@@ -278,7 +278,7 @@ def test_the_password_may_follow_on_the_same_connection() -> None:
 
 
 def test_more_bytes_than_allowed_are_not_passed_on() -> None:
-    """The connection is cut, and the account asks for nothing more."""
+    """The connection is closed, and the account may open no other."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, good: Counting, _bad: Counting) -> None:
         answer = await ask(proxy, get(account, f"http://{good.authority}/"))
@@ -292,7 +292,7 @@ def test_more_bytes_than_allowed_are_not_passed_on() -> None:
 
 
 def test_connections_are_limited_in_number() -> None:
-    """One too many is told so."""
+    """One too many is rejected with a reason."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, good: Counting, _bad: Counting) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
@@ -306,7 +306,7 @@ def test_connections_are_limited_in_number() -> None:
 
 @pytest.mark.parametrize("limits", [ProxyLimits(idle=0.1), ProxyLimits(seconds=0.1)], ids=["idle", "seconds"])
 def test_connections_are_limited_in_time(limits: ProxyLimits) -> None:
-    """One that is silent for too long, or there for too long, is ended."""
+    """A connection that is idle or open for too long is closed."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, good: Counting, _bad: Counting) -> None:
         assert await ask(proxy, get(account, good.authority, method="CONNECT")) in (
@@ -318,7 +318,7 @@ def test_connections_are_limited_in_time(limits: ProxyLimits) -> None:
 
 
 def test_an_account_that_ends_takes_its_connections_with_it() -> None:
-    """A tunnel of a closed session is not used by anybody."""
+    """A tunnel of a closed session cannot be used."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, good: Counting, _bad: Counting) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
@@ -335,7 +335,7 @@ def test_an_account_that_ends_takes_its_connections_with_it() -> None:
     "line", ["GET /path HTTP/1.1", "GET ftp://127.0.0.2/ HTTP/1.1", "nonsense", "CONNECT 127.0.0.2:80/x HTTP/1.1"]
 )
 def test_what_is_not_a_request_to_a_proxy_is_told_so(line: str) -> None:
-    """With 400, and no connection is made."""
+    """It gets 400, and no connection is made."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, good: Counting, _bad: Counting) -> None:
         answer = await ask(proxy, f"{line}\r\n{authorization(account)}\r\n")
@@ -346,7 +346,7 @@ def test_what_is_not_a_request_to_a_proxy_is_told_so(line: str) -> None:
 
 
 def test_a_server_that_is_not_there_is_told_in_one_sentence() -> None:
-    """Whether it refused, was silent or hung up is not said."""
+    """Whether it refused, did not answer or closed the connection is not revealed."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, good: Counting, _bad: Counting) -> None:
         free = await asyncio.start_server(lambda *_: None, ALLOWED, 0)

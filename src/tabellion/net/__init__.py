@@ -1,1 +1,1 @@
-"""The only place that talks to the outside: which addresses may be asked, and how they are asked."""
+"""Outgoing HTTP and browser traffic: which addresses may be contacted, and how."""

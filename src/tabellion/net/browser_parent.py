@@ -1,9 +1,9 @@
-"""Runs as the parent of a browser, and kills the whole of it when the process that wanted it is gone.
+"""Runs as the parent of a browser, and kills all of its processes when their owner is gone.
 
     python -I -S browser_parent.py OWNER-PID OWNER-START FOLDER PROGRAM ARGUMENTS…
 
-Playwright's driver closes its browsers when its client ends, but it can itself be killed, stopped or busy. This process
-waits for the end of the owner, of the driver (its parent) or of the browser. It imports nothing of tabellion.
+Playwright's driver closes its browsers when its client ends, but the driver itself may be killed, stopped or busy. This
+process waits for the end of the owner, of the driver (its parent) or of the browser. It imports nothing of tabellion.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import time
 from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-STREAMS = 5  #: standard ones, and the two that Playwright talks to the browser through
+STREAMS = 5  #: the standard ones, and Playwright's two pipes to the browser
 PROFILE = "--user-data-dir="
 
 
 def started_at(pid: int) -> str:
-    """When a process began, in the system's own units; empty when it is gone."""
+    """The start time of a process in the kernel's units; empty if the process is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
@@ -32,10 +32,10 @@ def started_at(pid: int) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Starts the browser, waits for the first death, and leaves nothing behind; the browser's exit code."""
-    owner, began, folder, *command = arguments
+    """Starts the browser, waits until a process ends, cleans up, and returns the browser's exit code."""
+    owner, owner_started, folder, *command = arguments
     libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans of the browser become ours
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # adopt orphans of the browser
     driver = os.getppid()
     own = os.getpid()
     watched = []
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
         watched = [os.pidfd_open(int(owner)), os.pidfd_open(driver)]
     except OSError:
         return 1
-    if started_at(int(owner)) != began:
+    if started_at(int(owner)) != owner_started:
         return 1
     browser = os.fork()
     if not browser:
@@ -52,23 +52,23 @@ def main(arguments: list[str]) -> int:
             os.execv(command[0], command)  # noqa: S606 - the program that the owner chose
         os._exit(1)
     watched.append(os.pidfd_open(browser))
-    _let_go_of_streams()
+    _release_streams()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: os.kill(browser, signal.SIGTERM))
-    ended = [one for one, _ in _wait(watched)]
+    ended = [handle for handle, _ in _wait(watched)]
     code = _kill_family(browser)
-    profile = next((one.removeprefix(PROFILE) for one in command if one.startswith(PROFILE)), "")
+    profile = next((option.removeprefix(PROFILE) for option in command if option.startswith(PROFILE)), "")
     if profile:
         shutil.rmtree(profile, ignore_errors=True)
-    if watched[0] in ended or started_at(int(owner)) != began:
+    if watched[0] in ended or started_at(int(owner)) != owner_started:
         with contextlib.suppress(OSError):
-            signal.pidfd_send_signal(watched[1], signal.SIGKILL)  # the driver, which may be stopped or busy
+            signal.pidfd_send_signal(watched[1], signal.SIGKILL)  # the driver may be stopped or busy
         shutil.rmtree(folder, ignore_errors=True)
     return code
 
 
-def _let_go_of_streams() -> None:
-    """The driver takes the end of these for the end of the browser."""
+def _release_streams() -> None:
+    """Closes our copies: the driver takes their end for the end of the browser."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in range(STREAMS):
         os.dup2(nothing, number)
@@ -76,8 +76,8 @@ def _let_go_of_streams() -> None:
 
 def _wait(watched: list[int]) -> list[tuple[int, int]]:
     poll = select.poll()
-    for one in watched:
-        poll.register(one, select.POLLIN)
+    for handle in watched:
+        poll.register(handle, select.POLLIN)
     return poll.poll()
 
 
@@ -101,7 +101,7 @@ def _kill_family(browser: int) -> int:
 
 
 def _descendants(pid: int) -> list[int]:
-    """The processes below one, those furthest down last."""
+    """All descendants of a process, parents before their children."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdecimal():

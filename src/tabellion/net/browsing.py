@@ -1,4 +1,4 @@
-"""One session in a guarded browser: its pages, its files, its stored sign-in, and what it was refused."""
+"""A session in a guarded browser: its pages, downloads, stored cookies, and refused addresses."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from tabellion.errors import TabellionError
+from tabellion.messages import Message
 from tabellion.net.guard import Blocked, parse
 from tabellion.net.proxy import GuardProxy, ProxyAccount, ProxyLimits, RefusedAddress
 
@@ -27,61 +28,66 @@ log = logging.getLogger("tabellion.net")
 CLOSE_SECONDS = 10.0
 ERROR_PAGE_SECONDS = 5.0
 LONGEST_NAME = 120
-#: Everything that is not the web: files of this machine, and pages of the browser itself.
+#: URLs outside the web: files of this machine, and internal pages of the browser.
 _ELSEWHERE = re.compile(r"^(?!https?:|wss?:|data:|blob:|about:)", re.IGNORECASE)
 
 
 class BrowserFailed(TabellionError):  # noqa: N818 - what happened
-    """The browser did not do what it was asked to; trying again later may succeed."""
+    """The browser failed; a retry may succeed."""
 
 
 class BrowserDied(BrowserFailed):
-    """The browser or its page died in the middle of the work. Try again: the next session gets a new one."""
+    """The browser or its page crashed. Retry: the next session gets a new browser."""
+
+    def __init__(self) -> None:
+        super().__init__(Message("browser.died"))
 
 
 class BrowserSession:
-    """A browser context: its own cookies, its own account at the proxy, a folder for what it downloads."""
+    """A browser context with its own cookies, proxy account and download folder."""
 
     def __init__(self, context: BrowserContext, account: ProxyAccount, downloads: Path, state: Path | None) -> None:
         self.context = context
         self.downloads = downloads
         self.state = state
         self.account = account
-        self.is_lost = False  #: whether its browser does not answer any more, and must go
+        self.is_lost = False  #: whether its browser no longer answers and must be closed
         self._crashed = False
         context.on("page", self._watch)
 
     @property
     def refused(self) -> list[RefusedAddress]:
-        """The hosts that pages of this session asked for and did not reach."""
+        """The hosts that pages of this session requested and the guard refused."""
         return list(self.account.refused)
 
     @property
     def used(self) -> int:
-        """The bytes that went to and fro."""
+        """The bytes sent and received."""
         return self.account.used
 
     async def has_died(self) -> bool:
-        """Whether the browser, its driver, or a page of this session is no longer there."""
+        """Whether the browser, its driver, or a page of this session has died."""
         browser = self.context.browser
         if browser is None or not browser.is_connected():
             self.is_lost = True
         elif not self._crashed:
             try:
                 async with asyncio.timeout(CLOSE_SECONDS):
-                    await self.context.cookies([])  # any question: Playwright does not notice that its driver is dead
+                    await self.context.cookies(
+                        []
+                    )  # any request will do: Playwright does not notice that its driver is dead
             except Exception:
                 self.is_lost = True
         return self.is_lost or self._crashed
 
     async def close(self) -> None:
-        """Ends it with its pages."""
+        """Closes the session and its pages."""
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self.context.close()
         except TimeoutError:
             self.is_lost = True
-        except Exception as error:  # of a browser that is gone: there is nothing left to close
+        except Exception as error:  # the browser is gone: there is nothing left to close
             log.debug("browser: a session was not closed: %s", type(error).__name__)
 
     async def new_page(self) -> Page:
@@ -91,10 +97,10 @@ class BrowserSession:
     async def visit(
         self, page: Page, url: str, *, until: Literal["commit", "domcontentloaded", "load", "networkidle"] = "load"
     ) -> Response | None:
-        """Goes to a URL; raises Blocked where the guard refuses it or what it redirects to.
+        """Navigates to a URL; raises Blocked if the guard refuses it or a redirect target.
 
-        Use it in place of `page.goto`: after a navigation that failed, the browser goes to its own error page, which
-        would interrupt the next navigation. This one waits for it.
+        Use it instead of `page.goto`: after a failed navigation the browser loads its own error page, which would
+        interrupt the next navigation. This method waits for it.
         """
         from playwright.async_api import Error
 
@@ -114,20 +120,20 @@ class BrowserSession:
         return response
 
     def _check_refusals(self, before: int, error: Exception | None = None, host: str = "") -> None:
-        """Raises Blocked if the guard has refused something since, of this host if one is named."""
+        """Raises Blocked if the guard has refused an address since `before`, of this host if one is given."""
         latest = self.account.latest
         if latest is not None and self.account.refusals > before and host in ("", latest.host):
             raise Blocked(latest.reason) from error
 
     async def save_download(self, download: Download, name: str = "") -> Path:
-        """Stores a finished download in this session's folder; under a name of its own if the name is taken."""
-        wanted = _file_name(name or download.suggested_filename)
+        """Stores a finished download in this session's folder, numbered if the name is taken."""
+        file_name = _file_name(name or download.suggested_filename)
         self.downloads.mkdir(parents=True, exist_ok=True)
-        path = self.downloads / wanted
+        path = self.downloads / file_name
         number = 1
         while path.exists():
             number += 1
-            path = self.downloads / f"{Path(wanted).stem}-{number}{Path(wanted).suffix}"
+            path = self.downloads / f"{Path(file_name).stem}-{number}{Path(file_name).suffix}"
         from playwright.async_api import Error
 
         try:
@@ -135,16 +141,16 @@ class BrowserSession:
         except Error as error:
             if await self.has_died():
                 raise
-            raise BrowserFailed(f"the download of {wanted} did not finish") from error
+            raise BrowserFailed(Message("browser.download_failed", name=file_name)) from error
         return path
 
     async def save_state(self) -> None:
-        """Stores cookies and local storage in the file `state`, for later sessions; only its owner may read it."""
+        """Stores cookies and local storage in the file `state` for later sessions, readable by its owner only."""
         if self.state is None:
             raise ValueError("open_session(state=…) names no file to store them in")
         text = json.dumps(await self.context.storage_state())
         self.state.parent.mkdir(parents=True, exist_ok=True)
-        # mkstemp makes it readable for its owner only; and a reader finds the old one or the new one, whole.
+        # mkstemp creates it readable by its owner only; replacing it means that readers never see half a file.
         number, path = tempfile.mkstemp(dir=self.state.parent, prefix=f".{self.state.name}.")
         try:
             with os.fdopen(number, "w") as file:
@@ -171,7 +177,7 @@ async def create_session(
     limits: ProxyLimits | None,
     options: Mapping[str, Any],
 ) -> BrowserSession:
-    """A session of a running browser."""
+    """Opens a session in a running browser."""
     account = proxy.add_account(limits)
     try:
         context = await browser.new_context(
@@ -192,7 +198,7 @@ async def create_session(
 
 @asynccontextmanager
 async def bound_session(session: BrowserSession, proxy: GuardProxy, seconds: float) -> AsyncIterator[None]:
-    """Ends a session with the block or after so many seconds, and tells a death from other errors of Playwright."""
+    """Closes a session after the block or after `seconds`; raises BrowserDied if an error was due to a crash."""
     from playwright.async_api import Error
 
     try:
@@ -205,7 +211,7 @@ async def bound_session(session: BrowserSession, proxy: GuardProxy, seconds: flo
     except TimeoutError as error:
         if not deadline.expired():
             raise
-        raise BrowserFailed(f"the browser session took longer than {seconds:g} s") from error
+        raise BrowserFailed(Message("browser.session_timed_out", n=seconds)) from error
     finally:
         await session.close()
         await proxy.remove_account(session.account)
@@ -219,23 +225,23 @@ def _read_state(state: Path | None) -> Any:
     if state is None:
         return None
     try:
-        found = json.loads(state.read_text())
+        stored = json.loads(state.read_text())
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
-        found = None
-    if not isinstance(found, dict):
+        stored = None
+    if not isinstance(stored, dict):
         log.warning("browser: %s is not a stored session and is ignored", state.name)
         return None
-    return found
+    return stored
 
 
 def _file_name(name: str) -> str:
-    """A name that stays in its folder and can be shown."""
-    kept = "".join(letter if letter.isprintable() and letter not in '/\\:*?"<>|' else "_" for letter in name).strip(
+    """A safe file name: without path separators and unprintable characters."""
+    safe = "".join(letter if letter.isprintable() and letter not in '/\\:*?"<>|' else "_" for letter in name).strip(
         " ."
     )
-    stem, dot, suffix = kept.rpartition(".")
+    stem, dot, suffix = safe.rpartition(".")
     if not dot or len(suffix) > 10:
-        return kept[:LONGEST_NAME] or "download"
+        return safe[:LONGEST_NAME] or "download"
     return f"{stem[: LONGEST_NAME - len(suffix) - 1] or 'download'}.{suffix}"

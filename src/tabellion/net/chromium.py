@@ -1,11 +1,11 @@
-"""A Chromium whose every request passes the guard: found, started, watched and started again.
+"""Runs a Chromium whose every request passes the guard, and restarts it when it dies.
 
     async with Chromium(Rules.of(config.allow)) as chromium:
         async with chromium.open_session(folder, state=folder / "account.json") as session:
             page = await session.new_page()
             await session.visit(page, "https://registry.example/")
 
-It runs until the block ends, and not longer: a small parent process kills it when we are killed.
+It never outlives the block: a small parent process kills it if this process is killed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.extras import explain_missing, require
+from tabellion.messages import Message
 from tabellion.net import browser_parent
 from tabellion.net.browsing import BrowserDied, BrowserFailed, BrowserSession, bound_session, create_session
 from tabellion.net.guard import Rules
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
 __all__ = ["BrowserDied", "BrowserFailed", "BrowserSession", "Chromium", "check_installed", "find_program"]
 
 VARIABLE = "TABELLION_CHROMIUM"
-#: The first one is Chromium without its windows: the same engine, for two thirds of the processor time.
+#: The first is Chromium without windows: the same engine, with two thirds of the processor time.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 START_SECONDS = 60.0
 CLOSE_SECONDS = 15.0
-#: What the browser needs of our environment; credentials are none of its business.
+#: The environment variables that the browser needs; it must not see credentials.
 KEPT = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "FONTCONFIG_FILE", "FONTCONFIG_PATH")
 ARGUMENTS = (
     "--disable-background-networking",
@@ -55,18 +56,18 @@ ARGUMENTS = (
     # WebRTC would send UDP past the proxy.
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
-    # What passes the proxy by in spite of all has no name to connect to.
+    # A request that bypasses the proxy nevertheless cannot resolve a name.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 
 
 def find_program() -> str:
-    """The Chromium to start; raises ConfigurationError with the command that installs one."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        found = shutil.which(named)
+    """The path of Chromium; raises a ConfigurationError with the command that installs it."""
+    configured = os.environ.get(VARIABLE)
+    if configured:
+        found = shutil.which(configured)
         if found is None:
-            raise ConfigurationError(f"{VARIABLE} names {named}, which is not a program on this machine")
+            raise ConfigurationError(f"{VARIABLE} names {configured}, which is not a program on this machine")
         return found
     for name in NAMES:
         if found := shutil.which(name):
@@ -77,13 +78,13 @@ def find_program() -> str:
 
 
 def check_installed() -> None:
-    """Raises unless Playwright and a Chromium are there: at the start, and not in the middle of the work."""
+    """Raises a ConfigurationError if Playwright or Chromium is missing: at the start, not in the middle of a job."""
     require("browser")
     find_program()
 
 
 class Chromium:
-    """One browser for the sessions of many accounts. It starts when it is needed, and again when it has died."""
+    """One browser for the sessions of many accounts; it starts on first use, and again after it has died."""
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class Chromium:
         sandbox: bool | None = None,
         arguments: tuple[str, ...] = (),
     ) -> None:
-        """`sandbox`: Chromium's own, which it has unless we are root; `arguments` are added to its command line."""
+        """`sandbox`: Chromium's own (default: unless running as root); `arguments` are added to its command line."""
         self._rules = rules or Rules()
         self._program = program
         self._sandbox = os.geteuid() != 0 if sandbox is None else sandbox
@@ -111,15 +112,15 @@ class Chromium:
 
     @property
     def folder(self) -> Path | None:
-        """Where the running browser keeps what ends with it."""
+        """The temporary folder of the running browser."""
         return self._running.folder if self._running else None
 
     async def start(self) -> None:
-        """Starts the browser now, if none is running."""
+        """Starts the browser now, unless it is running."""
         await self._start()
 
     async def close(self) -> None:
-        """Ends the browser; its sessions end with it."""
+        """Closes the browser and its sessions."""
         async with self._starting:
             running, self._running = self._running, None
             if running is not None:
@@ -136,11 +137,11 @@ class Chromium:
         limits: ProxyLimits | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[BrowserSession]:
-        """A session with its own cookies: `state` has those of an earlier one, `downloads` gets the files.
+        """Opens a session with its own cookies, or those that an earlier session stored in `state`.
 
-        A page that does not answer within `page_seconds` is Playwright's TimeoutError; the whole session may take
-        `seconds`. Raises BrowserDied when the browser or its page dies meanwhile; the next session gets a new browser.
-        `options` are more of Playwright's for a context, such as locale or http_credentials.
+        A page that does not answer within `page_seconds` raises Playwright's TimeoutError; the whole session may take
+        `seconds`. Raises BrowserDied if the browser or its page dies; the next session gets a new browser. Files go to
+        `downloads`; `options` are passed to Playwright's new_context, such as locale or http_credentials.
         """
         running, session = await self._begin(
             downloads, state=state, page_seconds=page_seconds, limits=limits, options=options or {}
@@ -155,7 +156,7 @@ class Chromium:
     async def _begin(self, downloads: Path, **options: Any) -> tuple[_Running, BrowserSession]:
         try:
             return await self._create(downloads, **options)
-        except BrowserDied:  # unnoticed, before this session: it has lost nothing
+        except BrowserDied:  # the browser had died unnoticed before this session, which has lost nothing
             return await self._create(downloads, **options)
 
     async def _create(self, downloads: Path, **options: Any) -> tuple[_Running, BrowserSession]:
@@ -179,7 +180,7 @@ class Chromium:
 
 
 class _Running:
-    """A browser with the driver, the proxy and the folder that belong to it."""
+    """A running browser with its driver, proxy and folder."""
 
     def __init__(self, driver: Playwright, browser: Browser, proxy: GuardProxy, folder: Path) -> None:
         self.browser = browser
@@ -190,16 +191,16 @@ class _Running:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be used."""
+        """Whether the browser can be used."""
         return not self._closed and self.browser.is_connected()
 
     async def close(self) -> None:
-        """Ends all of it, by force if need be."""
+        """Closes everything, by force if necessary."""
         if self._closed:
             return
         self._closed = True
         try:
-            with contextlib.suppress(Exception):  # whatever is wrong with a browser that is given up
+            with contextlib.suppress(Exception):  # any error: the browser is being discarded
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await self.browser.close()
         finally:
@@ -235,7 +236,7 @@ async def _launch(rules: Rules, program: str | None, sandbox: bool, arguments: t
             env=_environment(folder),
             artifacts_dir=folder / "artifacts",
             downloads_path=folder / "downloads",
-            # Explicitly for loopback: a variable of Playwright's environment can undo its own rule for it.
+            # Loopback is named explicitly: an environment variable of Playwright can disable its default rule.
             proxy={
                 "server": proxy.url,
                 "bypass": "<-loopback>",
@@ -259,22 +260,21 @@ def _explain_failure(program: str, text: str) -> TabellionError:
             f"{program} cannot use its sandbox here. Run apt-get install chromium-sandbox, or allow user namespaces "
             "(sysctl kernel.unprivileged_userns_clone=1)"
         )
-    return BrowserFailed(
-        f"{program} did not start: {text.strip().splitlines()[0][:300] if text.strip() else 'unknown'}"
-    )
+    first_line = text.strip().partition("\n")[0][:300]
+    return BrowserFailed(Message("browser.not_started", program=program, detail=first_line or "unknown"))
 
 
 def _watched(program: str, folder: Path) -> str:
-    """The program that Playwright starts in place of the browser: its parent, where the system has what that needs."""
+    """The program for Playwright to start: the browser's parent, or the browser itself if the system lacks pidfds."""
     if not hasattr(os, "pidfd_open") or not Path("/proc/self/stat").exists():
         return program
     owner = os.getpid()
-    words = [
+    command = [
         sys.executable, "-I", "-S", browser_parent.__file__, str(owner), browser_parent.started_at(owner), str(folder),
         program,
     ]  # fmt: skip
     script = folder / "chromium"
-    script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
     script.chmod(0o700)
     if not os.access(script, os.X_OK):
         raise ConfigurationError(f"no program may run in {folder.parent}: set TMPDIR to a folder where they may")

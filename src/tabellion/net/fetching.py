@@ -1,4 +1,4 @@
-"""Fetches URLs of users: at the vetted IP address, with few redirects, limited in bytes and in seconds.
+"""Fetches URLs given by users: from the vetted IP address, with few redirects, limited in bytes and seconds.
 
 async with fetch("https://example.com/invoice.pdf", rules, limit=10_000_000) as found:
     async for chunk in found.chunks: ...
@@ -28,7 +28,7 @@ MOVED = (301, 302, 303, 307, 308)
 
 
 class FetchFailed(TabellionError):  # noqa: N818 - what happened
-    """The address gave no document."""
+    """The URL returned no document."""
 
     def __init__(self, message: str, code: str = "url_failed") -> None:
         self.code = code

@@ -1,4 +1,4 @@
-"""The guard against SSRF: which URLs of users may be requested, and at which IP addresses.
+"""The guard against SSRF: decides which URLs given by users may be requested, and at which IP addresses.
 
     target = await vet_url("https://example.com/invoice.pdf", Rules.of(["10.0.0.0/8"]))
 
@@ -56,7 +56,7 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 class Blocked(TabellionError):  # noqa: N818 - a verdict
-    """This address may not be asked; `reason` says why, and never whether anything answers there."""
+    """This URL may not be requested; `reason` says why, and never whether anything answers there."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason

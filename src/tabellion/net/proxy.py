@@ -1,12 +1,12 @@
-"""A forward proxy on loopback that checks every address a browser asks for, and connects only to what was checked.
+"""A forward proxy on loopback that checks every address a browser requests, and connects only to checked ones.
 
     async with GuardProxy(Rules.of(["10.0.0.0/8"])) as proxy:
         account = proxy.add_account()
         ...  # a browser that uses proxy.url with account.name and account.password
         print(account.refused)
 
-Each connection resolves its host once, and every address found must pass the guard. The connection goes to such an
-address: a name that points elsewhere a moment later changes nothing.
+Each connection resolves its host once, and every address of the host must pass the guard. The connection goes to one of
+these addresses, so a name that resolves differently a moment later has no effect.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ from tabellion.net.relay import (
 __all__ = ["GuardProxy", "ProxyAccount", "ProxyLimits", "RefusedAddress"]
 
 CONNECT_SECONDS = 10.0
-WAITING_SECONDS = 120.0  #: for a request on an open connection
+WAITING_SECONDS = 120.0  #: to wait for a request on an open connection
 TRIES = 3  #: addresses of one host that are tried
-MOST_CONNECTIONS = 512  #: at a time, over all accounts and before an account is known
+MOST_CONNECTIONS = 512  #: at a time, of all accounts together and before authentication
 CHALLENGE = ("Proxy-Authenticate", 'Basic realm="tabellion"')
 
 _REQUEST = re.compile(r"([A-Z][A-Z-]{0,30}) ([!-~]+) HTTP/1\.[01]")
@@ -59,7 +59,7 @@ _AUTHORITY = re.compile(r"(?P<host>[^/?#]+?)(?::(?P<port>[0-9]{1,5}))?")
 
 
 class GuardProxy:
-    """The running proxy. An account has a secret, so that other users of this machine cannot use it."""
+    """The proxy. Accounts have secrets, so that other users of this machine cannot use it."""
 
     def __init__(self, rules: Rules | None = None) -> None:
         self._rules = rules or Rules()
@@ -70,7 +70,7 @@ class GuardProxy:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL of the proxy."""
         return f"http://127.0.0.1:{self.port}"
 
     async def __aenter__(self) -> GuardProxy:
@@ -83,12 +83,12 @@ class GuardProxy:
         await self.close()
 
     async def start(self) -> None:
-        """Listens on a free port of loopback."""
+        """Starts listening on a free port of loopback."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=LONGEST_HEAD)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
-        """Ends every connection."""
+        """Stops listening and ends every connection."""
         if self._server is not None:
             self._server.close()
             await cancel(self._tasks)
@@ -96,13 +96,13 @@ class GuardProxy:
             self._server = None
 
     def add_account(self, limits: ProxyLimits | None = None) -> ProxyAccount:
-        """A new account with a secret of its own."""
+        """A new account with its own secret."""
         account = ProxyAccount(secrets.token_hex(8), secrets.token_urlsafe(32), limits or ProxyLimits())
         self._accounts[account.name] = account
         return account
 
     async def remove_account(self, account: ProxyAccount) -> None:
-        """Ends an account and its connections."""
+        """Removes an account and ends its connections."""
         self._accounts.pop(account.name, None)
         await cancel(account.tasks)
 
@@ -114,7 +114,7 @@ class GuardProxy:
             if len(self._tasks) <= MOST_CONNECTIONS:
                 await self._serve((reader, writer), task)
         except asyncio.CancelledError:
-            pass  # by `close` or `remove_account`: asyncio would log it as a failure
+            pass  # by `close` or `remove_account`; asyncio would log it as a failure
         except (OSError, EOFError, ValueError, TimeoutError, asyncio.LimitOverrunError) as error:
             log.debug("browser: a connection ended: %s", type(error).__name__)
         finally:
@@ -122,7 +122,7 @@ class GuardProxy:
             await close(writer)
 
     async def _serve(self, client: Streams, task: asyncio.Task[None]) -> None:
-        """Answers on one connection until a request was passed on."""
+        """Answers requests on one connection until one has been forwarded."""
         while head := await read_head(client[0], WAITING_SECONDS):
             line, headers = parse_head(head)
             account = self._authenticate(headers)
@@ -138,8 +138,8 @@ class GuardProxy:
                 return
 
     def _authenticate(self, headers: Headers) -> ProxyAccount | None:
-        given = next((value for name, value in headers if name.lower() == "proxy-authorization"), "")
-        scheme, _, token = given.partition(" ")
+        header = next((value for name, value in headers if name.lower() == "proxy-authorization"), "")
+        scheme, _, token = header.partition(" ")
         try:
             name, _, password = base64.b64decode(token, validate=True).decode().partition(":")
         except (binascii.Error, UnicodeDecodeError):
@@ -153,8 +153,8 @@ class GuardProxy:
         try:
             async with asyncio.timeout(account.limits.seconds):
                 await self._forward(client, account, line, headers)
-        except ProxyAnswer as told:
-            await answer(client[1], told.status, str(told))
+        except ProxyAnswer as reply:
+            await answer(client[1], reply.status, str(reply))
         except BytesSpent:
             log.warning("browser: a connection was cut: its session has used %s bytes", f"{account.limits.bytes:,}")
 
@@ -162,25 +162,25 @@ class GuardProxy:
         match = _REQUEST.fullmatch(line)
         if match is None:
             raise ProxyAnswer(400, "this is not a request that a proxy understands")
-        method, wanted = match.groups()
+        method, target = match.groups()
         if method == "CONNECT":
-            async with self._reach(account, "https", wanted) as server:
+            async with self._reach(account, "https", target) as server:
                 await write(client[1], b"HTTP/1.1 200 Connection established\r\n\r\n")
                 await relay(client, server, account)
             return
-        absolute = _ABSOLUTE.fullmatch(wanted)
+        absolute = _ABSOLUTE.fullmatch(target)
         if absolute is None:
             raise ProxyAnswer(400, "only http URLs and CONNECT are supported")
         authority, rest = absolute.groups()
         async with self._reach(account, "http", authority) as server:
-            # Only the host decides where it goes. The path is passed on as it is: paths may be longer than the guard's.
+            # Only the host decides the destination. The path is not checked: it may exceed the guard's length limit.
             path = rest if rest.startswith("/") else f"/{rest}"
             await write(server[1], make_request(f"{method} {path}", authority, headers))
             await exchange(client, server, account, headers)
 
     @asynccontextmanager
     async def _reach(self, account: ProxyAccount, scheme: str, authority: str) -> AsyncIterator[Streams]:
-        """A connection to an address of this host that the guard has checked."""
+        """A connection to a checked address of this host."""
         match = _AUTHORITY.fullmatch(authority)
         if match is None:
             raise ProxyAnswer(400, "its host is not valid")
@@ -216,5 +216,5 @@ async def _connect(target: Target) -> Streams:
         if peer is not None and ip_address(str(peer[0]).partition("%")[0]) == address:
             return streams
         await close(streams[1])
-    # One sentence for all: which of them it was would tell what listens where.
+    # One message for all causes: the cause would reveal what listens where.
     raise ProxyAnswer(502, "the server could not be reached")

@@ -1,4 +1,4 @@
-"""Passes HTTP/1.1 messages and tunnels between a client and a server, counting bytes against an account's limits."""
+"""Relays HTTP/1.1 messages and tunnels between a client and a server within an account's limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Headers = list[tuple[str, str]]
 
 LONGEST_HEAD = 64 * 1024
 PIECE = 64 * 1024
-KEPT = 100  #: refused addresses that an account remembers
+KEPT = 100  #: distinct refused addresses that an account records
 
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})\b")
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})(?:;[^\r\n]*)?\r\n")
@@ -34,17 +34,17 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class ProxyLimits:
-    """What one account of a proxy may use."""
+    """The limits of a proxy account."""
 
     connections: int = 96  #: at a time
     bytes: int = 1_000_000_000  #: in both directions, over the life of the account
-    seconds: float = 900.0  #: of one connection
+    seconds: float = 900.0  #: of a connection
     idle: float = 120.0  #: seconds without a byte in either direction
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedAddress:
-    """A host that was asked for and not reached, with the reason."""
+    """A requested host that the guard refused, with the reason."""
 
     host: str
     port: int
@@ -56,24 +56,24 @@ class RefusedAddress:
 
 @dataclass(eq=False, slots=True)
 class ProxyAccount:
-    """One user of a proxy: its name and password, what it has used and what it was refused."""
+    """A user of the proxy: its name and password, its usage, and the addresses it was refused."""
 
     name: str
     password: str = field(repr=False)
     limits: ProxyLimits
     used: int = 0  #: bytes
-    refused: list[RefusedAddress] = field(default_factory=list)  #: each one once, the first hundred
+    refused: list[RefusedAddress] = field(default_factory=list)  #: without duplicates, the first hundred
     latest: RefusedAddress | None = None
-    refusals: int = 0  #: how often something was refused
+    refusals: int = 0  #: number of refusals
     tasks: set[asyncio.Task[None]] = field(default_factory=set, repr=False)  #: its open connections
 
     def refuse(self, host: str, port: int, reason: str) -> None:
-        """Remembers that something was refused."""
-        one = self.latest = RefusedAddress(host, port, reason)
+        """Records a refusal."""
+        address = self.latest = RefusedAddress(host, port, reason)
         self.refusals += 1
-        if one not in self.refused and len(self.refused) < KEPT:
-            self.refused.append(one)
-            log.warning("browser: %s", one)
+        if address not in self.refused and len(self.refused) < KEPT:
+            self.refused.append(address)
+            log.warning("browser: %s", address)
 
     @property
     def is_spent(self) -> bool:
@@ -81,8 +81,8 @@ class ProxyAccount:
         return self.used >= self.limits.bytes
 
 
-class ProxyAnswer(Exception):  # noqa: N818 - what the client is told instead of what it asked for
-    """Ends a request with a status and a text of the proxy's own."""
+class ProxyAnswer(Exception):  # noqa: N818 - an answer, not a failure
+    """Ends a request with an answer of the proxy itself: a status and a text."""
 
     def __init__(self, status: int, text: str) -> None:
         self.status = status
@@ -90,11 +90,11 @@ class ProxyAnswer(Exception):  # noqa: N818 - what the client is told instead of
 
 
 class BytesSpent(Exception):  # noqa: N818 - a state, not a failure
-    """The account has no bytes left: the connection is cut."""
+    """The account has no bytes left: the connection is closed."""
 
 
 async def read_head(reader: asyncio.StreamReader, seconds: float) -> bytes:
-    """A message up to its empty line; nothing when the connection ends before it."""
+    """The head of a message, up to its empty line; empty if the connection ends before it."""
     try:
         async with asyncio.timeout(seconds):
             return (await reader.readuntil(b"\r\n\r\n")).removesuffix(b"\r\n\r\n")
@@ -103,33 +103,35 @@ async def read_head(reader: asyncio.StreamReader, seconds: float) -> bytes:
 
 
 def parse_head(head: bytes) -> tuple[str, Headers]:
-    """The first line and the headers; ValueError where two programs could read them in two ways."""
+    """The first line and the headers; raises ValueError if programs could parse them differently."""
     line, *rest = head.decode("latin-1").split("\r\n")
     headers = []
-    for one in rest:
-        name, colon, value = one.partition(":")
-        if not colon or not name or name != name.strip() or "\n" in one or "\r" in one:
+    for text in rest:
+        name, colon, value = text.partition(":")
+        if not colon or not name or name != name.strip() or "\n" in text or "\r" in text:
             raise ValueError("a header that can be read in two ways")
         headers.append((name, value.strip()))
     return line, headers
 
 
 def has_body(headers: Headers) -> bool:
-    """Whether more than the head belongs to a request."""
+    """Whether a request has a body."""
     return any(name.lower() in ("content-length", "transfer-encoding") and value != "0" for name, value in headers)
 
 
 def make_request(line: str, authority: str, headers: Headers) -> bytes:
-    """A request as the server behind a proxy gets it: for one answer, and without what was meant for the proxy."""
-    named = {one.strip().lower() for name, value in headers if name.lower() == "connection" for one in value.split(",")}
-    named -= {"content-length", "transfer-encoding"}  # a body without them would be read as a second request
-    kept = [(name, value) for name, value in headers if name.lower() not in _BETWEEN | named]
-    lines = [f"{line} HTTP/1.1", f"Host: {authority}", *(f"{name}: {value}" for name, value in kept)]
+    """The request as the server gets it: without headers meant for the proxy, and closing after one answer."""
+    named = {
+        option.strip().lower() for name, value in headers if name.lower() == "connection" for option in value.split(",")
+    }
+    named -= {"content-length", "transfer-encoding"}  # without them a body would be read as a second request
+    forwarded = [(name, value) for name, value in headers if name.lower() not in _BETWEEN | named]
+    lines = [f"{line} HTTP/1.1", f"Host: {authority}", *(f"{name}: {value}" for name, value in forwarded)]
     return "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1")
 
 
 async def answer(writer: asyncio.StreamWriter, status: int, text: str, headers: Headers | None = None) -> None:
-    """A short answer of the proxy's own. The connection is kept for 407, which the client answers on it."""
+    """Sends a short answer of the proxy itself. A 407 keeps the connection, on which the client authenticates."""
     body = f"{text}\n".encode()
     lines = [
         f"HTTP/1.1 {status} {_REASONS[status]}", "Content-Type: text/plain; charset=utf-8", "Cache-Control: no-store",
@@ -140,10 +142,10 @@ async def answer(writer: asyncio.StreamWriter, status: int, text: str, headers: 
 
 
 async def exchange(client: Streams, server: Streams, account: ProxyAccount, headers: Headers) -> None:
-    """Sends the body of one request, exactly, and returns the whole of its answer.
+    """Forwards the body of one request, and nothing after it, then the whole answer.
 
-    Bytes after the request would be another one, for another host perhaps and with the account's secret: they are not
-    passed on.
+    Bytes after the body would be another request, perhaps for another host and with the account's secret: they are
+    not forwarded.
     """
     sending = asyncio.create_task(_send_body(client[0], server[1], account, headers))
     try:
@@ -153,7 +155,7 @@ async def exchange(client: Streams, server: Streams, account: ProxyAccount, head
             for line in head.split(b"\r\n")
             if line.partition(b":")[0].strip().lower() not in (b"connection", b"keep-alive", b"proxy-connection")
         ]
-        # A server may keep its connection open although it was asked not to; the client must not use it again.
+        # A server may keep its connection open although it was told to close it; the client must not reuse it.
         await write(client[1], b"\r\n".join([*lines, b"Connection: close", b"", b""]))
         await _pump(server[0], client[1], account)
     finally:
@@ -187,7 +189,7 @@ async def _send_body(
             return
     except (OSError, EOFError, ValueError, TimeoutError, BytesSpent, asyncio.LimitOverrunError):
         pass
-    writer.close()  # the client is gone, or what it sent is not a body: no answer is waited for
+    writer.close()  # the client is gone or sent an invalid body: do not wait for an answer
 
 
 async def _send_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, account: ProxyAccount) -> None:
@@ -213,15 +215,15 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, size
 
 
 async def relay(client: Streams, server: Streams, account: ProxyAccount) -> None:
-    """Passes bytes both ways until both sides have ended, or one has failed."""
-    ways = {
+    """Copies bytes in both directions until both sides have ended, or one has failed."""
+    directions = {
         asyncio.create_task(_pump(client[0], server[1], account)),
         asyncio.create_task(_pump(server[0], client[1], account)),
     }
     try:
-        await asyncio.gather(*ways)
+        await asyncio.gather(*directions)
     finally:
-        await cancel(ways)
+        await cancel(directions)
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, account: ProxyAccount) -> None:
@@ -231,7 +233,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, acco
             async with asyncio.timeout(account.limits.idle):
                 piece = await reader.read(PIECE)
         except TimeoutError:
-            if account.used > before:  # the other direction may be at work: a long upload, or a long download
+            if account.used > before:  # the other direction is active: a long upload or download
                 continue
             raise
         if not piece:
@@ -249,7 +251,7 @@ async def _spend(account: ProxyAccount, writer: asyncio.StreamWriter, piece: byt
 
 
 async def write(writer: asyncio.StreamWriter, data: bytes) -> None:
-    """Writes, and waits for a reader that is slower."""
+    """Writes data, and waits if the reader is slower."""
     writer.write(data)
     await writer.drain()
 
@@ -258,12 +260,12 @@ async def close(writer: asyncio.StreamWriter) -> None:
     """Closes a connection, whatever its peer does."""
     writer.close()
     with contextlib.suppress(OSError, TimeoutError):
-        async with asyncio.timeout(1.0):  # a peer that reads nothing must not keep us
+        async with asyncio.timeout(1.0):  # a peer that reads nothing must not block us
             await writer.wait_closed()
 
 
 async def cancel(tasks: set[asyncio.Task[None]]) -> None:
-    """Ends tasks, and returns when they have ended."""
+    """Cancels tasks, and waits until they have ended."""
     pending = [task for task in tasks if task is not asyncio.current_task()]
     for task in pending:
         task.cancel()
