@@ -1,4 +1,4 @@
-"""The table as its users made it by hand, from what the descriptions of their systems say and nothing more."""
+"""The table as users created it by hand, with only the columns that the descriptions of their systems name."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ TABLE = {
 
 
 async def make_by_hand(store: Store) -> None:
-    """The table, and nothing else."""
+    """Creates only the table."""
     await store.database.open()
     await store.database.fetch(TABLE[store.dialect])

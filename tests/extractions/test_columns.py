@@ -1,4 +1,4 @@
-"""Which columns have the file's address and take its text."""
+"""The columns of the file's address and its text."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tabellion.extractions.columns import ColumnChoice, ColumnNames, ColumnsUnkn
     ],
 )
 def test_columns_are_guessed_by_their_names(there: list[str], found: ColumnNames) -> None:
-    """The likeliest that the table has; metadata need not be there."""
+    """The most likely column of the table; metadata is optional."""
     assert ColumnChoice().find(there) == found
 
 
 def test_what_is_configured_wins() -> None:
-    """Also over a column with a better name."""
+    """Even over a column with a more usual name."""
     choice = ColumnChoice("scan", "words", "about")
     assert choice.find(["scan", "words", "about", "storage_path", "ocr_text"]) == ColumnNames("scan", "words", "about")
 
@@ -36,14 +36,14 @@ def test_what_is_configured_wins() -> None:
     ],
 )
 def test_a_column_that_is_not_there_is_told_with_its_key(choice: ColumnChoice, key: str) -> None:
-    """And with the columns to choose from; the row is not to blame, so it waits."""
-    with pytest.raises(ColumnsUnknown, match=key) as told:
+    """The error names the key and the existing columns; the row waits."""
+    with pytest.raises(ColumnsUnknown, match=key) as raised:
         choice.find(["id", "blob"])
-    assert "blob" in str(told.value)
-    assert told.value.after > 0
+    assert "blob" in str(raised.value)
+    assert raised.value.after > 0
 
 
 def test_the_configuration_names_them() -> None:
-    """Under `extractions`, for every pipeline on the table."""
+    """The section `extractions` is used by every pipeline on the table."""
     config = Config(sections={"extractions": {"address_column": "scan"}})
     assert column_choice(config) == ColumnChoice("scan")

@@ -1,4 +1,4 @@
-"""Rows of the extraction queue as they are told, whoever made the table."""
+"""Rows of the extraction queue, in our table and in one made by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.working import ask
 
 
 def test_pages_of_a_list_have_each_row_once(url: str) -> None:
-    """Rows of the same moment are parted by their keys; the newest come first."""
+    """Rows of the same time are ordered by their keys; the newest come first."""
 
     async def go(store: Store) -> None:
         await SCHEMA.prepare(store)
@@ -34,7 +34,7 @@ def test_pages_of_a_list_have_each_row_once(url: str) -> None:
 
 
 def test_a_table_made_by_hand_is_told_with_what_it_has(url: str) -> None:
-    """UUIDs for keys on PostgreSQL, texts for times on SQLite, no metadata; a key that is none finds nothing."""
+    """UUIDs for keys on PostgreSQL, texts for times on SQLite, no metadata; an invalid key finds nothing."""
 
     async def go(store: Store) -> None:
         await make_by_hand(store)
@@ -54,7 +54,7 @@ def test_a_table_made_by_hand_is_told_with_what_it_has(url: str) -> None:
 
 
 def test_a_row_always_gets_a_key(url: str) -> None:
-    """Also where the table's own key has no default, which SQLite would leave empty."""
+    """Even if the key has no default, which SQLite would leave empty."""
 
     async def go(store: Store) -> None:
         await make_by_hand(store)

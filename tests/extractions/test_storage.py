@@ -1,4 +1,4 @@
-"""The files of extractions: stored once, and opened only where that was allowed."""
+"""The files of extractions: stored once, and opened only from allowed places."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def written(folder: Path, name: str = "deed.pdf", data: bytes = PDF) -> Path:
 
 
 def test_a_file_is_stored_once_and_comes_back(lake: Lake, tmp_path: Path) -> None:
-    """In a folder as in a bucket; its address says nothing of the machine that stored it."""
+    """In a folder or a bucket; the address does not depend on the machine that stored it."""
     stored = ExtractionFiles(lake)
 
     async def go() -> None:
@@ -40,7 +40,7 @@ def test_a_file_is_stored_once_and_comes_back(lake: Lake, tmp_path: Path) -> Non
 
 
 def test_an_object_is_opened_only_in_a_bucket_that_is(s3_url: str, tmp_path: Path) -> None:
-    """The lake's own bucket is; another one must be named."""
+    """The lake's own bucket is allowed; any other must be configured."""
 
     async def go() -> None:
         await Lake(s3_url).put("scans/a.pdf", PDF)
@@ -55,7 +55,7 @@ def test_an_object_is_opened_only_in_a_bucket_that_is(s3_url: str, tmp_path: Pat
 
 
 def test_a_file_of_the_machine_is_opened_only_in_a_folder_that_is(tmp_path: Path) -> None:
-    """A link that leads out of it is not followed."""
+    """A link that leads out of an allowed folder is not followed."""
     inside, outside = written(tmp_path / "scans"), written(tmp_path / "secrets")
     (tmp_path / "scans" / "link.pdf").symlink_to(outside)
     (tmp_path / "job").mkdir()
@@ -83,7 +83,7 @@ def test_an_address_that_leads_elsewhere_is_refused(address: str, tmp_path: Path
 
 
 def test_a_secret_in_an_address_is_not_repeated(tmp_path: Path) -> None:
-    """Signed URLs have their key in the query."""
+    """Signed URLs have their key in the query, which errors leave out."""
     with pytest.raises(AddressRefused) as refused:
         asyncio.run(ExtractionFiles(Lake(tmp_path)).download("s3://other/a.pdf?X-Amz-Signature=hush", tmp_path))
     assert "hush" not in str(refused.value)
@@ -97,7 +97,7 @@ def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
 
 
 def test_each_environment_has_its_own_folder(tmp_path: Path) -> None:
-    """The first has the lake itself; what is opened must be a folder or a bucket."""
+    """The first uses the lake itself; `extractions.open` must list folders or buckets."""
     places = (Environment("prod", "sqlite:///a.db"), Environment("dev", "sqlite:///b.db"))
     config = Config(environments=places, lake=str(tmp_path), sections={"extractions": {"open": ["/srv/scans"]}})
     assert files_of(config).lake.url == str(tmp_path)

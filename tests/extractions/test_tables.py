@@ -1,4 +1,4 @@
-"""The table of the extraction queue: made as described, and left alone where it is there."""
+"""The table of the extraction queue: created if missing, otherwise not changed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_new_table_has_the_names_that_its_users_know(url: str) -> None:
 
 
 def test_a_table_made_by_hand_is_left_alone(url: str) -> None:
-    """Its columns, rows, indexes and rights are afterwards what they were."""
+    """Its columns, rows, indexes and rights are unchanged."""
 
     async def look(store: Store) -> list[Any]:
         table = await store.table(TABLE)
@@ -53,8 +53,8 @@ def test_a_table_made_by_hand_is_left_alone(url: str) -> None:
         rows = await store.database.fetch(f"SELECT * FROM {TABLE}")
         rights = []
         if store.dialect == "postgresql":
-            asked = "SELECT relacl::text, relfilenode FROM pg_class WHERE relname = $1"
-            rights = await store.database.fetch(asked, TABLE)
+            query = "SELECT relacl::text, relfilenode FROM pg_class WHERE relname = $1"
+            rights = await store.database.fetch(query, TABLE)
         return [list(table.columns.items()), table.indexes, [dict(row) for row in rows], [dict(one) for one in rights]]
 
     async def go(store: Store) -> None:
@@ -78,6 +78,6 @@ def test_a_table_made_by_hand_is_left_alone(url: str) -> None:
 
 
 def test_nobody_else_is_given_a_table_that_we_made() -> None:
-    """Supabase publishes tables of `public`: ours are taken back, those made by hand keep the rights they have."""
+    """Supabase grants access to tables of `public`: we revoke it on ours, and leave tables made by hand alone."""
     assert re.search(rf"REVOKE ALL ON {TABLE}\b", SCHEMA.script("postgresql", 0))
     assert "REVOKE" not in SCHEMA.script("postgresql", 1)

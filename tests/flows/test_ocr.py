@@ -22,7 +22,7 @@ DOCUMENTS = 12
 
 
 def test_two_workers_find_the_same_documents_and_each_is_read_once(url: str, tmp_path: Path) -> None:
-    """The race of the diagram: both poll the same rows, one claim of each succeeds, and the model sees it once."""
+    """The race in the diagram: both poll the same rows, one claim of each succeeds, and the model gets it once."""
     queued(url, tmp_path, *(plan(1, mark=number) for number in range(DOCUMENTS)))
     with serving(latency=0.1) as fake:
         workers = [
@@ -41,7 +41,7 @@ def test_two_workers_find_the_same_documents_and_each_is_read_once(url: str, tmp
 
 
 def test_the_errors_of_both_halves_are_kept_apart(url: str, tmp_path: Path) -> None:
-    """Each row of the seed's box: OCR writes its own error, and never that of the extraction before it."""
+    """Each row of the seed's table: OCR writes its own error, and never that of the extraction before it."""
     broken, login = b"%PDF-1.7 broken", "Failed to login to registre"
     queued(url, tmp_path, broken, broken, deed(1), deed(1, mark="never"))
     before = {0: (3, None), 1: (3, login), 2: (3, login), 3: (4, login)}
@@ -69,17 +69,17 @@ def test_the_errors_of_both_halves_are_kept_apart(url: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("count", ["1", "3"])
 def test_the_command_works_a_table_made_by_hand(sqlite_url: str, tmp_path: Path, count: str) -> None:
-    """`tabellion worker --with ocr` on a database that nobody migrated, with the variable that its users have."""
+    """`tabellion worker --with ocr` on a database without a migration, with the variable that its users set."""
     ask(sqlite_url, make_by_hand)
     queued(sqlite_url, tmp_path, deed(1), deed(2), prepare=False, column="file_url")
     config = tmp_path / "tabellion.toml"
     config.write_text(
         f'data = "{tmp_path}/data"\n[environments]\nprod = "{sqlite_url}"\n[extractions]\nopen = ["{tmp_path}"]\n'
     )
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
     done = subprocess.run(
         [sys.executable, "-m", "tabellion", "--config", str(config), "worker", "--with", "ocr", "--until-idle"],
-        env=kept | {"OCR_WORKER_COUNT": count}, capture_output=True, text=True, check=False, timeout=120,
+        env=environment | {"OCR_WORKER_COUNT": count}, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert [row["status_id"] for row in rows(sqlite_url)] == [5, 5]

@@ -18,7 +18,7 @@ from tests.servers import free_port
 
 
 class RecordingHandlers(RegistryHandlers):
-    """Handlers that note what they were given, in place of a visit."""
+    """Handlers that record their jobs instead of visiting a site."""
 
     def __init__(self, folder: Path, done: list[str]) -> None:
         loaded = config.load(variables={"TABELLION_DATA": str(folder)})
@@ -52,7 +52,7 @@ def worker(folder: Path, environments: list[Environment], done: list[str], **opt
 
 
 async def fill(url: str, count: int) -> None:
-    """So many rows in each table; what is oldest was added first."""
+    """Adds `count` rows to each table, oldest first."""
     async with Store(url) as store:
         await PIPELINE.prepare(store)
         for number in range(count):
@@ -66,7 +66,7 @@ async def fill(url: str, count: int) -> None:
 
 
 def test_environments_and_queues_are_worked_in_their_order(url: str, tmp_path: Path) -> None:
-    """With one slot: prod before dev, in each documents, companies, rights, and the oldest row first."""
+    """With one slot: prod before dev; in each, documents, companies, rights; the oldest row first."""
     places = [Environment("prod", url), Environment("dev", f"sqlite:///{tmp_path}/dev.db")]
     for place in places:
         asyncio.run(fill(place.url, 2))
@@ -120,7 +120,7 @@ def test_a_dead_staging_database_delays_nothing_else(sqlite_url: str, tmp_path: 
 
 
 def test_rows_that_an_old_worker_left_running_are_recovered(url: str, tmp_path: Path) -> None:
-    """Documents and companies that a program outside the register left an hour ago are taken over."""
+    """Documents and companies that another program left running an hour ago are taken over."""
     asyncio.run(fill(url, 1))
 
     async def leave() -> None:

@@ -23,10 +23,12 @@ def web_ocr(tmp_path: Path, url: str) -> Iterator[Live]:
 
 
 def submitted(web: Live, content: bytes, **query: str) -> str:
-    """Submits a file to be read; its id."""
-    said = "&".join(f"{name}={value}" for name, value in query.items())
+    """Submits a file and returns its id."""
+    query_string = "&".join(f"{name}={value}" for name, value in query.items())
     headers = {"Content-Type": "application/pdf"}
-    answer = web.ask("POST", f"/api/extractions/ocr?{said}", content=content, headers=headers, key=web.key("operator"))
+    answer = web.ask(
+        "POST", f"/api/extractions/ocr?{query_string}", content=content, headers=headers, key=web.key("operator")
+    )
     assert answer.status_code == 202, answer.text
     assert answer.headers["location"] == answer.json()["status_url"]
     return str(answer.json()["id"])
@@ -58,7 +60,7 @@ def test_a_file_is_submitted_read_and_looked_at(web_ocr: Live) -> None:
 
 
 def test_a_list_is_narrowed_and_paged(web_ocr: Live) -> None:
-    """By status and type; a cursor is good for its own question only."""
+    """By status and type; a cursor is valid only with the filters that it was made for."""
     keys = [submitted(web_ocr, deed(1), document_type=kind) for kind in ("actes", "index", "actes")]
     first = web_ocr.get("/api/extractions?type=actes&limit=1").json()
     assert [one["id"] for one in first["extractions"]] == [keys[2]]
@@ -71,15 +73,15 @@ def test_a_list_is_narrowed_and_paged(web_ocr: Live) -> None:
 
 
 def test_what_cannot_be_read_is_refused_at_once(web_ocr: Live) -> None:
-    """By its bytes; private URLs too; and viewers submit nothing."""
+    """Unsupported content, private URLs, and submissions by viewers are rejected."""
     operator = web_ocr.key("operator")
     for content, media, status, code in (
         (b"hello", "application/pdf", 415, "type_unsupported"),
         (b"", "application/pdf", 422, "empty_file"),
         (b"hello", "text/plain", 415, "media_unsupported"),
     ):
-        given = {"Content-Type": media}
-        refused = web_ocr.ask("POST", "/api/extractions/ocr", content=content, headers=given, key=operator)
+        headers = {"Content-Type": media}
+        refused = web_ocr.ask("POST", "/api/extractions/ocr", content=content, headers=headers, key=operator)
         problem(refused, status, code)
     metadata = {"url": "http://169.254.169.254/latest"}
     problem(web_ocr.ask("POST", "/api/extractions/ocr", json=metadata), 422, "url_blocked")
@@ -89,20 +91,20 @@ def test_what_cannot_be_read_is_refused_at_once(web_ocr: Live) -> None:
 
 
 def test_a_failure_is_told_with_its_code_and_tried_again(web_ocr: Live) -> None:
-    """Its error can be translated; an operator puts it back in line."""
+    """Its error can be translated; an operator queues it again."""
     key = submitted(web_ocr, b"%PDF-1.7 broken")
     worked(web_ocr.urls["prod"], settings_of(web_ocr.config))
-    told = web_ocr.get(f"/api/extractions/{key}").json()
-    assert (told["status"], told["error_message"]) == ("ERREUR", None)
-    assert told["ocr_error"]
-    assert told["translatable"]["ocr_error"]["code"].startswith("unreadable.")
+    extraction = web_ocr.get(f"/api/extractions/{key}").json()
+    assert (extraction["status"], extraction["error_message"]) == ("ERREUR", None)
+    assert extraction["ocr_error"]
+    assert extraction["translatable"]["ocr_error"]["code"].startswith("unreadable.")
     tried = web_ocr.ask("POST", "/api/queues/ocr/retry", json={"keys": [key]}, key=web_ocr.key("operator"))
     assert tried.json()["retried"] == 1
     assert web_ocr.get(f"/api/extractions/{key}").json()["status"] == "COMPLETE"
 
 
 def test_what_is_not_there_is_not_found(web_ocr: Live) -> None:
-    """An id that is none, and a row that has no file yet."""
+    """An invalid id, and a row that has no file yet."""
     for path in ("", "/text", "/file", "/pages/1.png"):
         problem(web_ocr.get(f"/api/extractions/nonsense{path}"), 404, "not_found")
     web_ocr.sql("INSERT INTO extraction_queue (id, status_id) VALUES ('early', 1) RETURNING id")
@@ -110,7 +112,7 @@ def test_what_is_not_there_is_not_found(web_ocr: Live) -> None:
 
 
 def test_a_table_that_wants_more_says_so(tmp_path: Path, url: str) -> None:
-    """A column that must be filled, and columns that nobody knows: the request is told, and nothing breaks."""
+    """A required column of its own, or unknown columns: the response explains it, and nothing breaks."""
     with owning(url, create=False) as owner:
         owner("CREATE TABLE extraction_queue (id text PRIMARY KEY, status_id integer, file_url text, ocr_text text, "
               "ocr_worker_id text, ocr_started_at text, ocr_error text, ocr_attempts integer, "
@@ -119,12 +121,12 @@ def test_a_table_that_wants_more_says_so(tmp_path: Path, url: str) -> None:
         with live(tmp_path, {"prod": url}, pipelines=[OCR], sections=section) as web:
             headers = {"Content-Type": "application/pdf"}
             answer = web.ask("POST", "/api/extractions/ocr", content=deed(1), headers=headers)
-            told = problem(answer, 409, "queue_unusable")
-            assert "client" in told["detail"] or "extractions.text_column" in told["fix"]
+            details = problem(answer, 409, "queue_unusable")
+            assert "client" in details["detail"] or "extractions.text_column" in details["fix"]
 
 
 def test_every_route_is_described(web_ocr: Live) -> None:
-    """With what it answers."""
+    """Each has a summary and a description."""
     paths = web_ocr.get("/openapi.json", key=None).json()["paths"]
     for path in ("/api/extractions", "/api/extractions/ocr", "/api/extractions/{id}/text"):
         for operation in paths[path].values():

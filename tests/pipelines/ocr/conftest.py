@@ -11,6 +11,6 @@ from tabellion.models.fake.serving import Serving, serving
 
 @pytest.fixture
 def fake() -> Iterator[Serving]:
-    """A fake model of the test's own, whose log is empty."""
+    """A fake model with an empty log."""
     with serving() as running:
         yield running

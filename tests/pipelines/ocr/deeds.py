@@ -1,4 +1,4 @@
-"""What tests of the OCR pipeline put into the extraction queue, and what is there afterwards."""
+"""Sample files for tests of the OCR pipeline, and helpers that queue, read and list rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINE = "This deed was registered on page {number} of the land register of the ci
 
 
 def deed(pages: int = 1, *, mark: str = "") -> bytes:
-    """A PDF with a text of its own on each page."""
+    """A PDF with a text layer, different on each page."""
     paper = Paper()
     for number in range(1, pages + 1):
         if number > 1:
@@ -33,7 +33,7 @@ def deed(pages: int = 1, *, mark: str = "") -> bytes:
 
 
 def plan(pages: int = 1, *, mark: int = 0) -> bytes:
-    """A PDF of lines: there is nothing to read but by looking at it, and each page looks different."""
+    """A PDF of drawn lines without a text layer; each page looks different."""
     paper = Paper()
     for number in range(1, pages + 1):
         if number > 1:
@@ -45,23 +45,23 @@ def plan(pages: int = 1, *, mark: int = 0) -> bytes:
 
 def settings_in(folder: Path, **changes: Any) -> OcrSettings:
     """Settings whose files are below a folder."""
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "files": ExtractionFiles(Lake(folder / "lake"), opened=[str(folder)]), "retry_base": 0.05,
     }  # fmt: skip
-    return OcrSettings(**(given | changes))
+    return OcrSettings(**(options | changes))
 
 
 def by_gemini(folder: Path, fake: Serving, **changes: Any) -> OcrSettings:
     """The same, with pages read by a model."""
-    given = {"model": "gemini", "gate": "gemini", "boost": "never"} | changes
+    options = {"model": "gemini", "gate": "gemini", "boost": "never"} | changes
     settings = {"key": "k", "base_url": fake.url}
-    return settings_in(folder, make_model=lambda name: GatedModel(make(name, settings)), **given)
+    return settings_in(folder, make_model=lambda name: GatedModel(make(name, settings)), **options)
 
 
 def queued(
     url: str, folder: Path, *contents: bytes, prepare: bool = True, column: str = "storage_path", first: int = 0
 ) -> list[str]:
-    """Stores files and puts rows in line whose extraction is complete; their keys."""
+    """Stores files, adds rows whose extraction is complete, and returns their keys."""
 
     async def go(store: Store) -> list[str]:
         if prepare:
@@ -81,12 +81,12 @@ def queued(
 
 
 def worked(url: str, settings: OcrSettings, **options: Any) -> None:
-    """Works until every file has been read."""
+    """Runs a worker until every file has been read."""
     drain(make_worker(url, *ocr_queues(settings), **options))
 
 
 def rows(url: str, text: str = "SELECT * FROM extraction_queue ORDER BY id") -> list[dict[str, Any]]:
-    """The rows as they are, metadata as objects."""
+    """The rows of the table, with metadata parsed."""
 
     async def go(store: Store) -> list[dict[str, Any]]:
         return [dict(row) for row in await store.database.fetch(text)]

@@ -1,4 +1,4 @@
-"""OCR as it is configured."""
+"""The configuration of OCR."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 def test_without_configuration_documents_are_read_here(tmp_path: Path) -> None:
-    """By no model, four at once."""
+    """Without a model, four at once."""
     [queue] = queues_of(load(written(tmp_path, ""), {}))
     assert (queue.concurrency, queue.uses, queue.name) == (4, None, "ocr")
     assert "error_message" not in queue.columns()
@@ -33,7 +33,7 @@ def test_the_number_of_workers_is_how_many_documents_are_read_at_once(tmp_path: 
 
 
 def test_a_model_is_used_through_its_gate(tmp_path: Path) -> None:
-    """While the gate is closed nothing is claimed."""
+    """While the gate is closed, nothing is claimed."""
     text = '[ocr]\nmodel = "gemini"\n[models]\ngemini = { key = "k", gate = "google" }\n'
     config = load(written(tmp_path, text), {})
     assert settings_of(config).gate == "google"
@@ -41,21 +41,21 @@ def test_a_model_is_used_through_its_gate(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ('[ocr]\nmodel = "gpt9"\n', r"ocr\.model: unknown model 'gpt9'; known: local"),
         ('[extractions]\nopen = ["https://x"]\n', r"extractions\.open"),
     ],
 )
-def test_what_cannot_work_is_refused_before_anything_starts(tmp_path: Path, text: str, told: str) -> None:
-    """A model that nobody provides, and files in places that are none."""
+def test_what_cannot_work_is_refused_before_anything_starts(tmp_path: Path, text: str, message: str) -> None:
+    """An unknown model, and an invalid place for files."""
     config = load(written(tmp_path, text), {})
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=message):
         PIPELINE.check(config)
 
 
 @pytest.mark.parametrize("text", ['[ocr]\npages = "some"\n', '[ocr]\nboost = "yes"\n', "[ocr]\nworkers = 0\n"])
 def test_values_that_are_none_are_refused(tmp_path: Path, text: str) -> None:
-    """By the configuration itself."""
+    """The configuration rejects invalid values."""
     with pytest.raises(ConfigurationError, match=r"ocr\."):
         load(written(tmp_path, text), {})

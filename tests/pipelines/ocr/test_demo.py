@@ -14,7 +14,7 @@ from tests.working import ask, make_worker, working
 
 
 def test_samples_are_read_and_told_about(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that cannot be read too; here the ones that need no OCR."""
+    """Including those that cannot be read; here only samples that need no OCR."""
     monkeypatch.setattr(demo, "SAMPLES", [one for one in demo.SAMPLES if "scan" not in one[0]])
     settings = settings_in(tmp_path)
     ask(sqlite_url, SCHEMA.prepare)
@@ -26,6 +26,6 @@ def test_samples_are_read_and_told_about(sqlite_url: str, tmp_path: Path, monkey
 
 
 def test_the_samples_ship() -> None:
-    """Every one of them."""
+    """Every sample is in the package."""
     folder = Path(demo.__file__).parents[1] / "documents" / "samples"
     assert [name for name, _ in demo.SAMPLES if not (folder / name).is_file()] == []

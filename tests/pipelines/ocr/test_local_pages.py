@@ -1,4 +1,4 @@
-"""Pages read here, as they come."""
+"""Pages read locally, as they arrive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.pipelines.ocr.deeds import deed, settings_in
 
 
 def test_pages_come_one_by_one_from_the_first_that_is_wanted(tmp_path: Path) -> None:
-    """With the number of all of them."""
+    """The header has the number of all pages."""
     (tmp_path / "deed.pdf").write_bytes(deed(4))
 
     async def go() -> tuple[int, list[int]]:
@@ -24,7 +24,7 @@ def test_pages_come_one_by_one_from_the_first_that_is_wanted(tmp_path: Path) -> 
 
 
 def test_who_leaves_early_ends_the_reading(tmp_path: Path) -> None:
-    """And the next file can be read at once, even where there is one reader for all."""
+    """The next file can be read at once, even with a single reader."""
     (tmp_path / "long.pdf").write_bytes(deed(300))
     (tmp_path / "deed.pdf").write_bytes(deed(1))
 

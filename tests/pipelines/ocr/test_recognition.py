@@ -1,4 +1,4 @@
-"""The handler of OCR on both databases: read here, read by a model, failed, and gone on after a crash."""
+"""The OCR handler on both databases: local, by a model, failures, and resuming after a crash."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def calls(fake: Serving) -> list[dict[str, Any]]:
 
 
 def test_a_file_is_read_here_page_by_page(url: str, tmp_path: Path) -> None:
-    """Its text has a form feed between two pages; metadata say where each page's text came from."""
+    """Form feeds separate pages; the metadata has the source of each page."""
     queued(url, tmp_path, deed(3))
     worked(url, settings_in(tmp_path))
     [row] = rows(url)
@@ -44,7 +44,7 @@ def test_a_file_is_read_here_page_by_page(url: str, tmp_path: Path) -> None:
 
 
 def test_a_scan_is_read_here_by_ocr(sqlite_url: str, tmp_path: Path) -> None:
-    """With the engine that ships: no key, no network."""
+    """With the built-in engine: no key, no network."""
     sample = Path(local_pages.__file__).parents[1] / "documents" / "samples" / "en-scan.jpg"
     queued(sqlite_url, tmp_path, sample.read_bytes())
     worked(sqlite_url, settings_in(tmp_path))
@@ -55,7 +55,7 @@ def test_a_scan_is_read_here_by_ocr(sqlite_url: str, tmp_path: Path) -> None:
 
 
 def test_pages_without_text_are_read_by_the_model(url: str, tmp_path: Path, fake: Serving) -> None:
-    """A page that has its own text is not sent, unless every page is to be looked at."""
+    """A page with a text layer is not sent, unless `pages` is always."""
     queued(url, tmp_path, plan(2), deed(1))
     worked(url, by_gemini(tmp_path, fake))
     drawn, written = rows(url)
@@ -67,7 +67,7 @@ def test_pages_without_text_are_read_by_the_model(url: str, tmp_path: Path, fake
 
 
 def test_every_page_can_be_looked_at_and_mended_by_the_model(sqlite_url: str, tmp_path: Path, fake: Serving) -> None:
-    """Two calls a page; an answer that is another text is not taken for a mended one."""
+    """Two calls per page; a correction that rewrites the text is discarded."""
     queued(sqlite_url, tmp_path, deed(1))
     worked(sqlite_url, by_gemini(tmp_path, fake, pages="always", boost="auto"))
     [row] = rows(sqlite_url)
@@ -76,7 +76,7 @@ def test_every_page_can_be_looked_at_and_mended_by_the_model(sqlite_url: str, tm
 
 
 def test_a_killed_worker_pays_for_no_page_twice(url: str, tmp_path: Path) -> None:
-    """Killed in the middle of six pages: the next worker asks only for those that nobody was answered."""
+    """Killed in the middle of six pages: the next worker requests only the pages without an answer."""
     queued(url, tmp_path, plan(6))
     config = tmp_path / "tabellion.toml"
     with serving(latency=0.3) as fake:
@@ -106,14 +106,14 @@ def test_a_killed_worker_pays_for_no_page_twice(url: str, tmp_path: Path) -> Non
 
 
 def test_what_was_read_here_is_not_read_again(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An attempt that ends at the third page leaves memos of two: the next begins with the third."""
-    begun: list[int] = []
+    """An attempt that ends at the third page leaves memos of two: the next attempt starts with the third."""
+    first_pages: list[int] = []
     really = pages.open_document
 
-    def spy(*given: Any, first: int = 1, **options: Any) -> Any:
-        begun.append(first)
-        document = really(*given, first=first, **options)
-        if len(begun) > 1:
+    def spy(*arguments: Any, first: int = 1, **options: Any) -> Any:
+        first_pages.append(first)
+        document = really(*arguments, first=first, **options)
+        if len(first_pages) > 1:
             return document
 
         class Torn:
@@ -136,20 +136,20 @@ def test_what_was_read_here_is_not_read_again(url: str, tmp_path: Path, monkeypa
     monkeypatch.setattr(local_pages, "open_document", spy)
     queued(url, tmp_path, deed(4))
     worked(url, settings_in(tmp_path))
-    assert begun == [1, 3]
+    assert first_pages == [1, 3]
     [row] = rows(url)
     assert (row["status_id"], row["ocr_attempts"]) == (5, 2)
     assert len(row["ocr_text"].split("\f")) == 4
 
 
 def test_the_same_file_is_read_once(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its second row has the text from memos."""
+    """A second row with the same file gets its text from memos."""
     opened: list[Any] = []
     really = pages.open_document
 
-    def spy(*given: Any, **how: Any) -> Any:
-        opened.append(given)
-        return really(*given, **how)
+    def spy(*arguments: Any, **options: Any) -> Any:
+        opened.append(arguments)
+        return really(*arguments, **options)
 
     monkeypatch.setattr(local_pages, "open_document", spy)
     queued(url, tmp_path, deed(2), deed(2))
@@ -160,7 +160,7 @@ def test_the_same_file_is_read_once(url: str, tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_file_that_cannot_be_read_fails_with_its_own_error(url: str, tmp_path: Path) -> None:
-    """At once, for another try would not help; what extraction said stays."""
+    """At once, as a retry would not help; the error of the extraction stays."""
     queued(url, tmp_path, b"%PDF-1.7 not really", deed(1))
     ask(
         url,
@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_read_fails_with_its_own_error(url: str, tmp_path:
 
 
 def test_a_model_that_fails_is_asked_again_and_then_no_more(url: str, tmp_path: Path) -> None:
-    """Back to 3 with a due time while there are attempts, then 4 with the model's error."""
+    """Back to 3 with a due time while attempts are left, then 4 with the model's error."""
     queued(url, tmp_path, plan(1))
     diary = Diary()
     with serving(knobs="empty") as fake:
@@ -190,7 +190,7 @@ def test_a_model_that_fails_is_asked_again_and_then_no_more(url: str, tmp_path: 
 
 
 def test_a_table_made_by_hand_works(url: str, tmp_path: Path) -> None:
-    """Without our columns and without a migration of it; its foreign columns keep their values."""
+    """Without our columns and without a migration; other columns keep their values."""
     ask(url, make_by_hand)
     queued(url, tmp_path, deed(2), prepare=False, column="file_url")
     ask(url, lambda store: store.database.fetch("UPDATE extraction_queue SET notes = 'mine' RETURNING 1 AS n"))
@@ -201,19 +201,19 @@ def test_a_table_made_by_hand_works(url: str, tmp_path: Path) -> None:
 
 
 def test_an_unknown_column_keeps_rows_waiting_and_names_the_key(url: str, tmp_path: Path) -> None:
-    """No document fails for what is wrong with the configuration."""
+    """No document fails because of a wrong configuration."""
     queued(url, tmp_path, deed(1))
     settings = settings_in(tmp_path, columns=ColumnChoice(text="transcript"))
     with working(make_worker(url, *ocr_queues(settings))):
-        asked = "SELECT error FROM tabellion_attempts WHERE outcome = 'limited'"
-        error = eventually(lambda: [row["error"] for row in rows(url, asked)])[0]
+        query = "SELECT error FROM tabellion_attempts WHERE outcome = 'limited'"
+        error = eventually(lambda: [row["error"] for row in rows(url, query)])[0]
     assert "extractions.text_column" in error
     assert "transcript" in error
     assert (rows(url)[0]["status_id"], rows(url)[0]["ocr_attempts"]) == (3, 0)
 
 
 def test_a_row_of_a_dead_program_is_taken_over(url: str, tmp_path: Path) -> None:
-    """Ten minutes after its start, whoever left it; one that began a moment ago is left alone."""
+    """Ten minutes after its start; a row that started a moment ago is left alone."""
     queued(url, tmp_path, deed(1), deed(1, mark="b"))
 
     async def leave(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""What tests of registries share."""
+"""Fixtures for tests of registries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def shared() -> Iterator[Visiting]:
 
 @pytest.fixture
 def visits(shared: Visiting) -> Visiting:
-    """The same, with a portal that has nothing wrong with it."""
+    """The shared portal and browser, with all faults cleared."""
     shared.reset()
     return shared
 

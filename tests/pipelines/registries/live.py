@@ -16,7 +16,7 @@ from tests.web.live import Live
 
 
 class LiveRegistries(Live):
-    """The same application, with registries in place of documents."""
+    """The application of the tests, with registries instead of documents."""
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -35,7 +35,7 @@ class LiveRegistries(Live):
 
 @contextmanager
 def live_registries(folder: Path, urls: Mapping[str, str], **changes: Any) -> Iterator[LiveRegistries]:
-    """It, for the length of a block."""
+    """The application, running within a block."""
     one = LiveRegistries(folder, urls, **changes)
     try:
         one.start()

@@ -1,4 +1,4 @@
-"""What is remembered of an account: refusals until its password changes, and turns."""
+"""The file of an account: refusals until its password changes, and the lock."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ ACCOUNT = SiteAccount("registre-foncier", "office", "someone", "Canari-1")
 
 
 def test_a_refusal_lasts_until_the_password_changes(tmp_path: Path) -> None:
-    """It is kept as a message, without the password; a new password or an unlock ends it."""
+    """It is stored as a message, without the password; a new password or an unlock ends it."""
     file = AccountFile(tmp_path / "registries", ACCOUNT)
     file.mark_refused(Message("registry.locked", site="the site", text="closed"))
-    kept = file.refusal()
-    assert kept == "the site has locked the account; the page says closed"
-    assert isinstance(kept, Message)
+    refusal = file.refusal()
+    assert refusal == "the site has locked the account; the page says closed"
+    assert isinstance(refusal, Message)
     assert AccountFile(tmp_path / "registries", replace(ACCOUNT, password="Canari-2")).refusal() is None
     for path in (tmp_path / "registries").rglob("*.json"):
         assert "Canari" not in path.read_text()
@@ -29,7 +29,7 @@ def test_a_refusal_lasts_until_the_password_changes(tmp_path: Path) -> None:
 
 
 def test_visits_of_one_account_take_turns(tmp_path: Path) -> None:
-    """While one has the account, nobody else gets it."""
+    """While one visit uses the account, no other gets it."""
     one, other = AccountFile(tmp_path, ACCOUNT), AccountFile(tmp_path, ACCOUNT)
     with one.try_lock() as first, other.try_lock() as second:
         assert (first, second) == (True, False)
@@ -38,7 +38,7 @@ def test_visits_of_one_account_take_turns(tmp_path: Path) -> None:
 
 
 def test_another_user_name_has_another_session(tmp_path: Path) -> None:
-    """The cookies of one user are never those of another."""
+    """Cookies of one user are never used for another."""
     assert (
         AccountFile(tmp_path, ACCOUNT).state_path
         != AccountFile(tmp_path, replace(ACCOUNT, username="other")).state_path

@@ -1,4 +1,4 @@
-"""Accounts from variables and from a secrets file, several of them, and never shown."""
+"""Accounts from variables and a secrets file; never shown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def secrets(tmp_path: Path, text: str, mode: int = 0o600) -> Path:
 
 
 def test_accounts_of_variables_and_of_the_file_are_used_together(profile: Profile, tmp_path: Path) -> None:
-    """Each has a name and a gate of its own; what is shown of it has neither its user name nor its password."""
+    """Each has its own name and gate; its repr has neither the user name nor the password."""
     file = secrets(tmp_path, '[registre-foncier.office]\nusername = "u3"\npassword = "Canari-3"\n')
     variables = {
         f"{PREFIX}USERNAME": "u1", f"{PREFIX}PASSWORD": "Canari-1",
@@ -55,20 +55,20 @@ def test_accounts_of_variables_and_of_the_file_are_used_together(profile: Profil
 def test_a_secrets_file_that_cannot_be_used_says_why(
     profile: Profile, tmp_path: Path, text: str, mode: int, words: str
 ) -> None:
-    """The message has the fix and none of the content."""
-    with pytest.raises(ConfigurationError, match=words) as told:
+    """The error has the fix and none of the file's content."""
+    with pytest.raises(ConfigurationError, match=words) as raised:
         load_accounts(profile, secrets(tmp_path, text, mode), variables={})
-    assert "Canari" not in str(told.value)
+    assert "Canari" not in str(raised.value)
 
 
 def test_half_an_account_is_a_mistake(profile: Profile) -> None:
-    """A user name without a password names the variable that is missing."""
+    """The error for a user name without a password names the missing variable."""
     with pytest.raises(ConfigurationError, match=f"{PREFIX}PASSWORD is not: set both"):
         load_accounts(profile, variables={f"{PREFIX}USERNAME": "u"})
 
 
 def test_a_site_without_an_account_says_where_to_configure_one(profile: Profile) -> None:
-    """Only the practice portal has accounts of its own."""
+    """Only the practice portal has default accounts."""
     with pytest.raises(ConfigurationError, match=f"{PREFIX}USERNAME"):
         require_accounts(profile, load_accounts(profile, variables={}))
     assert len(load_accounts(profile, practice=True, variables={})) == 2

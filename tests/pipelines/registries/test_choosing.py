@@ -1,4 +1,4 @@
-"""Names chosen in tables that people made by hand: keys that the table does not make, columns called otherwise."""
+"""Names chosen in tables made by hand: keys without a default, columns with other names."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ VALUES ($1, '{{}}', $2, {clock})""",
                 await choosing.choose_names(store, settings, id_, ["Désilets Express", "Autre"])
             assert await lookup.list_rights(store, settings) == []
             for _ in range(2):
-                made = await choosing.choose_names(store, settings, id_, ["Désilets Express"])
-            [search] = made
+                searches = await choosing.choose_names(store, settings, id_, ["Désilets Express"])
+            [search] = searches
             assert (search["name"], search["status"], search["search_session_id"]) == (
                 "Désilets Express", "pending", id_,
             )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Rows worked by a worker with a real browser on the portal: states, files, accounts, sessions, a browser that dies."""
+"""A worker with a real browser on the portal: states, files, accounts, sessions, a browser that dies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def errors(installation: LocalInstallation, outcome: str) -> list[dict[str, Any]
 def test_the_three_tables_are_worked(
     visits: Visiting, tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
-    """A document, a company and a name end in their tables' own states, with what was found."""
+    """A document, a company and a name end in their tables' own states, with their results."""
     url = request.getfixturevalue("pg_url") if database == "postgresql" else ""
     installation = LocalInstallation.open(visits, tmp_path / "data", url)
     installation.add("extraction_queue", **INDEX)
@@ -218,7 +218,7 @@ def browser_processes() -> list[int]:
 
 
 def test_a_repeated_attempt_leaves_one_file(installation: LocalInstallation) -> None:
-    """A file is stored under its content: an attempt that is lost after storing and made again adds nothing."""
+    """A file is stored under its hash: repeating an attempt that was lost after storing adds nothing."""
     installation.add("extraction_queue", **INDEX)
     installation.work()
     installation.fetch("UPDATE extraction_queue SET status_id = 1")
@@ -228,7 +228,7 @@ def test_a_repeated_attempt_leaves_one_file(installation: LocalInstallation) -> 
 
 
 def test_an_error_page_sent_as_a_file_is_tried_again(installation: LocalInstallation) -> None:
-    """What is not a PDF is never stored."""
+    """A file that is not a PDF is never stored."""
     state = installation.shared.state
     state.faults = PortalFaults(broken_download=True)
     installation.add("extraction_queue", **INDEX)

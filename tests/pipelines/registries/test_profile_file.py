@@ -1,4 +1,4 @@
-"""Profiles as files: those that ship, one's own, and every mistake with its line."""
+"""Profile files: those that ship, one's own, and mistakes with their lines."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ tasks:
 
 @pytest.mark.parametrize("name", ["registre-foncier", "req", "rdprm"])
 def test_the_shipped_profiles_have_a_sample_for_every_task(name: str) -> None:
-    """They load without a mistake, and `registry check` can walk them."""
+    """They load without a mistake, and `registry check` can run them."""
     profile = profile_file.load(name, portal=PORTAL)
     assert profile.url.startswith(PORTAL)
     assert all(task.sample.get(one) for task in profile.tasks.values() for one in task.inputs)
 
 
 def test_every_mistake_is_reported_with_its_line() -> None:
-    """One run tells all of them, at their places, with what is known instead."""
-    with pytest.raises(TypeFileError) as told:
+    """All mistakes are reported at once, with their lines and the known values."""
+    with pytest.raises(TypeFileError) as raised:
         profile_file.read(WRONG, "wrong.yaml", PORTAL)
-    found = {one.line: f"{one.what} {one.fix}" for one in told.value.mistakes}
+    found = {mistake.line: f"{mistake.what} {mistake.fix}" for mistake in raised.value.mistakes}
     for line, words in {
         2: "is not a web address", 3: "unknown key 'colour'", 4: "login requires login_form", 7: "unknown key 'gone'",
         12: "unknown key 'plot'", 15: "unknown input {parcel}", 16: "fill requires value", 17: "did you mean 'click'",
         18: "a step does one thing", 21: "if is one of lot",
     }.items():  # fmt: skip
         assert words in found[line], (line, found.get(line))
-    names = [str(one) for one in told.value.mistakes if one.line == 1]
-    assert any("small letters" in one for one in names)
-    assert any("the file is called wrong.yaml" in one for one in names)
+    names = [str(mistake) for mistake in raised.value.mistakes if mistake.line == 1]
+    assert any("small letters" in mistake for mistake in names)
+    assert any("the file is called wrong.yaml" in mistake for mistake in names)
 
 
 def test_passwords_are_for_logins_only() -> None:
@@ -68,7 +68,7 @@ def test_passwords_are_for_logins_only() -> None:
 
 
 def test_a_profile_of_ones_own_comes_first(tmp_path: Path) -> None:
-    """A file of the same name in one's own folder is used in place of the one that ships."""
+    """A file of the same name in one's own folder takes precedence over the one that ships."""
     text = (profile_file.SHIPPED / "req.yaml").read_text().replace('"{portal}/req"', "https://req.example/search")
     (tmp_path / "req.yaml").write_text(text)
     assert profile_file.load("req", [tmp_path]).url == "https://req.example/search"

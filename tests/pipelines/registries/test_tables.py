@@ -1,4 +1,4 @@
-"""The tables: made where they are missing, left as they are where people made them by hand, and worked there."""
+"""The tables: created if missing, and used unchanged if they were made by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIME = {"sqlite": "TEXT DEFAULT CURRENT_TIMESTAMP", "postgresql": "timestamptz D
 
 
 def handmade(dialect: str) -> list[str]:
-    """What the descriptions of the existing systems name, and a column of their owner's."""
+    """The columns that the descriptions of existing systems name, and one that is not ours."""
     key, time = KEY[dialect], TIME[dialect]
     moment = time.partition(" ")[0]
     session = "uuid" if dialect == "postgresql" else "TEXT"
@@ -36,7 +36,7 @@ def handmade(dialect: str) -> list[str]:
 def test_tables_made_by_hand_are_worked_as_they_are(
     visits: Visiting, tmp_path: Path, database: str, request: pytest.FixtureRequest
 ) -> None:
-    """No column is added and none of their owner's is touched; what was found is in tables of our own."""
+    """No column is added and no other column is changed; results are in our own tables."""
     url = request.getfixturevalue("pg_url" if database == "postgresql" else "sqlite_url")
 
     async def make() -> None:

@@ -1,4 +1,4 @@
-"""Profiles walked in a real browser on the portal: every task, and every way in which a site goes wrong."""
+"""Profiles run in a real browser on the portal: every task, and every kind of problem of a site."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def walk(
     visits: Visiting, folder: Path, profile: Profile, task: str, *, password: str = PASSWORD, user: str = USER,
     **inputs: str,
 ) -> WalkResult:  # fmt: skip
-    """Signs in where the site asks for it, and walks a task."""
+    """Signs in if the site requires it, and runs a task."""
 
     async def go() -> WalkResult:
         async with asyncio.timeout(90), visits.chromium.open_session(folder, page_seconds=profile.timeout) as session:
@@ -56,7 +56,7 @@ def test_documents_of_a_lot_are_downloaded(visits: Visiting, tmp_path: Path, tas
 
 
 def test_a_deed_is_found_on_a_later_page(visits: Visiting, tmp_path: Path) -> None:
-    """A list of results is followed page by page until the row with the number comes."""
+    """A list of results is followed page by page until the row with the number appears."""
     found = walk(visits, tmp_path, load(visits, "registre-foncier"), "actes")
     assert "Acte numéro 20 103 111" in text_of(found.file)
     assert visits.state.counts["foncier.searches"] == 4  # the search and three more pages
@@ -72,10 +72,10 @@ def test_a_company_is_read_with_its_names(visits: Visiting, tmp_path: Path) -> N
 
 
 def test_several_companies_are_left_to_a_person(visits: Visiting, tmp_path: Path) -> None:
-    """Where several results match and none exactly, nothing is chosen, and the first of them are named."""
-    with pytest.raises(AmbiguousResult, match="Placements Beaulieu 1 inc") as told:
+    """If several results match and none exactly, none is chosen, and the first few are named."""
+    with pytest.raises(AmbiguousResult, match="Placements Beaulieu 1 inc") as raised:
         walk(visits, tmp_path, load(visits, "req"), "company", company="Placements")
-    assert len(told.value.found) == 5
+    assert len(raised.value.found) == 5
 
 
 def test_a_statement_is_downloaded_with_its_registrations(visits: Visiting, tmp_path: Path) -> None:
@@ -99,16 +99,16 @@ def test_a_statement_is_downloaded_with_its_registrations(visits: Visiting, tmp_
 def test_what_a_page_says_has_a_meaning(
     visits: Visiting, tmp_path: Path, faults: dict[str, Any], options: dict[str, str], means: str
 ) -> None:
-    """No result, maintenance, a wrong password, a locked account and an ended session are told apart."""
+    """No result, maintenance, a wrong password, a locked account and an expired session are distinguished."""
     visits.state.faults = PortalFaults.parse(faults)
-    with pytest.raises(SiteProblem) as told:
+    with pytest.raises(SiteProblem) as raised:
         walk(visits, tmp_path, load(visits, "registre-foncier"), "index", **options)
-    assert told.value.means == means
-    assert PASSWORD not in str(told.value)
+    assert raised.value.means == means
+    assert PASSWORD not in str(raised.value)
 
 
 def test_notices_and_dialogs_do_not_stop_a_visit(visits: Visiting, tmp_path: Path) -> None:
-    """What lies over a page is closed, and a dialog of the browser is accepted."""
+    """Notices that cover a page are closed, and browser dialogs are accepted."""
     visits.state.faults = PortalFaults(popup=True, dialog=True)
     assert walk(visits, tmp_path, load(visits, "registre-foncier"), "index").file is not None
 
@@ -123,7 +123,7 @@ def test_a_changed_site_is_told_by_the_step(visits: Visiting, tmp_path: Path) ->
     """A step whose selector matches nothing in time is named with its line."""
     profile = load(visits, "req", timeout=2)
     visits.state.faults = PortalFaults(renamed=True)
-    with pytest.raises(StepFailed, match="click #rechercher") as told:
+    with pytest.raises(StepFailed, match="click #rechercher") as raised:
         walk(visits, tmp_path, profile, "company")
     lines = Path(profile.file).read_text().splitlines()
-    assert "#rechercher" in lines[told.value.step.line - 1]
+    assert "#rechercher" in lines[raised.value.step.line - 1]

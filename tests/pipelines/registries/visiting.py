@@ -32,16 +32,16 @@ class LastingChromium(Chromium):
     """A browser that outlives the workers that use it."""
 
     async def close(self) -> None:
-        """Is left to the module."""
+        """Does nothing: the module closes the browser."""
 
     async def end(self) -> None:
-        """Ends it."""
+        """Closes the browser."""
         await super().close()
 
 
 @dataclass
 class Visiting:
-    """What tests of a module share."""
+    """The portal, browser and loop that the tests of a module share."""
 
     portal: RunningPortal
     runner: asyncio.Runner
@@ -49,15 +49,15 @@ class Visiting:
 
     @property
     def state(self) -> PortalState:
-        """What the portal remembers."""
+        """The portal's state."""
         return self.portal.state
 
     def run(self, coroutine: Any) -> Any:
-        """Runs something in the loop that the browser belongs to."""
+        """Runs a coroutine in the browser's loop."""
         return self.runner.run(coroutine)
 
     def reset(self) -> None:
-        """Ends what the last test asked of the portal."""
+        """Clears the faults and counts of the last test."""
         fresh = PortalState()
         for name in ("faults", "sessions", "wrong", "counts"):
             setattr(self.state, name, getattr(fresh, name))
@@ -65,7 +65,7 @@ class Visiting:
 
 @contextmanager
 def visiting() -> Iterator[Visiting]:
-    """A portal and a browser for the length of a block."""
+    """A portal and a browser within a block."""
     if sentence := why_not():
         pytest.skip(sentence)
     with run_portal() as portal, asyncio.Runner() as runner:
@@ -89,11 +89,15 @@ class LocalInstallation:
 
     @classmethod
     def open(cls, shared: Visiting, folder: Path, url: str = "", **variables: str) -> LocalInstallation:
-        """One with an empty database."""
-        given = {"TABELLION_DATA": str(folder), "TABELLION_REGISTRIES_PORTAL": shared.portal.url, **variables}
+        """An installation with an empty database."""
+        all_variables = {
+            "TABELLION_DATA": str(folder),
+            "TABELLION_REGISTRIES_PORTAL": shared.portal.url,
+            **variables,
+        }
         if url:
-            given["DATABASE_URL"] = url
-        loaded = config.load(variables=given)
+            all_variables["DATABASE_URL"] = url
+        loaded = config.load(variables=all_variables)
         with pytest.MonkeyPatch.context() as patch:  # accounts are not part of the configuration
             for name, value in variables.items():
                 patch.setenv(name, value)
@@ -109,11 +113,11 @@ class LocalInstallation:
 
     @property
     def environment(self) -> Environment:
-        """The only one."""
+        """Its only environment."""
         return self.config.environments[0]
 
     def fetch(self, text: str, *values: Any) -> list[dict[str, Any]]:
-        """Asks the database."""
+        """Runs a query."""
 
         async def ask() -> list[dict[str, Any]]:
             async with self.environment.store() as store:
@@ -128,16 +132,16 @@ class LocalInstallation:
         self.fetch(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", *values.values())
 
     def add_and_list(self, table: str) -> list[str]:
-        """The columns of a table, which a row is added for."""
+        """Adds a row, and returns the columns of its table."""
         self.add(table, status="failed")
         return list(self.fetch(f"SELECT * FROM {table}")[0])
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """Every row, the oldest first."""
+        """Every row, oldest first."""
         return self.fetch(ALL.format(table=table))
 
     def files(self) -> list[Path]:
-        """What is stored."""
+        """The stored files."""
         return sorted(path for path in (self.config.data / "extractions").rglob("*.pdf"))
 
     def worker(self, gates: Mapping[str, GateSettings] | None = None) -> Worker:
@@ -150,7 +154,7 @@ class LocalInstallation:
         )  # fmt: skip
 
     def work(self, gates: Mapping[str, GateSettings] | None = None) -> None:
-        """Works until nothing is left to do."""
+        """Runs a worker until nothing is left to do."""
 
         async def go() -> None:
             async with asyncio.timeout(120):
@@ -159,5 +163,5 @@ class LocalInstallation:
         self.shared.run(go())
 
     def forget_sessions(self) -> None:
-        """Removes what is remembered of accounts."""
+        """Removes the files of accounts."""
         shutil.rmtree(self.settings.folder, ignore_errors=True)

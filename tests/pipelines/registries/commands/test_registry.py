@@ -1,4 +1,4 @@
-"""`tabellion registry`: profiles walked and reported on, accounts listed and unlocked."""
+"""`tabellion registry`: check and list profiles, list and unlock accounts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.cli.project import Project
 
 @pytest.fixture
 def portal(monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningPortal]:
-    """A portal that profiles lead to."""
+    """A running practice portal."""
     with run_portal() as running:
         monkeypatch.setenv("TABELLION_REGISTRIES_PORTAL", running.url)
         yield running
@@ -47,11 +47,11 @@ def test_check_walks_a_profile_and_names_the_step_that_fails(
 
 
 def test_check_lists_mistakes_first(lite: Project, tmp_path: Path) -> None:
-    """A profile with mistakes is not walked."""
+    """A profile with mistakes is not run."""
     (tmp_path / "bad.yaml").write_text("name: bad\nurl: https://a.example\n")
-    told = lite.run("registry", "check", str(tmp_path / "bad.yaml"))
-    assert told.exit_code == 3
-    assert "tasks is missing" in told.output
+    result = lite.run("registry", "check", str(tmp_path / "bad.yaml"))
+    assert result.exit_code == 3
+    assert "tasks is missing" in result.output
 
 
 def test_accounts_are_listed_and_unlocked(lite: Project, portal: RunningPortal, tmp_path: Path) -> None:
@@ -72,6 +72,6 @@ def test_accounts_are_listed_and_unlocked(lite: Project, portal: RunningPortal, 
 
 
 def test_profiles_are_listed(lite: Project) -> None:
-    """Those that ship have three sites."""
+    """The shipped profiles are for three sites."""
     shown = lite.run("registry", "list", "--json")
     assert {one["profile"] for one in json.loads(shown.stdout)} == {"rdprm", "registre-foncier", "req"}

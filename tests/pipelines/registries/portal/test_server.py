@@ -33,21 +33,21 @@ def test_a_document_is_a_real_pdf(portal: httpx2.Client) -> None:
     """After signing in, the index of a lot downloads with its accents."""
     assert 'id="motdepasse"' in portal.get("/foncier").text
     assert 'id="menu"' in sign_in(portal).text
-    asked = {"genre": "index", "circonscription": "Québec", "numero": "3 456 789"}
-    got = portal.get("/foncier/telecharger", params=asked)
+    query = {"genre": "index", "circonscription": "Québec", "numero": "3 456 789"}
+    got = portal.get("/foncier/telecharger", params=query)
     text = pypdfium2.PdfDocument(got.content)[0].get_textpage().get_text_range()
     assert "Coopérative d'habitation du Cap-Blanc" in text
 
 
 def test_three_wrong_passwords_lock_an_account(portal: httpx2.Client) -> None:
-    """Even the right password is refused then."""
+    """Even the right password is rejected then."""
     for _ in range(3):
         assert "mot de passe est invalide" in sign_in(portal, password="no").text
     assert "verrouillé" in sign_in(portal).text
 
 
 def test_faults_are_asked_for_and_ended(portal: httpx2.Client) -> None:
-    """Maintenance, an ended session, a notice; an unknown fault names those there are."""
+    """Maintenance, an expired session, a notice; the error for an unknown fault lists the known ones."""
     sign_in(portal)
     assert portal.post("/_faults", json={"maintenance": ["foncier"], "popup": True}).status_code == 200
     assert portal.get("/foncier").status_code == 503
@@ -72,7 +72,7 @@ def test_lists_have_pages_and_escape_what_was_asked_for(portal: httpx2.Client) -
 
 
 def test_a_port_that_is_taken_says_so() -> None:
-    """The message has the way out."""
+    """The error names the option to change it."""
     with run_portal() as running:
         port = int(running.url.rpartition(":")[2])
         with pytest.raises(ConfigurationError, match="choose another --port"), run_portal(port):

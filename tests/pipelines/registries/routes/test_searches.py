@@ -25,7 +25,7 @@ NAMES = [{"name": "Gestion Laframboise inc.", "state": "En vigueur"}, {"name": "
 
 @pytest.fixture
 def web(tmp_path: Path, url: str) -> Iterator[LiveRegistries]:
-    """An application of a test's own."""
+    """An application for each test."""
     with live_registries(tmp_path, {"prod": url}) as one:
         yield one
 
@@ -72,7 +72,7 @@ def test_a_document_is_submitted_once_per_key(web: LiveRegistries) -> None:
     ],
 )
 def test_an_incomplete_search_names_the_field(web: LiveRegistries, body: dict[str, str], field: str) -> None:
-    """What the registry's form would refuse is refused at once, and nothing is stored."""
+    """What the registry's form would reject is rejected at once, and nothing is stored."""
     refused = post(web, "/api/extractions", body)
     assert refused.status_code == 422
     assert refused.json()["field"] == field
@@ -80,7 +80,7 @@ def test_an_incomplete_search_names_the_field(web: LiveRegistries, body: dict[st
 
 
 def test_names_are_chosen_once_however_often(web: LiveRegistries) -> None:
-    """Two people choose at once, and again: each name is one search; a name of somebody else is refused."""
+    """Two people choose at once, and again: each name is searched once; a name of another company is rejected."""
     session = found(web)
     path = f"/api/search-sessions/{session}/names"
     names = [one["name"] for one in NAMES]
@@ -99,7 +99,7 @@ def test_names_are_chosen_once_however_often(web: LiveRegistries) -> None:
 
 
 def test_names_wait_for_the_company(web: LiveRegistries) -> None:
-    """A session that has no names yet is a conflict, one that there is not is not found."""
+    """A session without names yet is a conflict; an unknown one is not found."""
     id_ = post(web, "/api/search-sessions", {"company": "Laframboise"}).json()["id"]
     early = post(web, f"/api/search-sessions/{id_}/names", {"names": ["x"]})
     assert (early.status_code, early.json()["code"]) == (409, "names_pending")
@@ -109,10 +109,10 @@ def test_names_wait_for_the_company(web: LiveRegistries) -> None:
 
 
 def test_a_statement_is_downloaded(web: LiveRegistries) -> None:
-    """The PDF of a completed search comes under the searched name; one without a statement is not found."""
+    """The PDF of a completed search is named after the searched name; without a statement it is not found."""
     session = found(web)
-    made = post(web, f"/api/search-sessions/{session}/names", {"names": [NAMES[0]["name"]]}).json()
-    [search] = made["rdprm_searches"]
+    chosen = post(web, f"/api/search-sessions/{session}/names", {"names": [NAMES[0]["name"]]}).json()
+    [search] = chosen["rdprm_searches"]
     assert web.get(f"/api/rdprm-searches/{search['id']}/file").status_code == 404
     content = write_pdf("État", [["rien"]])
     file = Path(web.config.lake) / "extractions" / "aa" / "a.pdf"
