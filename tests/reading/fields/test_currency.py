@@ -13,6 +13,7 @@ from tests.reading.fields.paper import values
         ("Total 12,00 €", "EUR"), ("Währung: CHF\nTotal 12.00", "CHF"),
         ("Beträge in          EUR\nSumme 12,00", "EUR"), ("TOTAL RM 12.00", "MYR"),
         ("TPS 0,60 $\nTVQ 1,20 $\nTotal 13,80 $", "CAD"), ("Sales tax $1.00\nTotal $13.00\nBoston, MA 02108", "USD"),
+        ("Total US$ 13.00\nShipped to Toronto, Canada", "USD"), ("Total $13.00\nShipped to Toronto, Canada", "CAD"),
         ("Total 12.00", None),
         ("Kedai Sdn Bhd\nKuala Lumpur\nTotal 12.00", "MYR"),
     ],

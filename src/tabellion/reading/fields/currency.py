@@ -38,7 +38,7 @@ def read_currency(sheet: Sheet) -> list[Candidate]:
             if code and (match.group() not in CODES or re.search(r"\d", line.text) or len(line.text) < 40):
                 votes[code] += 3 if code in priced else 1
                 first.setdefault(code, (line, match.start(), match.end(), None))
-    if votes["USD"] and "US$" not in sheet.plain and _CANADIAN.search(sheet.plain):
+    if votes["USD"] and "us$" not in sheet.plain and _CANADIAN.search(sheet.plain):
         votes["CAD"] += votes.pop("USD")
         first["CAD"] = first["USD"]
     found = []
