@@ -15,6 +15,7 @@ from tests.reading.fields.paper import values
         ("TPS 0,60 $\nTVQ 1,20 $\nTotal 13,80 $", "CAD"), ("Sales tax $1.00\nTotal $13.00\nBoston, MA 02108", "USD"),
         ("Total US$ 13.00\nShipped to Toronto, Canada", "USD"), ("Total $13.00\nShipped to Toronto, Canada", "CAD"),
         ("Total 12.00", None),
+        ("Wirt Franz\n1010 Wien, Österreich\nSumme 12,00", "EUR"),
         ("Kedai Sdn Bhd\nKuala Lumpur\nTotal 12.00", "MYR"),
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ from collections import Counter
 
 from tabellion.reading.fields.candidates import Candidate
 from tabellion.reading.fields.sheet import Sheet
-from tabellion.reading.fields.values import CODES, amounts, currency
+from tabellion.reading.fields.values import CODES, amounts, currency, fold_in_place
 
 _MARK = re.compile(r"(?<![A-Za-z])(?:[A-Z]{3}|RM)(?![A-Za-z])|[€£¥₹]|(?:US|CA|C|A|S)\$|\$\s?CA|\$")
 #: Taxes and places that make a dollar Canadian.
@@ -49,6 +49,6 @@ def read_currency(sheet: Sheet) -> list[Candidate]:
     if not found:
         for code, words in _WHERE.items():
             for line in sheet.layout.lines:
-                if place := words.search(line.text.casefold()):
+                if place := words.search(fold_in_place(line.text)):
                     return [Candidate("currency", code, line, place.start(), place.end(), 0.5, None, "place")]
     return found
