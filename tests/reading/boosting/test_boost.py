@@ -43,6 +43,7 @@ def test_divided_words(text: str, mended: str) -> None:
         ("to\u200btal\x07 due", "total due", "stray"),
         ("total   due", "total due", "space"),
         ("Тotal", "Total", "homoglyph"),
+        ("Αmount", "Amount", "homoglyph"),
         ("Rechnυng Νummer", "Rechnυng Nummer", "homoglyph"),
         ("Total 1O0,5O EUR", "Total 100,50 EUR", "digit"),
         ("Summe l.234,5O", "Summe 1.234,50", "digit"),

@@ -16,7 +16,7 @@ from tabellion.reading.page import Page, Word
 
 LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
 #: Cyrillic and Greek letters that look like Latin ones.
-HOMOGLYPHS = str.maketrans("АВЕЅІЈКМНОРСТХУаеѕіјорсухАΒΕΖΗΙΚΜΝΟΡΤΥΧονρτ", "ABESIJKMHOPCTXYaesijopcyxABEZHIKMNOPTYXovpt")
+HOMOGLYPHS = str.maketrans("АВЕЅІЈКМНОРСТХУаеѕіјорсухΑΒΕΖΗΙΚΜΝΟΡΤΥΧονρτ", "ABESIJKMHOPCTXYaesijopcyxABEZHIKMNOPTYXovpt")
 STRAY = re.compile(r"(?:^|(?<=\s))[|¦~^`´¨]+(?=\s|$)")
 INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 #: An amount some of whose digits were read as letters.
