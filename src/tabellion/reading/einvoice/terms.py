@@ -111,10 +111,12 @@ def text_of(node: XmlNode | None) -> str:
 
 
 def number(node: XmlNode | None) -> Decimal | None:
-    """The number in a node, read leniently: a decimal comma or a thousands mark is accepted."""
+    """The number in a node, read leniently: a decimal comma, a thousands mark or a unit is accepted."""
     text = text_of(node)
     if STRICT.fullmatch(text):
         return Decimal(text)
+    if any(letter.isalpha() for between in re.split(r"\d+", text)[1:-1] for letter in between):
+        return None  # without its letters, 1.5E3 would be another number
     text = re.sub(r"[^\d.,+-]", "", text)
     comma, dot = text.rfind(","), text.rfind(".")
     text = text.replace(".", "").replace(",", ".") if comma > dot else text.replace(",", "")
