@@ -166,6 +166,7 @@ def test_the_tolerance_is_the_rules_own() -> None:
         ("matches(word, '(?=a)')", 14, "no look-around"),
         ("round(a, b) > 1", 9, "must be a literal value"),
         ("round(a, 99) > 1", 9, "0 to 10 places"),
+        ("round(a, null) > 1", 9, "0 to 10 places"),
         ("count(where(rows.n, rows.t, word)) > 1", 28, "must be a literal value"),
         ("sum(where(gaps.n, rows.t, 'gst')) > 1", 18, "must come from one list"),
         ("sum(where(rows.n + gaps.n, rows.t, 'gst')) > 1", 27, "must come from one list"),

@@ -191,7 +191,7 @@ class _Check:
                     date.fromisoformat(str(argument.value))
                 except ValueError:
                     raise ExpressionError('a date must be written as date("2013-01-31")', argument) from None
-            if name == "round" and not Decimal(0) <= Decimal(str(argument.value)) <= 10:
+            if name == "round" and not (isinstance(argument.value, Decimal) and 0 <= argument.value <= 10):
                 raise ExpressionError("round() takes 0 to 10 places", argument)
 
 
