@@ -93,8 +93,9 @@ class _Judge:
         self.found: list[Issue] = []
 
     def add(self, code: str, severity: Severity, message: str, path: str, **params: Any) -> None:
-        """Records an issue about the field at `path`; `message` is the code of its message."""
-        self.found.append(Issue(code, severity, Message(message, field=path, **params), (path,)))
+        """Records an issue about the field at `path`, unless there are enough; `message` is the code of its message."""
+        if len(self.found) < MOST_ISSUES:
+            self.found.append(Issue(code, severity, Message(message, field=path, **params), (path,)))
 
     def field(self, spec: FieldSpec, value: Any, path: str) -> Any:
         """Records the issues of a value, and returns it in Python's type for the rules."""
@@ -133,10 +134,11 @@ class _Judge:
             self.add("range", spec.severity, "issue.too_many_rows", path, detail=_rows(value), n=spec.most)
         rows = []
         for number, row in enumerate(value):
-            if len(self.found) > MOST_ISSUES or not isinstance(row, Mapping):
-                if not isinstance(row, Mapping):
-                    self.add("type", "error", "issue.not_a_row", f"{path}[{number}]", value=format_value(row))
-                break
+            if not isinstance(row, Mapping):
+                self.add("type", "error", "issue.not_a_row", f"{path}[{number}]", value=format_value(row))
+                # Cells without a value, so that no rule is decided by the rest of the table.
+                rows.append({column.name: None for column in spec.items})
+                continue
             cells = {column.name: (column, row.get(column.name)) for column in spec.items}
             rows.append({name: self.field(*cell, f"{path}[{number}].{name}") for name, cell in cells.items()})
         return rows
