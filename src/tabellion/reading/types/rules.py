@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -43,7 +44,10 @@ def check(doctype: DocumentType, values: Mapping[str, Any], *, today: date | Non
     day = today or datetime.now(UTC).date()
     for rule in doctype.rules:
         judge.rule(rule, converted, values, day)
-    return judge.found[:MOST_ISSUES]
+    found = judge.found
+    if len(found) > MOST_ISSUES:
+        found = sorted(found, key=lambda issue: issue.severity != "error")[:MOST_ISSUES]
+    return found
 
 
 def verdict(issues: Iterable[Issue]) -> Verdict:
@@ -91,10 +95,12 @@ def _date(value: Any) -> date:
 class _Judge:
     def __init__(self) -> None:
         self.found: list[Issue] = []
+        self.counts: Counter[Severity] = Counter()
 
     def add(self, code: str, severity: Severity, message: str, path: str, **params: Any) -> None:
-        """Records an issue about the field at `path`, unless there are enough; `message` is the code of its message."""
-        if len(self.found) < MOST_ISSUES:
+        """Records an issue about the field at `path`; `message` is the code of its message."""
+        self.counts[severity] += 1
+        if self.counts[severity] <= MOST_ISSUES:
             self.found.append(Issue(code, severity, Message(message, field=path, **params), (path,)))
 
     def field(self, spec: FieldSpec, value: Any, path: str) -> Any:
