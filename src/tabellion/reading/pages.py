@@ -64,7 +64,7 @@ class Header:
     count: int  #: of pages
     size: int  #: in bytes
     notes: tuple[str, ...] = ()
-    claims: dict[str, dict[str, str]] | None = None  #: {"facturx": {"profile", "filename", "version"}}
+    claims: dict[str, dict[str, str]] | None = None  #: {"facturx": {"profile", "filename", "type"}}
     attachments: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)  #: embedded XML
     damage: str | None = None  #: why parts may be missing although it was read
 
