@@ -28,14 +28,12 @@ def read(sheet: Sheet, spec: FieldSpec) -> Answer | None:
 
 
 def _date(sheet: Sheet, spec: FieldSpec) -> Answer | None:
-    found = _rank_candidates(
-        find_labelled(sheet, (spec.name,), lambda text: days(text, sheet.order, compact=True)), spec
-    )
+    found = _rank_candidates(find_labelled(sheet, (spec.name,), lambda text: days(text, sheet.order, compact=True)))
     return answer_of(found, found[0].value.isoformat()) if found else None
 
 
 def _money(sheet: Sheet, spec: FieldSpec) -> Answer | None:
-    found = _rank_candidates(find_labelled(sheet, (spec.name,), money_parser(sheet)), spec)
+    found = _rank_candidates(find_labelled(sheet, (spec.name,), money_parser(sheet)))
     return answer_of(found, money(found[0].value)) if found else None
 
 
@@ -45,14 +43,12 @@ def _number(sheet: Sheet, spec: FieldSpec) -> Answer | None:
     def parse(text: str) -> Iterator[Any]:
         return (amount for amount in amounts(text, sheet.mark) if amount.percent == percent)
 
-    found = _rank_candidates(find_labelled(sheet, (spec.name,), parse), spec)
+    found = _rank_candidates(find_labelled(sheet, (spec.name,), parse))
     return answer_of(found, digits(found[0].value)) if found else None
 
 
 def _code(sheet: Sheet, spec: FieldSpec) -> Answer | None:
-    if spec.pattern and (
-        found := _rank_candidates(find_labelled(sheet, (spec.name,), _pattern_parser(spec.pattern)), spec)
-    ):
+    if spec.pattern and (found := _rank_candidates(find_labelled(sheet, (spec.name,), _pattern_parser(spec.pattern)))):
         return answer_of(found)
     return answer_of(read_codes(sheet, spec.name))
 
@@ -135,7 +131,7 @@ def _list(sheet: Sheet, spec: FieldSpec) -> Answer | None:
     return answer_at(spec.name, [{column.name: value} for value in values], page, 0.8)
 
 
-def _rank_candidates(found: Iterator[Candidate], spec: FieldSpec) -> list[Candidate]:
+def _rank_candidates(found: Iterator[Candidate]) -> list[Candidate]:
     return sorted(found, key=lambda candidate: (-candidate.score, candidate.line.number, candidate.start))
 
 
