@@ -49,9 +49,7 @@ class Event:
     queue: str = ""  #: or the gate's name, when a gate opened or closed
     key: str = ""
     attempt: int = 0
-    seconds: float | None = (
-        None  #: how long the handler ran, or since a crashed job's claim, or how long a database was unreachable
-    )
+    seconds: float | None = None  #: of the handler's run, since a crashed job's claim, or of a database's outage
     due_in: float | None = None  #: seconds until the next attempt
     error: str | None = None
     traceback: str | None = None  #: of the handler's own frames, where it raised

@@ -50,9 +50,7 @@ class Adaptive(Saved):
     RETURN: ClassVar[float] = 3.0  # seconds to return most of the way from BELOW to NEAR, or a sixth of a window
     SLOPE, STEEPEST = 0.02, 0.75  # of the limit, per UNIT, by which the rate exceeds it: at first, and at most
     UNIT: ClassVar[float] = 2.0  # seconds in which the slope doubles, or a third of a window
-    PRICE: ClassVar[float] = (
-        0.008  # of a refusal's debt, paid by each call: about the share of calls that may be refused
-    )
+    PRICE: ClassVar[float] = 0.008  # of a refusal's debt, paid by each call: about the tolerated share of refusals
     LONGEST_DEBT: ClassVar[float] = 45.0  # seconds, or three windows: a higher limit must be found in time
     PAUSE: ClassVar[float] = 0.1  # seconds before the first probe, at least
     LATER: ClassVar[float] = 0.4  # of the time already waited: the pause before the next probe
@@ -63,12 +61,8 @@ class Adaptive(Saved):
     LONGEST_WINDOW: ClassVar[float] = 120.0  # seconds
     LONGEST_DELAY: ClassVar[float] = 0.5  # seconds to wait for the outcomes of calls under way
     MOST_AGES: ClassVar[int] = 4
-    MOVED: ClassVar[float] = (
-        0.15  # of the limit: a new estimate further away than this means that the limit has changed
-    )
-    TRUST: ClassVar[float] = (
-        1.25  # the limit is assumed not to be lower than the refused rate divided by this: it may have risen
-    )
+    MOVED: ClassVar[float] = 0.15  # of the limit: if a new estimate is further away, the limit has changed
+    TRUST: ClassVar[float] = 1.25  # the limit is at least the refused rate divided by this: it may have risen
     MOST_ENDS: ClassVar[int] = 8
 
     def __post_init__(self) -> None:

@@ -14,15 +14,7 @@ from tabellion.errors import ConfigurationError
 from tabellion.messages import Message
 
 DAY = 86_400.0
-KEPT = (
-    "day",
-    "spent",
-    "typical",
-    "needed",
-    "calls",
-    "refusals",
-    "failures",
-)  #: a gate's plain numbers, saved as they are
+KEPT = ("day", "spent", "typical", "needed", "calls", "refusals", "failures")  #: plain numbers that are saved
 
 
 @dataclass(frozen=True, slots=True)
