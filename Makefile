@@ -22,6 +22,9 @@ setup: $(READY) ## Make the virtual environment
 run: $(READY) ## The document service with sample documents: its address, a key, what became of each; Ctrl-C ends it
 	@$(BIN)/tabellion up --demo $$(test -t 0 || echo --until-done --port 0)
 
+registries: $(READY) browser ## Registries and OCR at work on the practice portal: documents, companies, rights; Ctrl-C ends it
+	@$(BIN)/tabellion up --demo --with registries --with ocr $$(test -t 0 || echo --until-done --port 0)
+
 first-run: $(READY) ## See the engine at work: a SQLite file, a table with rows, workers, a summary
 	@$(BIN)/python examples/first_run.py
 
@@ -94,6 +97,9 @@ bench-gates: $(READY) ## Measure gates: a fleet before a quota that moves, quota
 bench-service: $(READY) ## Measure the document service: uploads, a model of three seconds, outputs, on PostgreSQL
 	@$(BIN)/python -m bench.service
 
+bench-ocr: $(READY) ## Measure OCR: 4 documents on 1 and 2 workers, 64 documents on 1 and 16 slots, with a model of a fixed time
+	@$(BIN)/python -m bench.ocr
+
 bench-reading: $(READY) ## Measure reading: cold start, documents and scanned pages a second, memory of a long PDF
 	@$(BIN)/python -m bench.reading
 
@@ -136,4 +142,4 @@ lock: $(READY) ## Resolve the dependencies anew
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench .venv-docs tests/javascript/node_modules .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run first-run test quick check browser docs docs-serve format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-pages bench-reading bench-service eval extras calibrate lock screenshots clean
+.PHONY: help setup run first-run test quick check browser docs docs-serve format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-ocr bench-pages bench-reading bench-service eval extras calibrate lock screenshots clean

@@ -90,8 +90,10 @@ def forked() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if sys.platform == "linux":
             patch.setattr(subprocess, "Popen", forking.Popen)
+            forking.READERS.open()
         yield
     forking.SERVER.close()
+    forking.READERS.close()
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Starts our own programs by forking a process that has imported everything: importing is most of what a start costs.
 
 What is started is a process like any other: its own id, session, folder, variables and standard streams, a child of the
-test that asked for it, which may kill it. Only `python -m` of the modules named here, with nothing asked for that needs
-a new interpreter, is started so; anything else goes the usual way.
+test that asked for it, which may kill it. Only `python -m` of the modules named here, and the children of reading
+sandboxes, are started so, and only where nothing needs a new interpreter; anything else goes the usual way.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from tabellion.reading import sandbox
 from tests.servers import die_with_parent
 
 ROOT = Path(__file__).parents[1]
@@ -41,6 +42,8 @@ IMPORTED = (
     "tabellion.web.server", "tests.faults.mutants", "tests.owner", "tests.pipelines.documents.papers",
     "tests.pipelines.documents.receiver",
 )  # fmt: skip
+#: What the children of reading sandboxes import: a process of its own forks them, so that they are not larger.
+READING = ("tabellion.reading.child", "tabellion.reading.pages", "tabellion.reading.pdf", "tabellion.reading.work")
 #: Variables that an interpreter, the C library or a library reads when it starts: another value needs a real start.
 EARLY = ("PYTHON", "LC_", "LANG", "TZ", "LD_PRELOAD", "MALLOC_")
 PATHS = {str(ROOT), str(ROOT / "src")}  #: with these in PYTHONPATH, the same modules are found as here
@@ -52,15 +55,17 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 class ForkServer:
     """The process that is forked, from the side of those who ask it."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    lock = threading.Lock()  #: of all of them: who adopts processes is a property of this process
+
+    def __init__(self, imported: Sequence[str], variables: Mapping[str, str]) -> None:
+        self._imported, self._variables = imported, dict(variables)
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, orders: Mapping[str, Any], streams: Sequence[int]) -> int:
         """Starts a program on these standard streams; the id of its process, which is a child of this one."""
         body = json.dumps(orders).encode()
-        with self._lock:
+        with self.lock:
             asked = self._connected()
             _adopt(True)
             try:
@@ -69,6 +74,15 @@ class ForkServer:
             finally:
                 _adopt(False)
         return int(pid)
+
+    def open(self) -> None:
+        """Starts it now: it ends with the thread that starts it, which should be the main one."""
+        with self.lock:
+            self._connected()
+
+    def connect(self, asked: socket.socket) -> None:
+        """Asks at this socket from now on."""
+        self._socket = asked
 
     def close(self) -> None:
         """Ends it; what it has started goes on."""
@@ -82,25 +96,30 @@ class ForkServer:
             self._socket, theirs = socket.socketpair()
             with theirs:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "tests.forking", str(theirs.fileno())], cwd=ROOT, env=BEFORE,
-                    pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, preexec_fn=die_with_parent,
+                    [sys.executable, "-m", "tests.forking", str(theirs.fileno()), *self._imported],
+                    cwd=ROOT, env=self._variables, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
+                    preexec_fn=die_with_parent,
                 )  # fmt: skip
         return self._socket
 
 
-SERVER = ForkServer()
+SERVER = ForkServer(IMPORTED, BEFORE)
+READERS = ForkServer(READING, BEFORE | sandbox.SET)
 
 
 class Popen(subprocess.Popen[Any]):
     """`subprocess.Popen`, which forks where it can."""
+
+    forks_readers = True  #: not where a test is about the child itself
 
     def _execute_child(self, args: Any, executable: Any, preexec_fn: Any, close_fds: bool, pass_fds: Any, cwd: Any,
                        env: Any, startupinfo: Any, creationflags: Any, shell: bool, p2cread: int, p2cwrite: int,
                        c2pread: int, c2pwrite: int, errread: int, errwrite: int, restore_signals: bool, gid: Any,
                        gids: Any, uid: Any, umask: int, start_new_session: bool, *more: Any) -> None:  # fmt: skip
         variables = dict(os.environ if env is None else env)
-        special = executable, preexec_fn, pass_fds, shell, gid, gids, uid
-        if any(special) or umask != -1 or not close_fds or not _is_ours(args, variables):
+        reader = self.forks_readers and _is_reader(args, variables)
+        special = executable, preexec_fn, shell, gid, gids, uid, pass_fds and not reader
+        if any(special) or umask != -1 or not close_fds or not (reader or _is_ours(args, variables)):
             super()._execute_child(  # type: ignore[misc]
                 args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell, p2cread,
                 p2cwrite, c2pread, c2pwrite, errread, errwrite, restore_signals, gid, gids, uid, umask,
@@ -109,10 +128,11 @@ class Popen(subprocess.Popen[Any]):
             return
         folder = os.path.abspath(os.fspath(cwd) if cwd is not None else os.getcwd())
         os.stat(folder)  # one that is not there fails here, as it would otherwise
-        orders = {"words": [os.fsdecode(one) for one in args[2:]], "folder": folder, "variables": variables,
-                  "session": bool(start_new_session)}  # fmt: skip
+        words = [os.fsdecode(word) for word in args[6 if reader else 2 :]]
+        orders = {"words": words, "folder": folder, "variables": variables, "session": bool(start_new_session),
+                  "reader": reader}  # fmt: skip
         streams = [own if given == -1 else given for own, given in enumerate((p2cread, c2pwrite, errwrite))]
-        self.pid = SERVER.start(orders, streams)
+        self.pid = (READERS if reader else SERVER).start(orders, [*streams, *pass_fds])
         self._child_created = True
         self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)  # type: ignore[attr-defined]
 
@@ -125,6 +145,15 @@ def _is_ours(args: Any, variables: Mapping[Any, Any]) -> bool:
         return False
     paths = set(filter(None, variables.get("PYTHONPATH", "").split(os.pathsep)))
     return _early(variables) == _early(BEFORE) and paths <= PATHS
+
+
+def _is_reader(args: Any, variables: Mapping[Any, Any]) -> bool:
+    """Whether this is the child of a reading sandbox, with the modules and variables that those have here."""
+    start = [sys.executable, "-I", "-B", "-c", sandbox.START]
+    if not isinstance(args, list) or args[:5] != start or len(args) != 7:
+        return False
+    usual = {name: BEFORE[name] for name in sandbox.KEPT if name in BEFORE} | sandbox.SET
+    return _early(variables) == _early(usual)
 
 
 def _early(variables: Mapping[str, str]) -> dict[str, str]:
@@ -155,17 +184,21 @@ def _exactly(source: socket.socket, count: int) -> bytes:
 # -- the process that is forked --------------------------------------------------------------------------------------
 
 
-def serve(number: int) -> None:
-    """Forks for whoever asks; returns in each process that was started, with its program still to be run."""
-    asked = socket.socket(fileno=number)
-    for name in IMPORTED:
+def serve(number: int, imported: Sequence[str]) -> NoReturn:
+    """Forks for whoever asks."""
+    for name in imported:
         importlib.import_module(name)
     here, own_paths = os.getcwd(), set(os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.path = [one for one in sys.path if one not in ("", here) and one not in own_paths]
     gc.collect()
     gc.freeze()  # what is shared with every child is never looked at again
+    _fork_for(socket.socket(fileno=number))
+
+
+def _fork_for(asked: socket.socket) -> NoReturn:
+    """Answers orders until the other end goes away; each process that is started runs its program and exits."""
     while True:
-        length, streams, _, _ = socket.recv_fds(asked, LENGTH.size, 3)
+        length, streams, _, _ = socket.recv_fds(asked, LENGTH.size, 4)
         if not length:
             os._exit(0)
         orders = json.loads(_exactly(asked, LENGTH.unpack(length)[0]))
@@ -180,7 +213,8 @@ def serve(number: int) -> None:
             while os.getppid() == between:
                 time.sleep(0.0005)
             _become(orders, streams)
-            return
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+            sys.exit()
         os.waitpid(between, 0)
         asked.sendall(os.read(made, LENGTH.size))
         for one in (made, making, *streams):
@@ -191,13 +225,20 @@ def _become(orders: Mapping[str, Any], streams: Sequence[int]) -> None:
     """Makes this process what a new interpreter would be."""
     for own, given in enumerate(streams):
         os.dup2(given, own)
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a test run that is killed leaves no service behind
+    os.closerange(len(streams), os.sysconf("SC_OPEN_MAX"))
+    forked = None if orders["reader"] else _leave_a_copy()
     if orders["session"]:
         os.setsid()
     os.chdir(orders["folder"])
     os.environ.clear()
     os.environ.update(orders["variables"])
+    if orders["reader"]:
+        _serve_sandbox(orders["words"][0])
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # a test run that is killed leaves no service behind
+    if forked is not None:
+        SERVER.connect(forked)
+        READERS.connect(forked)
+        subprocess.Popen = Popen  # type: ignore[misc]
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:0] = [orders["folder"], *filter(None, paths)]
     at_once = bool(os.environ.get("PYTHONUNBUFFERED"))
@@ -216,6 +257,32 @@ def _become(orders: Mapping[str, Any], streams: Sequence[int]) -> None:
     failpoints.arm(os.environ.get("TABELLION_FAILPOINTS", ""))
 
 
+def _leave_a_copy() -> socket.socket:
+    """Forks this process as it is now, and returns a socket to the copy: what the program starts is forked from it."""
+    asked, theirs = socket.socketpair()
+    program = os.getpid()
+    if os.fork():
+        theirs.close()
+        return asked
+    asked.close()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != program:
+        os._exit(0)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):  # whoever reads what the program prints waits until nobody else can print there
+        os.dup2(nothing, stream)
+    _fork_for(theirs)
+
+
+def _serve_sandbox(paths: str) -> NoReturn:
+    """Serves a sandbox on the socket that came fourth, as `sandbox.START` does in a new interpreter."""
+    from tabellion.reading.child import main
+
+    sys.path[:] = json.loads(paths)
+    sys.argv = ["-c", "3", paths]
+    main()  # which ends with the other end of its socket
+    os._exit(0)
+
+
 if __name__ == "__main__":
-    serve(int(sys.argv[1]))
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    serve(int(sys.argv[1]), sys.argv[2:])

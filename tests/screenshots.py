@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import random
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from PIL import Image
+from playwright.sync_api import expect
 
 from tests.browser.chromium import launched, why_not
 from tests.browser.site import ADMIN, WRONG, Site, Visitor, opened
@@ -35,6 +37,11 @@ SIZE = {"width": 1280, "height": 800}
 TABLET = {"width": 1024, "height": 768}
 WRONG_ONES = 16
 REVIEWED = 8
+#: Files of the extraction queue, and their types.
+EXTRACTIONS = (
+    ("en-invoice-two-pages.pdf", "actes"), ("qc-scan.jpg", "actes"), ("qc-invoice-1.pdf", "plans_cadastraux"),
+    ("truncated.pdf", "index"),
+)  # fmt: skip
 PEOPLE = {"anna": "reviewer", "marc": "reviewer", "olga": "operator"}
 
 
@@ -48,6 +55,32 @@ def main() -> None:
         furnish(site, browser)
         for name, page in scenes(site, browser):
             picture(page, folder / f"{name}.png")
+    with (
+        tempfile.TemporaryDirectory() as data,
+        opened(Path(data) / "data", "--with", "ocr") as site,
+        launched() as browser,
+    ):
+        for name, page in reading_scenes(site, browser):
+            picture(page, folder / f"{name}.png")
+
+
+def reading_scenes(site: Site, browser: Browser) -> Iterator[tuple[str, Page]]:
+    """The pages of extractions: the list, and a scan beside its text."""
+    papers = {one.name: one.content for one in samples()}
+    made = []
+    for name, kind in EXTRACTIONS:
+        path = f"/api/extractions/ocr?document_number={quote(name)}&document_type={kind}"
+        status, answer = site.service.ask("POST", path, papers[name], **{"Content-Type": "application/octet-stream"})
+        assert status == 202, answer
+        made.append(answer["id"])
+    with site.visitor(browser, viewport=SIZE) as visitor:
+        page = visitor.open("/extractions")
+        ended = re.compile("Complete|Failed")
+        expect(page.locator("#rows tr", has_text=ended)).to_have_count(len(EXTRACTIONS), timeout=180_000)
+        yield "extractions", page
+        page = visitor.open(f"/extractions/{made[1]}")
+        page.wait_for_selector("#leaf img")
+        yield "extraction", page
 
 
 def furnish(site: Site, browser: Browser) -> None:

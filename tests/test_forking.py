@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tabellion.reading import sandbox
 from tests.forking import Popen
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="adopting processes is Linux's")
@@ -62,3 +63,15 @@ def test_what_needs_a_new_interpreter_gets_one(options: dict[str, object]) -> No
             assert not is_forked(process.pid)
         finally:
             process.kill()
+
+
+def test_the_child_of_a_sandbox_is_forked_too() -> None:
+    """It has what other children have, and ends with its sandbox."""
+    with sandbox.Sandbox(size=1) as pool:
+        assert pool.isolated
+        (child,) = pool._idle
+        pid = child._process.pid
+        assert is_forked(pid)
+        assert parent(pid) == os.getpid()
+        assert os.getsid(pid) == pid
+    assert not Path(f"/proc/{pid}").exists()

@@ -17,7 +17,8 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "tabellion"
 #: Lower layers first: a layer imports itself and what stands before it.
 LAYERS = [
-    "net", "engine", "storage", "delivery", "reading", "models", "accounts", "monitor", "web", "cli", "pipelines",
+    "net", "engine", "storage", "delivery", "reading", "models", "accounts", "monitor", "web", "cli", "extractions",
+    "pipelines",
 ]  # fmt: skip
 BESIDE = {
     "errors": "net",

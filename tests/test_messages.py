@@ -16,7 +16,7 @@ import pytest
 from babel.messages.pofile import read_po
 
 import tabellion
-from tabellion import messages
+from tabellion import extractions, messages
 from tabellion.errors import Permanent
 from tabellion.messages import (
     LANGUAGES,
@@ -28,10 +28,10 @@ from tabellion.messages import (
     translatable,
     translate,
 )
-from tabellion.pipelines import documents
+from tabellion.pipelines import documents, ocr
 from tabellion.web.pages import static
 
-PACKAGES = (tabellion, documents)
+PACKAGES = (tabellion, documents, extractions, ocr)
 CATALOGUES = [path for one in PACKAGES for path in (Path(str(files(one.__name__))) / "locale").glob("*/*.po")]
 SOURCES = sorted(Path(tabellion.__file__).parent.rglob("*.py"))
 FOLDERS = [Path(str(files(one))) for one in static.packages()]

@@ -53,7 +53,7 @@ def test_a_page_has_no_grave_fault(site: Site, admins: dict[str, Visitor], path:
     admins[locale].watch.check()
 
 
-@pytest.mark.parametrize(("scheme", "locale"), LOOKS)
+@pytest.mark.parametrize(("scheme", "locale"), LOOKS[1:])
 def test_what_opens_on_a_page_has_no_grave_fault(site: Site, chromium: Browser, scheme: str, locale: str) -> None:
     """Dialogs, drawers, errors and a screen in the middle of work are as usable as the pages they open on."""
     item = site.doubtful()

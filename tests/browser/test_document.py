@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import sqlite3
+import time
+from datetime import UTC, datetime
 
 from playwright.sync_api import Browser, expect
 
@@ -36,6 +40,31 @@ def test_a_second_reading_is_seen_at_once(visitor: Visitor) -> None:
     expect(page.locator("#attempts tbody tr")).to_have_count(1)
     visitor.site.api("POST", f"/api/documents/{item['document_id']}/reprocess", {})
     expect(page.locator("#attempts tbody tr")).to_have_count(2)
+
+
+def test_the_next_attempt_is_announced(visitor: Visitor) -> None:
+    """Of a document that waits for it, beside its newest attempt; when an earlier one was due is of no use."""
+    document = visitor.site.doubtful()["document_id"]
+    due = time.time() + 7200
+    with contextlib.closing(sqlite3.connect(visitor.site.service.data / "tabellion.db", timeout=30)) as base, base:
+        base.execute(
+            "UPDATE tabellion_attempts SET n = 2, outcome = 'retried', retry_at = ? WHERE key = ?", [due, document]
+        )
+        base.execute(
+            """INSERT INTO tabellion_attempts (queue, key, n, token, attempt, crashes, deferrals, worker, first_at,
+  claimed_at, lease_until, settled_at, outcome, retry_at) SELECT queue, key, 1, 'former', attempt, crashes, deferrals,
+  worker, first_at, claimed_at - 60, lease_until, settled_at, outcome, claimed_at FROM tabellion_attempts
+WHERE key = ?""",
+            [document],
+        )
+        base.execute("UPDATE tabellion_documents SET status = 'queued' WHERE id = ?", [document])
+    page = visitor.open(f"/documents/{document}")
+    expect(page.locator("#attempts tbody tr")).to_have_count(2)
+    at = datetime.fromtimestamp(due, UTC)
+    announced = re.compile(rf"Next attempt: .*\b{at.hour % 12 or 12}:{at:%M}")
+    expect(page.locator("#attempts tbody tr").first).to_contain_text(announced)
+    expect(page.locator("#attempts")).not_to_contain_text(re.compile("Next attempt.*Next attempt", re.DOTALL))
+    visitor.site.api("DELETE", f"/api/documents/{document}")
 
 
 def test_history_says_what_happened(site: Site, chromium: Browser) -> None:

@@ -38,6 +38,20 @@ def test_page_and_fields_lead_to_each_other(visitor: Visitor, item: dict[str, An
     on(page, row("invoice_date"))
 
 
+def test_a_value_found_nowhere_is_known_by_its_code(visitor: Visitor, item: dict[str, Any]) -> None:
+    """However sure the model is, and whatever the sentence: it needs a look, and is asked about before approval."""
+    page = visitor.review(item, claim=False)
+    state = """async ([text, code]) => {
+        const { Item } = await import(document.querySelector("link[href*='review_item.js']").href);
+        const reading = { name: "total", kind: "money", value: "1.00", confidence: 1, threshold: 0.5 };
+        const reason = { reasons: [text], translatable: { reasons: [code && { code, params: {} }] } };
+        const item = new Item({ id: "1", version: 1, fields: [{ ...reading, ...reason }] });
+        return [item.state("total"), item.unseen];
+    }"""
+    assert page.evaluate(state, ["is nowhere on the page", "reason.ungrounded"]) == ["needs_look", ["total"]]
+    assert page.evaluate(state, ["ungrounded", None]) == ["auto", []]
+
+
 def test_a_box_drawn_on_the_page_fills_the_field(visitor: Visitor, item: dict[str, Any]) -> None:
     """What stands inside it becomes the value of the field in hand, and the box is kept with it."""
     page = visitor.review(item)

@@ -48,8 +48,10 @@ def fit(page: Page) -> None:
     )
 
 
-@pytest.mark.parametrize("size", [(640, 400), (853, 533), (960, 540)], ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("locale", ["en-GB", "fr-FR"])
+@pytest.mark.parametrize(
+    ("size", "locale"), [((640, 400), "fr-FR"), ((853, 533), "en-GB"), ((960, 540), "fr-FR")],
+    ids=lambda value: value if isinstance(value, str) else f"{value[0]}x{value[1]}",
+)  # fmt: skip
 def test_a_zoomed_screen_shows_fields_and_page(
     own: Site, chromium: Browser, item: dict[str, Any], size: tuple[int, int], locale: str
 ) -> None:

@@ -40,9 +40,9 @@ def actions(site: Site, document: str) -> list[str]:
     return [one["action"] for one in site.api("GET", f"/api/documents/{document}/history")["entries"]]
 
 
-def test_from_upload_to_approval_by_keyboard_alone(chromium: Browser, tmp_path: Path, url: str) -> None:
+def test_from_upload_to_approval_by_keyboard_alone(chromium: Browser, tmp_path: Path, pg_url: str) -> None:
     """Uploaded, read, claimed, corrected, approved; the output has the person's value, and reading again leaves it."""
-    with opened(tmp_path / "data", DATABASE_URL=url) as site, site.visitor(chromium) as visitor:
+    with opened(tmp_path / "data", DATABASE_URL=pg_url) as site, site.visitor(chromium) as visitor:
         page, keyboard = visitor.page, Keyboard(visitor.page)
         (tmp_path / WRONG).write_bytes(sample(WRONG).content)
         page.on("filechooser", lambda chooser: chooser.set_files(tmp_path / WRONG))

@@ -35,7 +35,7 @@ CHARGED = ("retried", "crashed")
 Value = TypeVar("Value")
 
 SETTINGS = settings(
-    max_examples=100,
+    max_examples=60,
     stateful_step_count=30,
     deadline=None,
     derandomize=True,

@@ -21,6 +21,7 @@ from tabellion.accounts.roles import ROLES
 from tabellion.config import Config
 from tabellion.engine.environment import Environment
 from tabellion.engine.store import Store
+from tabellion.pipeline import Pipeline
 from tabellion.pipelines.documents.configured import settings_of
 from tabellion.pipelines.documents.pipeline import PIPELINE
 from tabellion.pipelines.documents.served import ServedDocuments
@@ -41,6 +42,7 @@ class Live:
     def __init__(self, folder: Path, urls: Mapping[str, str], **changes: Any) -> None:
         self.folder, self.urls = folder, dict(urls)
         limits = changes.pop("limits", None)
+        self.pipelines: list[Pipeline] = changes.pop("pipelines", [PIPELINE])
         given: dict[str, Any] = {"data": folder / "data", "lake": str(folder / "lake"), "allow": (HOME,)}
         self.config = Config(
             environments=tuple(Environment(name, url) for name, url in urls.items()), **(given | changes)
@@ -88,12 +90,12 @@ class Live:
         self._loop = asyncio.get_running_loop()
         environments = []
         for name, url in self.urls.items():
-            made = serve_environment(self.config, [PIPELINE], name, Store(url, durable=False))
-            documents = made.served["documents"]
-            assert isinstance(documents, ServedDocuments)
-            made.served = {"documents": replace(documents, settings=self.settings(name))}
+            made = serve_environment(self.config, self.pipelines, name, Store(url, durable=False))
+            documents = made.served.get("documents")
+            if isinstance(documents, ServedDocuments):
+                made.served = {**made.served, "documents": replace(documents, settings=self.settings(name))}
             environments.append(made)
-        self.app = make_app(self.config, environments, [PIPELINE], limits=self.limits)
+        self.app = make_app(self.config, environments, self.pipelines, limits=self.limits)
         try:
             await serve(self.app, "127.0.0.1", 0, started=self._started, signals=False)
         finally:

@@ -42,6 +42,7 @@ class Schema:
     needs: tuple[Schema, ...] = ()
     adopted: Callable[[Database], Awaitable[int]] = _none
     fix: str = "tabellion migrate --sql --with …"
+    shared: bool = False  #: whether users may have created the tables: then their rights are not changed
     _prepared: weakref.WeakSet[Store] = field(default_factory=weakref.WeakSet, init=False, repr=False)
 
     @property
@@ -65,7 +66,8 @@ class Schema:
         for number in range(since + 1, self.current + 1):
             statements += self.steps(dialect, number)
             statements.append(self._note(number, dialect))
-        return [*statements, *([private(self.tables)] if dialect == "postgresql" else [])]
+        created_by_hand = self.shared and since > 0
+        return [*statements, *([private(self.tables)] if dialect == "postgresql" and not created_by_hand else [])]
 
     def script(self, dialect: Dialect, since: int) -> str:
         """The same as one SQL script, for a role that may run it."""

@@ -106,7 +106,7 @@ def _limits(config: Config) -> RequestLimits:
 def _build_app(
     config: Config, environments: list[ServedEnvironment], pipelines: list[Pipeline], limits: RequestLimits
 ) -> FastAPI:
-    blueprints = [result for pipeline in pipelines if (result := pipeline.blueprint()) is not None]
+    blueprints = blueprint.with_shared(result for pipeline in pipelines if (result := pipeline.blueprint()) is not None)
     gates_at = _look_out(config, environments, blueprints)
 
     @asynccontextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, Protocol
 
@@ -74,3 +74,12 @@ class Blueprint:
     resumable: frozenset[Route] = frozenset()  #: streams that continue after a Last-Event-ID
     figures: Mapping[str, Figure] = field(default_factory=dict)  #: additional keys of the overview
     main_queue: str | None = None  #: the queue that a worker must serve for the pipeline to be ready
+    shared: Sequence[Blueprint] = ()  #: parts that other pipelines name too: the same object, in the application once
+
+
+def with_shared(blueprints: Iterable[Blueprint]) -> list[Blueprint]:
+    """The blueprints and what they share, each once."""
+    parts: dict[int, Blueprint] = {}
+    for blueprint in blueprints:
+        parts |= {id(part): part for part in (blueprint, *blueprint.shared)}
+    return list(parts.values())

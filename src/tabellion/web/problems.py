@@ -28,7 +28,7 @@ CODES: dict[str, Message] = {
         "too_large", "too_many_parts", "media_unsupported", "json_invalid", "json_too_deep", "text_nul",
         "form_invalid", "value_invalid", "value_missing", "value_unknown", "value_repeated", "cursor_invalid",
         "empty_file", "type_unsupported", "type_mismatch", "type_broken", "url_blocked", "url_failed",
-        "idempotency_mismatch", "idempotency_pending", "duplicate_rejected", "document_running",
+        "idempotency_mismatch", "idempotency_pending", "names_pending", "duplicate_rejected", "document_running",
         "document_unreadable", "page_missing", "item_held", "item_assigned", "item_escalated", "item_closed",
         "item_open", "queue_paused", "too_many_held", "not_held", "version_missing", "version_conflict",
         "fields_unseen", "type_missing", "review_gated", "file_gone", "range_unsatisfiable", "too_many_requests",

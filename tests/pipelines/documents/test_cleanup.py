@@ -51,22 +51,23 @@ async def submitted_nothing(store: Store) -> None:
 def test_deliveries_are_kept_for_a_while(url: str, settings: Settings) -> None:
     """Those that were made go after a month; those that were not stay until somebody sends or removes them."""
 
-    async def listen(store: Store) -> None:
+    now = "0.0 + $4" if url.startswith("sqlite") else "to_timestamp(CAST($4 AS double precision))"
+    insert = f"""INSERT INTO tabellion_webhook_deliveries
+  (id, endpoint_id, document_id, event, body, status, finished_at) VALUES ($1, 'e', 'd', $2, 'b', $3, {now})"""
+
+    async def deliver(store: Store) -> None:
         await submitted_nothing(store)
         await endpoints.SCHEMA.prepare(store)
+        statuses = ["failed", "pending", *["delivered"] * 1201]
+        ages = [2, 2, 0, *[2] * 1200]
+        await store.database.transact(
+            [
+                (insert, (f"{number:04}", "document.completed", status, time.time() - age * DELIVERED))
+                for number, (status, age) in enumerate(zip(statuses, ages, strict=True))
+            ]
+        )
 
-    ask(url, listen)
-    now = "0.0 + $4" if url.startswith("sqlite") else "to_timestamp(CAST($4 AS double precision))"
-    for number in range(1203):
-        status, age = ("failed", 2) if number == 0 else ("pending", 2) if number == 1 else ("delivered", 2)
-        age = 0 if number == 2 else age
-        rows(
-            url,
-            f"""INSERT INTO tabellion_webhook_deliveries
-  (id, endpoint_id, document_id, event, body, status, finished_at)
-VALUES ($1, 'e', 'd', $2, 'b', $3, {now}) RETURNING id""",
-            f"{number:04}", "document.completed", status, time.time() - age * DELIVERED,
-        )  # fmt: skip
+    ask(url, deliver)
     assert swept(url, settings)["deliveries"] == 1200
     left = rows(url, "SELECT id FROM tabellion_webhook_deliveries ORDER BY id")
     assert [row["id"] for row in left] == ["0000", "0001", "0002"]

@@ -44,6 +44,13 @@ def test_a_name_that_is_taken_is_left_alone(tmp_path: Path, inbox: Inbox) -> Non
     assert inbox.place("a.pdf", "there/a.pdf") is None
 
 
+def test_a_new_reason_replaces_one_whose_file_was_taken_away(tmp_path: Path, inbox: Inbox) -> None:
+    """A file that is put back and fails again has its new reason beside it; nothing else is left there."""
+    (tmp_path / "a.pdf.reason.json").write_text("old")
+    inbox.write("a.pdf.reason.json", b"new")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.pdf.reason.json", "new")]
+
+
 @pytest.mark.parametrize("code", [errno.ENOSYS, errno.EXDEV])
 def test_without_hard_links_a_rename_does_it(
     code: int, tmp_path: Path, inbox: Inbox, monkeypatch: pytest.MonkeyPatch

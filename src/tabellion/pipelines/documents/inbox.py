@@ -134,7 +134,10 @@ class Inbox:
         raise files.Unwritable(f"there is no free name for {target_name} in {target_folder}")
 
     def write(self, path: str, data: bytes) -> None:
-        """Writes a small file atomically: under a temporary name, then renamed."""
+        """Writes a small file atomically: under a temporary name, then renamed.
+
+        It replaces a file of this name: a reason that was left when its file was taken away belongs to nothing.
+        """
         folder, name = os.path.split(path)
         with self.open(folder) as handle:
             temp = f".{name}.{os.getpid()}.tmp"

@@ -41,7 +41,7 @@ from tabellion.reading.field import restore_reasons
 from tabellion.reading.issue import ToldIssue
 from tabellion.reading.types.doctype import DocumentType
 
-ENDED = ("completed", "failed", "duplicate")
+ENDED = ("completed", "failed", "duplicate")  #: the statuses that only a new reading changes
 MOST = 500  #: documents in one list
 #: The filters of a list and their conditions; `$` is the placeholder of the value.
 FILTERS = {

@@ -120,8 +120,8 @@ class DocumentsPipeline(Pipeline):
         """The files and settings of one environment."""
         from tabellion.pipelines.documents import configured
         from tabellion.pipelines.documents.review import queue
-        from tabellion.pipelines.documents.routes.page_images import Pictures
         from tabellion.pipelines.documents.served import ServedDocuments
+        from tabellion.web.page_images import Pictures
 
         section = config.section("review")
         queue.set_times(

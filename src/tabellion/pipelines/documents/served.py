@@ -13,7 +13,6 @@ from pathlib import Path
 from starlette.requests import Request
 
 from tabellion.engine.store import Store
-from tabellion.pipelines.documents.routes.page_images import Pictures
 from tabellion.pipelines.documents.routes.review_changes import ReviewChanges
 from tabellion.pipelines.documents.routes.updates import Updates
 from tabellion.pipelines.documents.settings import Settings
@@ -21,6 +20,7 @@ from tabellion.storage import files
 from tabellion.storage.blobs import Blobs
 from tabellion.storage.lake import Lake
 from tabellion.web.blueprint import HealthFacts, PipelineHealth
+from tabellion.web.page_images import Pictures
 
 SECONDS = 5.0  #: to wait for the lake
 KEPT = 5.0  #: seconds that a check of a lake is reused: probes are frequent, and every request to a bucket costs

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from tabellion.messages import Message
 from tabellion.pipeline import installed_pipelines
+from tabellion.web.blueprint import with_shared
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
 from tabellion.web.serving import is_not_modified
@@ -25,9 +26,9 @@ _IMPORT = re.compile(rb"""(from\s+|import\s+|import\()(["'])(\./[a-z_]+\.js)\2""
 
 def packages() -> list[str]:
     """The packages with templates and static files: ours, and those of installed pipelines."""
-    blueprints = [
+    blueprints = with_shared(
         blueprint for pipeline in installed_pipelines().values() if (blueprint := pipeline.blueprint()) is not None
-    ]
+    )
     return ["tabellion.web", *(part.package for part in blueprints if part.package is not None)]
 
 

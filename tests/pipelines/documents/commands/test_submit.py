@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -11,6 +12,11 @@ from typing import Any
 
 import pytest
 
+from tabellion import Environment
+from tabellion.config import Config
+from tabellion.engine.worker import heartbeat
+from tabellion.engine.worker.heartbeat import WorkerRecord
+from tabellion.pipelines.documents.commands.client import DirectClient
 from tests.cli.running import CLEAN, Service, running
 from tests.owner import owning
 from tests.pipelines.documents.samples import samples
@@ -65,6 +71,38 @@ def test_waiting_tells_how_each_one_ended(tmp_path: Path, files: Path) -> None:
         assert told["locked.pdf"]["error"]["code"] == "pdf_encrypted"
         assert submit(tmp_path / "data", "--wait", str(files / "a.pdf"))[0] == 0
         assert service.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("queues", "model", "missing"),
+    [
+        (["documents"], None, ""),
+        (["documents_openai"], "openai", ""),
+        (["documents_openai_type_invoice"], "openai", ""),
+        (["documents_openai"], None, "documents"),
+        (["documents"], "openai", "documents_openai"),
+        ([], None, "documents"),
+    ],
+)
+def test_a_missing_worker_is_named_by_its_queue(
+    tmp_path: Path, files: Path, queues: list[str], model: str | None, missing: str
+) -> None:
+    """The worker that counts is the one of the model that reads what was submitted."""
+    home = Environment("home", f"sqlite:///{tmp_path}/tabellion.db")
+    models = {"openai": {"key": "k"}}
+    config = Config(
+        environments=(home,), has_own_database=True, gates_at=home, models=models, data=tmp_path, lake=str(tmp_path)
+    )
+
+    async def go() -> str:
+        async with DirectClient(config) as client, home.store() as store:
+            for queue in queues:
+                await heartbeat.enlist(store, WorkerRecord("w", "h", 1, "b", "1", f"{queue},followers", 4))
+            assert "id" in await client.submit(files / "a.pdf", "invoice", model)
+            return await client.warning()
+
+    warning = asyncio.run(go())
+    assert warning.startswith(f"no worker serves the queue {missing}:") if missing else warning == ""
 
 
 def test_over_http(tmp_path: Path, files: Path) -> None:

@@ -472,3 +472,26 @@ def test_one_item_and_many_who_want_it(url: str) -> None:
                 await store.close()
 
     assert sorted(one is None for one in asyncio.run(go())) == [False, *[True] * 11]
+
+
+def test_a_row_that_stays_locked_has_no_holder_to_name(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of a claim or a reassignment that loses every race says so in any language, and names nobody."""
+    monkeypatch.setattr(claims, "RACES", 0)
+
+    async def go(store: Store) -> list[errors.Held]:
+        item = await put(store)
+
+        async def claim_nothing(*_: object, **__: object) -> list[Any]:
+            return []
+
+        monkeypatch.setattr(store, "claim", claim_nothing)
+        with pytest.raises(errors.Held) as claimed:
+            await claims.claim(store, item, ANNA)
+        with pytest.raises(errors.Held) as assigned:
+            await claims.assign(store, item, CLEO, None)
+        return [claimed.value, assigned.value]
+
+    for error in ask(sqlite_url, go):
+        assert (error.holder, error.until) == (None, None)
+        message = error.args[0]
+        assert (message.code, message.params) == ("problem.item_held", {})

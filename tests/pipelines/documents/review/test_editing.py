@@ -10,6 +10,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.accounts import audit
+from tabellion.messages import Message, translate
 from tabellion.pipelines.documents.review import claims, editing, errors, fields, finishing, items
 from tabellion.pipelines.documents.review import item_view as whole
 from tabellion.pipelines.documents.review.editing import Change
@@ -335,3 +336,17 @@ def test_a_field_that_no_type_declares_can_be_corrected(url: str) -> None:
         raise errors.NoSuchItem(name)
 
     ask(url, go)
+
+
+def test_a_version_that_never_was_is_a_message(sqlite_url: str) -> None:
+    """With a code and both versions, so that pages say it in their language."""
+
+    async def go(store: Store) -> str:
+        with pytest.raises(errors.InvalidValues) as invalid:
+            await edited(store, await held(store), 7, total=Change("correct", "99"))
+        return invalid.value.problems["If-Match"]
+
+    message = ask(sqlite_url, go)
+    assert isinstance(message, Message)
+    assert message == "the item never had version 7: its version is 1"
+    assert translate("fr", message.code, **message.params).startswith("le document n’a jamais eu de version 7")

@@ -51,6 +51,7 @@ class DirectClient:
         self._config = config
         self._settings = settings_of(config)
         self._store = config.environments[0].store()
+        self._waiting: set[tuple[str, str | None]] = set()  #: the model and type of what was submitted
 
     async def __aenter__(self) -> DirectClient:
         place = self._config.environments[0]
@@ -73,6 +74,8 @@ class DirectClient:
             )  # fmt: skip
         except NotTaken as error:
             return {"status": "refused", "error": {"code": error.code, "message": str(error)}}
+        doctype = self._settings.types.get(type) if type is not None else None
+        self._waiting.add((self._settings.choose_model(model, doctype), type))
         return {"id": submitted.id, "status": submitted.status, "duplicate_of": submitted.duplicate_of}
 
     async def states(self, ids: list[str]) -> dict[str, dict[str, Any]]:
@@ -92,10 +95,16 @@ class DirectClient:
         return states
 
     async def warning(self) -> str:
-        """A warning if no worker reads documents."""
+        """A warning if no worker serves the queue of a submitted document."""
+        from tabellion.pipelines.documents.queues import queue_name, type_queue_name
 
-        workers = [worker for worker in await roster.members(self._store) if "documents" in worker["queues"].split(",")]
-        return "" if workers else "no worker is running: start `tabellion up`, or `tabellion worker --with documents`"
+        served = {queue for worker in await roster.members(self._store) for queue in worker["queues"].split(",")}
+        for model, type_name in self._waiting:
+            own = {type_queue_name(model, type_name)} if type_name is not None else set()
+            if not served & {queue_name(model), *own}:
+                fix = "start `tabellion up`, or `tabellion worker --with documents`"
+                return f"no worker serves the queue {queue_name(model)}: {fix}"
+        return ""
 
 
 class RemoteClient:

@@ -22,7 +22,6 @@ from tabellion.storage.lake import Lake
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import date
 
     from tabellion.cli.output import Bar
     from tabellion.config import Config

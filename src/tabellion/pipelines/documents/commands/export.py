@@ -24,7 +24,7 @@ from tabellion.reading.types.doctype import DocumentType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tabellion.pipelines.documents.export import Range, Types
+    from tabellion.pipelines.documents.export import Types
 
 FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 

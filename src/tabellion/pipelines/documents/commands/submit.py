@@ -17,6 +17,7 @@ from tabellion.engine.log import printable
 from tabellion.errors import ConfigurationError
 from tabellion.pipelines.documents.commands.client import DirectClient, RemoteClient
 from tabellion.pipelines.documents.intake import SUFFIXES
+from tabellion.pipelines.documents.lookup import ENDED
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 4  #: files submitted at the same time
 POLL = 0.5  #: seconds between two queries of the status
-ENDED = ("completed", "failed", "duplicate")
 
 
 def submit(

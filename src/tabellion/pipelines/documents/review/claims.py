@@ -107,7 +107,7 @@ async def _claim(store: Store, id: str, person: Person, *, takeover: bool = Fals
             await _take_over(store, item, person)
         elif tries_left:
             await asyncio.sleep(0.01)  # its row was locked for a moment, or it has just been released
-    raise Held(item["holder"] or "somebody", item["lease_until"])
+    raise Held(item["holder"], item["lease_until"])
 
 
 def _terms(store: Store, person: Person, type: str | None) -> tuple[str, dict[str, Any]]:  # noqa: A002
@@ -277,7 +277,7 @@ async def _hand_on(
             done = await _end_claim(store, job, "released", [audit_statement, change])
         if done:
             return
-    raise Held("somebody", None)
+    raise Held(None, None)
 
 
 async def _end_claim(

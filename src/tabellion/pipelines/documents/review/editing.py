@@ -284,7 +284,7 @@ ON CONFLICT (item_id, person) DO UPDATE SET body = excluded.body, saved_at = exc
 async def stale(store: Store, item: ItemRow, version: int) -> Stale | InvalidValues:
     """What has changed since a version: the fields that people changed, or all if the document was read again."""
     if version > item["version"]:
-        message = f"the item never had version {version}: its version is {item['version']}"
+        message = Message("item.no_such_version", n=version, current=item["version"])
         return InvalidValues({"If-Match": message}, beside=True, fix=Message("item.fix_etag"))
     entries = await audit.history(store, item=item["id"])
     since = [entry for entry in entries if entry["more"].get("version", 0) > version]

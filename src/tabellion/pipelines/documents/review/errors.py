@@ -54,10 +54,11 @@ class NoSuchItem(ReviewError):  # noqa: N818 - what it is
 class Held(ReviewError):  # noqa: N818 - a state
     """Somebody else has claimed the item."""
 
-    def __init__(self, holder: str, until: float | None, *, takeover: bool = False) -> None:
-        self.holder, self.until = holder, until  #: when the claim expires unless renewed, in seconds since 1970
+    def __init__(self, holder: str | None, until: float | None, *, takeover: bool = False) -> None:
+        self.holder = holder  #: None: its row was locked, or changed hands too often to tell
+        self.until = until  #: when the claim expires unless renewed, in seconds since 1970
         self.takeover = takeover  #: whether the caller may take it over
-        super().__init__(Message("item.held", who=holder))
+        super().__init__(Message("item.held", who=holder) if holder else Message("problem.item_held"))
 
 
 class NotHeld(ReviewError):  # noqa: N818 - a state

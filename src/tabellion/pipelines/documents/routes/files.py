@@ -13,8 +13,8 @@ from tabellion.answers import Answer
 from tabellion.messages import Message
 from tabellion.pipelines.documents.page_words import FORM, Words
 from tabellion.pipelines.documents.routes.documents import Document, find_document
-from tabellion.pipelines.documents.routes.page_images import LIMITS, WIDTHS, rotation_of, round_width
 from tabellion.pipelines.documents.served import served_documents
+from tabellion.web.page_images import LIMITS, WIDTHS, rotation_of, round_width
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
 from tabellion.web.serving import STRANGE, disposition, file_answer, is_not_modified

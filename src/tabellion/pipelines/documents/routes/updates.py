@@ -12,6 +12,7 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.errors import StoreError
+from tabellion.pipelines.documents.lookup import ENDED
 
 logger = logging.getLogger("tabellion.web")
 EVERY = 0.25  #: seconds between two queries
@@ -19,7 +20,6 @@ OVERLAP = 2.0  #: seconds by which queries overlap: commits become visible a lit
 BATCH = 200  #: documents per statement
 MOST = 1000  #: updates per statement
 PAGES = 20  #: statements per look; the rest follow with the next
-ENDED = ("completed", "failed", "duplicate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,16 +152,18 @@ class Updates:
 
     async def _since(self, column: str, since: float) -> list[DocumentUpdate]:
         """Documents whose time in this column is later, page by page: many may have the same time."""
-        edge = "to_timestamp(CAST($1 AS double precision))" if self._store.dialect == "postgresql" else "$1"
+        edge = sql.moment("$1", self._store.dialect)
         found: list[DocumentUpdate] = []
-        after, values = f"{column} >= {edge}", [since]
+        after = f"{column} >= {edge}"
+        values: list[float | str] = [since]
         for _ in range(PAGES):
             rows = await self._fetch(f"{after} ORDER BY {column}, id LIMIT {MOST}", *values)
             found += rows
             if len(rows) < MOST:
                 break
-            after = f"({column}, id) > (SELECT d.{column}, d.id FROM tabellion_documents AS d WHERE d.id = $1)"
-            values = [rows[-1].id]  # type: ignore[list-item]
+            last = rows[-1]  # its values, not its row: that may be deleted or read again meanwhile
+            after = f"({column}, id) > ({edge}, $2)"
+            values = [last.created if column == "created_at" else last.at, last.id]
         return found
 
     async def _fetch(self, where: str, *values: Any) -> list[DocumentUpdate]:

@@ -13,12 +13,11 @@ from pydantic import Field
 from tabellion.messages import Message
 from tabellion.net.fetching import FetchFailed, fetch, file_name
 from tabellion.net.guard import Blocked, Rules
-from tabellion.reading.errors import Unreadable
-from tabellion.reading.sniff import ENDINGS, TAIL, Kind, second, sniff
-from tabellion.storage.blobs import Blobs, Sink, TooLarge
+from tabellion.reading.sniff import TAIL
+from tabellion.storage.blobs import Blobs, Sink
+from tabellion.web.incoming import RAW, SILENT, judge, write_chunk
 from tabellion.web.limits import RequestLimits, chunks, too_large
 from tabellion.web.multipart import End, FormPart, boundary_of, events
-from tabellion.web.names import escape_name
 from tabellion.web.openapi import schema_of
 from tabellion.web.problems import Problem
 from tabellion.web.validation import Strict, build_media_problem, media_of, parse_body
@@ -26,27 +25,6 @@ from tabellion.web.validation import Strict, build_media_problem, media_of, pars
 if TYPE_CHECKING:
     from tabellion.storage.blobs import StoredBlob
 
-MEDIA = {
-    Kind.PDF: "application/pdf", Kind.PNG: "image/png", Kind.JPEG: "image/jpeg", Kind.WEBP: "image/webp",
-    Kind.GIF: "image/gif", Kind.TIFF: "image/tiff", Kind.BMP: "image/bmp",
-}  # fmt: skip
-ALIASES = {
-    "application/x-pdf": "application/pdf", "image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg",
-    "image/x-png": "image/png", "image/tif": "image/tiff", "image/x-tiff": "image/tiff", "image/x-bmp": "image/bmp",
-    "image/x-ms-bmp": "image/bmp",
-}  # fmt: skip
-#: Content types that say nothing about the content.
-SILENT = ("", "application/octet-stream", "binary/octet-stream", "application/x-download", "application/force-download")
-RAW = (*MEDIA.values(), *ALIASES, "application/octet-stream")
-#: Extensions of formats that are not supported; any other extension says nothing.
-OTHER_ENDINGS = frozenset(
-    f".{ending}"
-    for endings in (
-        "html htm xhtml svg xml txt csv json md rtf doc docx xls xlsx ppt pptx odt ods eml msg",
-        "zip gz 7z rar tar exe dll sh bat cmd js py php jar apk heic heif avif psd ps eps djvu mp3 mp4 mov",
-    )
-    for ending in endings.split()
-)
 FIELDS = ("file", "type", "model", "webhook")
 EXPECTED = "multipart/form-data with `file`, the file itself (application/pdf, …), or application/json with `url`"
 
@@ -128,7 +106,7 @@ async def _form(request: Request, blobs: Blobs, limits: RequestLimits, upload: U
             if len(text) > limits.field_bytes:
                 raise too_large(limits.field_bytes, None, "a field without a file name", f"/{part.name}")
         else:
-            await _write(upload.sinks[-1], event, "/file")
+            await write_chunk(upload.sinks[-1], event, "/file")
     if not upload.sinks:
         raise Problem(422, "value_missing", Message("upload.no_file"), field="/file",
                       fix="send the file in the field `file`, with a file name")  # fmt: skip
@@ -172,7 +150,7 @@ async def _raw(
     sink = blobs.receive(limits.upload_bytes, name=name, media=media)
     upload.sinks.append(sink)
     async for chunk in chunks(request, limits, limits.upload_bytes, "a file"):
-        await _write(sink, chunk, "")
+        await write_chunk(sink, chunk, "")
 
 
 async def _parse_link(request: Request, limits: RequestLimits, upload: Upload, query: dict[str, str]) -> None:
@@ -198,7 +176,7 @@ async def fetch_link(upload: Upload, blobs: Blobs, limits: RequestLimits, rules:
             sink = blobs.receive(limits.upload_bytes, name=link.name or response.name, media=response.media)
             upload.sinks.append(sink)
             async for chunk in response.chunks:
-                await _write(sink, chunk, "/url")
+                await write_chunk(sink, chunk, "/url")
     except Blocked as error:
         raise Problem(
             422, "url_blocked", str(error), field="/url", reason=error.reason,
@@ -211,51 +189,6 @@ async def fetch_link(upload: Upload, blobs: Blobs, limits: RequestLimits, rules:
             raise Problem(415, "type_unsupported", str(error), field="/url", fix="link to the file itself") from None
         raise Problem(422, "url_failed", str(error), field="/url", fix="upload the file itself") from None
     await _judge_files(upload)
-
-
-async def _write(sink: Sink, chunk: bytes, field_: str) -> None:
-    try:
-        await sink.write(chunk)
-    except TooLarge as error:
-        raise too_large(error.limit, None, "a file", field_ or None) from None
-
-
-def judge(sink: Sink, pointer: str, tail: bytes) -> None:
-    """Rejects a file that is empty, unsupported, or not what its sender declared; sanitises its name."""
-    declared, media = sink.name, ALIASES.get(sink.media, sink.media)
-    sink.name = escape_name(declared)
-    if not sink.bytes:
-        raise Problem(422, "empty_file", field=pointer, fix=Message("upload.fix_bytes"))
-    try:
-        kind = sniff(sink.head)
-    except Unreadable as error:
-        raise Problem(415, "type_unsupported", str(error), field=pointer,
-                      fix=Message("upload.fix_format")) from None  # fmt: skip
-    detected = MEDIA[kind]
-    other = _find_mismatch(declared, media, kind)
-    if other is not None:
-        raise Problem(
-            415, "type_mismatch", Message("upload.declared_otherwise", declared=other, found=detected), field=pointer,
-            declared=other, detected=detected, fix=Message("upload.fix_name"),
-        )  # fmt: skip
-    other = second(kind, sink.head, tail)
-    if other is not None:
-        # A file with two formats may be read as one here and as the other elsewhere.
-        raise Problem(
-            415, "type_mismatch", Message("upload.also_other_type", kind=kind.name, detail=other), field=pointer,
-            declared=detected, detected=other, fix=Message("upload.fix_own_file"),
-        )  # fmt: skip
-    sink.media = detected
-
-
-def _find_mismatch(name: str, media: str, kind: Kind) -> str | None:
-    """What the sender declared, if the file is something else."""
-    if media not in SILENT and media != MEDIA[kind]:
-        return media[:100]
-    has_dot, own_extension = name.rpartition(".")[1:]
-    own_extension = f".{own_extension.lower()}" if has_dot else ""
-    others = {extension for other, endings in ENDINGS.items() if other is not kind for extension in endings}
-    return own_extension if own_extension in others or own_extension in OTHER_ENDINGS else None
 
 
 def _upload() -> dict[str, Any]:

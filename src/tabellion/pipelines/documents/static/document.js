@@ -183,12 +183,12 @@ function drawAttempts() {
   if (!all.length) return byId("attempts").replaceChildren(el("p", { class: "pad muted" }, t("document.no_attempts")));
   byId("attempts").replaceChildren(el("div", { class: "table-wrap" }, el("table", { class: "list" },
     el("thead", {}, el("tr", {}, ["document.worker", "document.when", "document.took", "document.outcome"].map((key) => el("th", {}, t(key))))),
-    el("tbody", {}, all.map((attempt) => [
+    el("tbody", {}, all.map((attempt, place) => [
       el("tr", {}, el("td", { class: "mono small wrap" }, attempt.worker, attempt.queue !== "documents" && el("div", { class: "muted" }, attempt.queue)),
         el("td", { class: "nowrap", title: moment(attempt.claimed_at) }, ago(attempt.claimed_at)),
         el("td", { class: "nowrap" }, attempt.settled_at ? duration((Date.parse(attempt.settled_at) - Date.parse(attempt.claimed_at)) / 1000) : "…"),
         el("td", {}, outcome(attempt.outcome), attempt.error && el("div", { class: "small text-bad wrap" }, localized(attempt.error)), !attempt.outcome && attempt.note && el("div", { class: "small muted" }, attempt.note),
-          attempt.retry_at && !attempt.outcome && el("div", { class: "small muted" }, moment(attempt.retry_at)))),
+          !place && attempt.retry_at && el("div", { class: "small muted" }, t("document.next_attempt", { time: moment(attempt.retry_at) })))),
     ])))));
 }
 

@@ -1,14 +1,10 @@
 // Review statistics per person and per field, for the chosen days.
 
 import { api, byId, data as pageData, el, empty, explain, fieldTitle, number, percent, t, toast } from "./base.js";
+import { addDays, dayOf, startOf } from "./days.js";
 
-const DAY = 86400000;
 const USUAL = 30;
 const ENDINGS = ["approved", "corrected", "rejected"];
-
-// A day in the format of its input, in the browser's time zone; the last day is included.
-const written = (date) => `${date.getFullYear()}-${String(date.getMonth() + 1).padStart(2, "0")}-${String(date.getDate()).padStart(2, "0")}`;
-const begins = (text) => new Date(`${text}T00:00:00`);
 
 /** The title of a field; types may give it different ones: the first that is not the default counts. */
 const title = (name) => Object.values(pageData.fields).map((fields) => fieldTitle(name, fields[name])).find((known) => known !== fieldTitle(name)) ?? fieldTitle(name);
@@ -18,8 +14,8 @@ let requests = 0;
 function question() {
   const [since, until] = [byId("since").value, byId("until").value];
   const query = {};
-  if (since) query.since = begins(since).toISOString();
-  if (until) query.until = new Date(begins(until).getTime() + DAY).toISOString();
+  if (since) query.since = startOf(since).toISOString();
+  if (until) query.until = addDays(startOf(until), 1).toISOString(); // the last day is included
   return new URLSearchParams(query);
 }
 
@@ -94,8 +90,8 @@ function endings(sums) {
 
 function days(count) {
   const today = new Date();
-  byId("until").value = written(today);
-  byId("since").value = written(new Date(today.getTime() - (count - 1) * DAY));
+  byId("until").value = dayOf(today);
+  byId("since").value = dayOf(addDays(today, 1 - count));
   for (const button of document.querySelectorAll("[data-days]")) button.setAttribute("aria-pressed", String(Number(button.dataset.days) === count));
   load();
 }

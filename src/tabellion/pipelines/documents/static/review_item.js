@@ -21,6 +21,9 @@ const titled = (field) => ({
   columns: field.columns?.map((column) => ({ ...column, label: fieldTitle(column.name, column.label) })) ?? null,
 });
 
+// Whether its value was found nowhere on the page.
+const isUngrounded = (field) => (field.translatable?.reasons || []).some((form) => form?.code === "reason.ungrounded");
+
 // A change without `was`, the value it is based on.
 const bare = (edit) => {
   if (!edit) return null;
@@ -114,7 +117,7 @@ export class Item extends EventTarget {
     const unsure = isEmpty(field.value)
       ? field.required
       : typeof field.confidence === "number" && field.confidence < (field.threshold ?? 0);
-    const flagged = field.state === "needs_look" || (field.reasons || []).includes("ungrounded");
+    const flagged = field.state === "needs_look" || isUngrounded(field);
     return unsure || flagged || wrong.length ? "needs_look" : "auto";
   }
 
@@ -131,7 +134,7 @@ export class Item extends EventTarget {
   get unseen() {
     return this.names.filter((name) => {
       const field = this.fields.get(name);
-      return !isEmpty(this.value(name)) && !DECIDED.has(this.state(name)) && ((field.confidence ?? 1) < (field.threshold ?? 0) || (field.reasons || []).includes("ungrounded"));
+      return !isEmpty(this.value(name)) && !DECIDED.has(this.state(name)) && ((field.confidence ?? 1) < (field.threshold ?? 0) || isUngrounded(field));
     });
   }
 

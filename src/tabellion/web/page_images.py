@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -63,7 +64,16 @@ class Pictures:
         def look(sandbox: Sandbox) -> bytes:
             return draw(source, number, width=width, rotation=rotation, sandbox=sandbox, limits=LIMITS)
 
-        await asyncio.to_thread(self._space.keep, path, await self.run_in_sandbox(look))
+        await asyncio.to_thread(self._keep, path, source, await self.run_in_sandbox(look))
+
+    def _keep(self, path: Path, source: Path, content: bytes) -> None:
+        """Stores an image, unless its file was deleted meanwhile: `forget` may have run before there was an image."""
+        try:
+            self._space.keep(path, content)
+        finally:
+            if not source.exists():
+                _remove(path.parent)
+                raise Problem(404, "file_gone") from None
 
     async def forget(self, sha256: str) -> None:
         """Removes the images of a file that is gone."""
@@ -152,7 +162,12 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _remove(folder: Path) -> None:
-    if folder.is_dir():
+    """Removes the images in a folder; one that arrives meanwhile is removed by the task that drew it."""
+    with contextlib.suppress(FileNotFoundError):
         for file in folder.iterdir():
             file.unlink(missing_ok=True)
-        folder.rmdir()
+        try:
+            folder.rmdir()
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise

@@ -1,0 +1,308 @@
+"""/api/extractions: list, look, read the text, download the file, see its pages, submit a file to be read."""
+
+from __future__ import annotations
+
+from pathlib import Path as FilePath
+from typing import Annotated, Any, Literal, NotRequired
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import Field
+from starlette.responses import Response
+
+from tabellion.answers import Answer, Doc
+from tabellion.engine.table import Row
+from tabellion.errors import StoreError
+from tabellion.extractions.lookup import INPUTS, load_metadata, tell_times
+from tabellion.extractions.served import ServedExtractions, served_extractions
+from tabellion.extractions.states import ExtractionStatus
+from tabellion.messages import Message, Translatable
+from tabellion.net.guard import Blocked, vet_url
+from tabellion.reading.errors import Unreadable
+from tabellion.reading.sniff import TAIL, sniff
+from tabellion.web import cursors
+from tabellion.web.answers import answer
+from tabellion.web.incoming import MEDIA, RAW, judge, write_chunk
+from tabellion.web.limits import chunks
+from tabellion.web.openapi import schema_of
+from tabellion.web.page_images import WIDTHS, rotation_of, round_width
+from tabellion.web.problems import Problem
+from tabellion.web.routing import Guarded
+from tabellion.web.serving import STRANGE, disposition, file_answer, is_not_modified
+from tabellion.web.validation import Strict, Whole, build_media_problem, media_of, parse_body
+
+router = APIRouter(route_class=Guarded, tags=["extractions"])
+StatusName = Literal["EN_ATTENTE", "EN_TRAITEMENT", "COMPLETE", "ERREUR", "EXTRACTION_COMPLETE", "OCR_PROCESSING"]
+Word = Annotated[str, Field(min_length=1, max_length=100)]
+SIZES = ", ".join(map(str, WIDTHS))
+BINARY = {"schema": {"type": "string", "format": "binary"}}
+FILE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"*/*": BINARY}, "description": "The file."},
+    206: {"content": {"*/*": BINARY}, "description": "The requested range of the file."},
+    304: {"description": "Not modified."},
+    416: {"description": "The range is outside the file."},
+}
+PICTURE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"image/png": BINARY}, "description": "The page."},
+    304: {"description": "Not modified."},
+}
+KEPT = {"Cache-Control": "private, no-cache"}
+EXPECTED = "the file itself (application/pdf, …), or application/json with `url`"
+
+
+class Extraction(Answer):
+    """One row of the extraction queue."""
+
+    id: str
+    status: Annotated[StatusName | str, Doc("The name of its status.")]
+    status_id: int
+    document_type: str | None
+    inputs: Annotated[dict[str, str], Doc("What was searched for.")]
+    worker: Annotated[str | None, Doc("The worker that has it, or had it last.")]
+    note: Annotated[str | None, Doc("How far its worker is.")]
+    error_message: Annotated[str | None, Doc("Why its extraction failed, last.")]
+    ocr_error: Annotated[str | None, Doc("Why reading its text failed, last.")]
+    ocr_attempts: int | None
+    ocr_max_attempts: int | None
+    pages: Annotated[int | None, Doc("How many pages were read.")]
+    has_file: bool
+    has_text: bool
+    created_at: str | None
+    updated_at: str | None
+    processing_started_at: str | None
+    ocr_started_at: str | None
+    status_url: str
+    translatable: NotRequired[Translatable]
+
+
+class WholeExtraction(Extraction):
+    """One with how its text was made."""
+
+    metadata: Annotated[dict[str, Any] | None, Doc("Pages, model, cost and confidence; null: nothing is known.")]
+
+
+class Extractions(Answer):
+    """One page of a list, newest first."""
+
+    extractions: list[Extraction]
+    next: Annotated[str | None, Doc("The cursor of the next page; null: this is the last page.")]
+
+
+class ExtractionText(Answer):
+    """The text of an extraction."""
+
+    id: str
+    text: Annotated[str, Doc("All pages, with a form feed between two.")]
+    pages: Annotated[list[str], Doc("The text of each page.")]
+
+
+class Accepted(Answer):
+    """A file that will be read."""
+
+    id: str
+    status: StatusName
+    status_url: str
+
+
+class OcrRequest(Strict):
+    """A file to be read."""
+
+    url: str = Field(min_length=1, max_length=2048, description="The URL of the file; http or https, public.")
+    document_type: Word | None = Field(default=None, description="What kind of document it is.")
+    document_number: Word | None = Field(default=None, description="Its number.")
+
+
+def _body() -> dict[str, Any]:
+    content: dict[str, Any] = {"application/json": {"schema": schema_of(OcrRequest)}}
+    binary = {"schema": {"type": "string", "format": "binary"}}
+    return {"requestBody": {"required": True, "content": content | dict.fromkeys(RAW, binary)}}
+
+
+def status_url(id: str) -> str:  # noqa: A002
+    """Where an extraction is looked at."""
+    return f"/api/extractions/{id}"
+
+
+def brief(row: Row) -> Extraction:
+    """A row as everybody is told of it."""
+    about = load_metadata(row) or {}
+    pages = about.get("pages")
+    times = tell_times(row)
+    in_ocr = row["status_id"] > ExtractionStatus.EN_TRAITEMENT
+    told: Extraction = {
+        "id": row["id"], "status": status_name(row["status_id"]), "status_id": row["status_id"],
+        "document_type": row.get("document_type"),
+        "inputs": {name: str(row[name]) for name in INPUTS if row.get(name)},
+        "worker": (in_ocr and row.get("ocr_worker_id")) or row.get("worker_id"), "note": row["note"],
+        "error_message": row.get("error_message"), "ocr_error": row.get("ocr_error"),
+        "ocr_attempts": row.get("ocr_attempts"), "ocr_max_attempts": row.get("ocr_max_attempts"),
+        "pages": len(pages) if isinstance(pages, list) else None, "has_file": bool(row.get("file_address")),
+        "has_text": bool(row.get("has_text") or row.get("text")),
+        "created_at": times["created_at"], "updated_at": times["updated_at"],
+        "processing_started_at": times["processing_started_at"], "ocr_started_at": times["ocr_started_at"],
+        "status_url": status_url(row["id"]),
+    }  # fmt: skip
+    if row["forms"]:
+        told["translatable"] = row["forms"]
+    return told
+
+
+def status_name(number: int) -> str:
+    """The name of a status; a number that is none of ours is told as it is."""
+    try:
+        return ExtractionStatus(number).name
+    except ValueError:
+        return str(number)
+
+
+async def find_extraction(served: ServedExtractions, id: str, *, text: bool = False) -> Row:  # noqa: A002
+    """A row of this environment, or the problem that there is none."""
+    row = await (await served.table()).get(id, text=text)
+    if row is None:
+        raise Problem(404, "not_found", Message("extractions_api.not_found"), field="id")
+    return row
+
+
+@router.get("/api/extractions", response_model=Extractions, summary="List extractions")
+async def listing(
+    request: Request,
+    status: Annotated[StatusName | None, Query(description="Only those with this status.")] = None,
+    type: Annotated[Word | None, Query(description="Only those of this document type.")] = None,  # noqa: A002
+    cursor: Annotated[str | None, Query(description="The `next` value of the previous page.")] = None,
+    limit: Annotated[Whole, Query(ge=1, le=200, description="Extractions per page.")] = 50,
+) -> Response:
+    """Extractions without their texts, newest first."""
+    served = served_extractions(request)
+    number = ExtractionStatus[status].value if status is not None else None
+    filters = {name: one for name, one in (("status_id", number), ("document_type", type)) if one is not None}
+    question = {name: str(one) for name, one in filters.items()}
+    key = request.app.state.cursor_key
+    start = cursors.place(key, served.name, question, cursor) if cursor is not None else None
+    rows, following = await (await served.table()).listing(filters, start, limit)
+    onward = cursors.make_cursor(key, served.name, question, following) if following else None
+    return answer(Extractions(extractions=[brief(row) for row in rows], next=onward))
+
+
+@router.post(
+    "/api/extractions/ocr", status_code=202, response_model=Accepted, openapi_extra=_body(),
+    summary="Submit a file to be read",
+)  # fmt: skip
+async def submit(
+    request: Request,
+    name: Annotated[str | None, Query(max_length=1000, description="The file's name, for a plain body.")] = None,
+    document_type: Annotated[Word | None, Query(description="What kind of document it is, for a plain body.")] = None,
+    document_number: Annotated[Word | None, Query(description="Its number, for a plain body.")] = None,
+) -> Response:
+    """Puts a file straight into the line of OCR: the bytes of one, or the URL of one that a worker fetches."""
+    served, media = served_extractions(request), media_of(request)
+    table = await served.table()
+    if table.columns is None:
+        raise Problem(409, "queue_unusable", Message("extractions_api.columns_unknown"),
+                      fix="set extractions.address_column and extractions.text_column")  # fmt: skip
+    said = {"document_type": document_type, "document_number": document_number}
+    if media == "application/json":
+        wanted = await parse_body(request, OcrRequest, request.app.state.limits)
+        said |= {"document_type": wanted.document_type, "document_number": wanted.document_number}
+        address = await _vet(request, wanted.url)
+    elif media in RAW:
+        address = await _receive(request, served, media, name or "")
+    else:
+        raise build_media_problem(media, EXPECTED)
+    try:
+        id_ = await table.insert({"status_id": int(ExtractionStatus.COMPLETE), table.columns.address: address, **said})
+    except StoreError as error:
+        if not error.rule:
+            raise
+        raise Problem(409, "queue_unusable", error.words, fix="send what the table requires, or change it") from None
+    told = Accepted(id=id_, status="COMPLETE", status_url=status_url(id_))
+    return answer(told, 202, {"Location": told["status_url"]})
+
+
+async def _vet(request: Request, url: str) -> str:
+    try:
+        await vet_url(url, request.app.state.rules)
+    except Blocked as error:
+        raise Problem(
+            422, "url_blocked", str(error), field="/url", reason=error.reason,
+            fix="use a public http or https URL, or upload the file itself",
+        ) from None  # fmt: skip
+    return url
+
+
+async def _receive(request: Request, served: ServedExtractions, media: str, name: str) -> str:
+    """Stores the body; its address."""
+    limits = request.app.state.limits
+    async with served.uploads.receive(limits.upload_bytes, name=name, media=media) as sink:
+        async for chunk in chunks(request, limits, limits.upload_bytes, "a file"):
+            await write_chunk(sink, chunk, "")
+        judge(sink, "", await sink.tail(TAIL))
+    try:
+        return await served.files.save(sink.blob.path, sink.name)
+    finally:
+        await served.uploads.remove(sink.blob.sha256)
+
+
+@router.get("/api/extractions/{id}", response_model=WholeExtraction, summary="Get an extraction")
+async def show(request: Request, id: str) -> Response:  # noqa: A002
+    """All that is known of an extraction but its text."""
+    row = await find_extraction(served_extractions(request), id)
+    return answer(WholeExtraction(**brief(row), metadata=load_metadata(row)))
+
+
+@router.get("/api/extractions/{id}/text", response_model=ExtractionText, summary="Get the text of an extraction")
+async def text(request: Request, id: str) -> Response:  # noqa: A002
+    """The text as it was read, page by page."""
+    row = await find_extraction(served_extractions(request), id, text=True)
+    if row.get("text") is None:
+        raise Problem(404, "not_found", Message("extractions_api.no_text"), field="id")
+    return answer(ExtractionText(id=row["id"], text=row["text"], pages=str(row["text"]).split("\f")))
+
+
+@router.get(
+    "/api/extractions/{id}/file", responses=FILE, response_class=Response, summary="Download the extracted file"
+)
+async def file(request: Request, id: str) -> Response:  # noqa: A002
+    """The file as a download; `Range` requests a part of it."""
+    served = served_extractions(request)
+    row = await find_extraction(served, id)
+    path, name = await _open(served, row)
+    with path.open("rb") as opened:
+        head = opened.read(4096)
+    try:
+        kind = sniff(head)
+        media, ending = MEDIA[kind], f".{kind.value}"
+    except Unreadable:
+        media, ending = "application/octet-stream", FilePath(str(row["file_address"])).suffix[:10]
+    headers = STRANGE | {"Content-Disposition": disposition(f"{row.get('document_number') or row['id']}{ending}")}
+    return file_answer(request, path, f'"{name}"', media, headers)
+
+
+@router.get(
+    "/api/extractions/{id}/pages/{number}.png", responses=PICTURE, response_class=Response,
+    summary="Get a page of the extracted file as an image",
+)  # fmt: skip
+async def page(
+    request: Request,
+    id: str,  # noqa: A002
+    number: Annotated[Whole, Path(ge=1, le=100_000, description="The page number, starting at 1.")],
+    width: Annotated[Whole, Query(ge=16, le=3000, description=f"Width in pixels, raised to one of {SIZES}.")] = 1200,
+) -> Response:
+    """A page as a PNG, rotated upright."""
+    served = served_extractions(request)
+    row = await find_extraction(served, id)
+    about, width = load_metadata(row) or {}, round_width(width)
+    pages = about.get("pages")
+    turned = rotation_of(pages if isinstance(pages, list) else [], number)
+    path, name = await _open(served, row)
+    tag = f'"{name}-{number}-{width}-{turned}"'
+    headers = KEPT | {"ETag": tag}
+    if is_not_modified(request, tag):
+        return Response(status_code=304, headers=headers)
+    picture = await served.pictures.picture(path, name, number, width, turned)
+    return file_answer(request, picture, tag, "image/png", headers)
+
+
+async def _open(served: ServedExtractions, row: Row) -> tuple[FilePath, str]:
+    if not row.get("file_address"):
+        raise Problem(404, "file_gone", Message("extractions_api.no_file"), field="id")
+    about = load_metadata(row) or {}
+    return await served.open_file(str(row["file_address"]), str(about.get("sha256") or ""))

@@ -1,0 +1,44 @@
+"""The queue of files to read: the second life of a row of `extraction_queue`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tabellion.engine.job import Job
+from tabellion.engine.queue import Queue
+from tabellion.engine.table import Row
+from tabellion.extractions.states import ExtractionStatus
+from tabellion.extractions.tables import TABLE
+from tabellion.pipelines.ocr.recognition import Recognition
+from tabellion.pipelines.ocr.settings import OcrSettings
+
+
+def ocr_queue(settings: OcrSettings) -> Queue:
+    """The declaration. Only columns of OCR are named: what extraction wrote, its error included, is never touched.
+
+    A row whose worker died is ready again when its lease ends, within a minute, whatever its document costs to read:
+    leases are renewed while a handler runs. The ten minutes of `stale_after` are for rows that a program outside the
+    register left running. Both are looked for continuously.
+    """
+    return Queue(
+        TABLE, name="ocr", status="status_id",
+        ready=ExtractionStatus.COMPLETE, running=ExtractionStatus.OCR_PROCESSING,
+        done=ExtractionStatus.EXTRACTION_COMPLETE, failed=ExtractionStatus.ERREUR,
+        worker="ocr_worker_id", started_at="ocr_started_at", error="ocr_error",
+        attempts="ocr_attempts", max_attempts="ocr_max_attempts",
+        lease=settings.lease, stale_after=settings.stale_after, timeout=settings.timeout,
+        retry_base=settings.retry_base, concurrency=settings.workers, uses=settings.gate,
+    )  # fmt: skip
+
+
+def ocr_queues(settings: OcrSettings, environments: Mapping[str, OcrSettings] | None = None) -> list[Queue]:
+    """The queue with its handler; `environments` are settings of those that store their files elsewhere."""
+    usual = Recognition(settings)
+    own = {name: Recognition(one) for name, one in (environments or {}).items()}
+    queue = ocr_queue(settings)
+
+    @queue.handler
+    async def read(job: Job) -> Row:
+        return await own.get(job.environment, usual).read(job)
+
+    return [queue]

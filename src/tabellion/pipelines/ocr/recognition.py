@@ -1,0 +1,170 @@
+"""The handler: a file is fetched, read page by page, mended, and its text returned with how it was made."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from pathlib import Path
+from typing import Any
+
+from tabellion.engine.job import Job
+from tabellion.engine.table import Row
+from tabellion.errors import ConfigurationError, LeaseLost, Permanent
+from tabellion.extractions.storage import FileMissing
+from tabellion.messages import Message
+from tabellion.models.base import Ask, Model
+from tabellion.models.boost import boost_text
+from tabellion.models.errors import Rejected
+from tabellion.models.media import Render, renderer
+from tabellion.models.page_text import read_page, reads_pages_only
+from tabellion.pipelines.ocr import local_pages
+from tabellion.pipelines.ocr.page import PageText, clean, confidence_of, join_pages
+from tabellion.pipelines.ocr.page_memos import PageMemos
+from tabellion.pipelines.ocr.settings import LOCAL, OcrSettings
+from tabellion.reading.boosting.boost import boost
+from tabellion.reading.errors import Unreadable
+from tabellion.reading.page import Page
+from tabellion.reading.pages import RUBBISH, STAMP
+
+
+class Recognition:
+    """Reads files of one environment's queue."""
+
+    def __init__(self, settings: OcrSettings) -> None:
+        self.settings = settings
+        self._model: Model | None = None
+
+    async def read(self, job: Job) -> Row:
+        """One file: its text, and metadata where the table has a column for them."""
+        began = time.monotonic()
+        columns = self.settings.columns.find(job.values)
+        address = job[columns.address]
+        if not address:
+            raise FileMissing(Message("ocr.no_address", column=columns.address))
+        job.note(Message("ocr.downloading"))
+        path = await self.settings.files.download(str(address), job.folder)
+        job.note(Message("ocr.opening"))
+        sha256 = await asyncio.to_thread(_digest, path)
+        pages = await (self._read_here(job, path, sha256) if self._is_local else self._read_by_model(job, path))
+        if all(page.source == "failed" for page in pages):
+            raise _failed(pages)
+        row: Row = {columns.text: join_pages(pages)}
+        if columns.metadata is not None:
+            row[columns.metadata] = {
+                "pages": [page.as_dict() for page in pages], "model": self._model_name(),
+                "cost": await _cost(job), "confidence": confidence_of(pages), "sha256": sha256,
+                "bytes": path.stat().st_size, "seconds": round(time.monotonic() - began, 3),
+            }  # fmt: skip
+        return row
+
+    # -- read here ---------------------------------------------------------------------------------------------------
+
+    async def _read_here(self, job: Job, path: Path, sha256: str) -> list[PageText]:
+        boosting = self.settings.boost != "never"
+        memos = PageMemos(
+            job, sha256, f"{self.settings.pages}-{'boosted' if boosting else 'plain'}", self.settings.lease
+        )
+        pages: list[PageText] = []
+        while (not memos.count or len(pages) < memos.count) and (known := await memos.recall(len(pages) + 1)):
+            pages.append(known)
+        if pages and len(pages) == memos.count:
+            return pages
+        async with local_pages.reading(
+            self.settings, path, self.settings.pages, first=len(pages) + 1, boosting=boosting
+        ) as (header, found):
+            memos.count = header.count
+            _note(job, len(pages) + 1, header.count)
+            async for _, page in found:
+                pages.append(page)
+                await memos.remember(page)
+                _note(job, min(page.number + 1, header.count), header.count)
+        return pages
+
+    # -- read by a model ---------------------------------------------------------------------------------------------
+
+    async def _read_by_model(self, job: Job, path: Path) -> list[PageText]:
+        """Each page as a picture, unless the file itself has its text; the model's calls are remembered one by one."""
+        settings, model = self.settings, self._open_model()
+        seen: list[local_pages.Mended] = []
+        async with local_pages.reading(settings, path, "never", boosting=settings.boost != "never") as (_, found):
+            seen = [one async for one in found]
+        render = renderer(path, password=None, sandbox=settings.sandbox, limits=settings.limits)
+        pages = []
+        for page, text in seen:
+            _note(job, page.number, len(seen))
+            if page.source == "failed" or (settings.pages != "always" and _has_text(page)) or settings.pages == "never":
+                pages.append(text)
+            else:
+                pages.append(await self._ask(model, page, render))
+        return pages
+
+    async def _ask(self, model: Model, page: Page, render: Render) -> PageText:
+        ask = Ask(deadline=self.settings.model_deadline)
+        try:
+            picture = await asyncio.to_thread(render, page)
+        except Unreadable as error:
+            return PageText(page.number, "", "failed", error=str(error), error_code=error.code)
+        try:
+            reply = await read_page(model, picture, ask)
+            text = clean(reply.text)
+            mended = await self._boost(model, text, page.number, ask)
+        except Rejected as error:
+            raise Permanent(Message("ocr.page_rejected", n=page.number, detail=error)) from error
+        return PageText(page.number, clean(mended), "model", None, page.rotation, mended != text)
+
+    async def _boost(self, model: Model, text: str, number: int, ask: Ask) -> str:
+        """The text after a second pass, by the model where it can; a text that it wrote anew is not taken."""
+        if self.settings.boost == "never":
+            return text
+        if self.settings.boost == "local" or reads_pages_only(model):
+            return (await asyncio.to_thread(boost, text)).text
+        return (await boost_text(model, text, page=number, ask=ask)).text
+
+    def _open_model(self) -> Model:
+        """One for all files of this process: it keeps connections."""
+        if self._model is None:
+            if self.settings.make_model is None:
+                raise ConfigurationError(f"ocr.model: nobody provides the model {self.settings.model!r}")
+            self._model = self.settings.make_model(self.settings.model)
+        return self._model
+
+    @property
+    def _is_local(self) -> bool:
+        return self.settings.model == LOCAL
+
+    def _model_name(self) -> str:
+        return LOCAL if self._model is None else self._model.model
+
+
+def _has_text(page: Page) -> bool:
+    """Whether the file's own text of a page is good enough; a stamp on a scan is not."""
+    return page.quality >= RUBBISH and sum(len(word.text) for word in page.words) >= STAMP
+
+
+def _failed(pages: list[PageText]) -> Unreadable:
+    first = next(iter(pages), None)
+    return Unreadable((first.error_code if first else None) or "pdf_damaged", (first.error if first else None) or "")
+
+
+def _note(job: Job, number: int, count: int) -> None:
+    if job.lost:
+        raise LeaseLost(f"{job}: the claim was lost")
+    job.note(Message("ocr.page", n=number, total=count))
+
+
+async def _cost(job: Job) -> float:
+    """What the document has cost so far, in US dollars: this attempt and those before it."""
+    before: list[Any] = []
+    if job.context is not None:
+        before = await job.context.fetch(
+            "SELECT coalesce(sum(cost), 0) AS spent FROM tabellion_attempts WHERE queue = $1 AND key = $2 AND "
+            "CAST(token AS text) <> $3",
+            job.queue.name, job.text_key, str(job.token),
+        )  # fmt: skip
+    return round((float(before[0]["spent"]) if before else 0.0) + (job.cost or 0.0), 6)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,93 @@
+"""Walks a profile to find out whether its site still looks as it says, and takes a picture where it does not."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from playwright.async_api import Error, Page
+
+from tabellion.errors import ConfigurationError, TabellionError
+from tabellion.net.chromium import Chromium
+from tabellion.pipelines.registries.accounts import SiteAccount, load_accounts, require_accounts
+from tabellion.pipelines.registries.problems import StepFailed
+from tabellion.pipelines.registries.profile import Profile, Task
+from tabellion.pipelines.registries.settings import PORTAL, is_practice, rules_of
+from tabellion.pipelines.registries.walker import Walker
+
+if TYPE_CHECKING:
+    from tabellion.config import Config
+
+
+async def check_profile(
+    config: Config, profile: Profile, folder: Path, screenshot: Path, *, task: str | None = None,
+    account: str | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Signs in and walks every task with its sample; the report has the first step that does not match."""
+    began = time.monotonic()
+    tasks = _choose_tasks(profile, task)
+    given = config.section("registries")
+    portal = str(given.get("portal", PORTAL)).rstrip("/")
+    secrets = Path(str(given["secrets"])).expanduser() if "secrets" in given else None
+    accounts = load_accounts(profile, secrets, practice=is_practice(profile, portal))
+    require_accounts(profile, accounts)
+    chosen = _choose_account(profile, accounts, account)
+    report: dict[str, Any] = {
+        "profile": profile.name, "file": profile.file, "ok": True, "walked": [], "failed": None, "mistakes": [],
+    }  # fmt: skip
+    async with (
+        Chromium(rules_of(config, portal, {"": profile})) as chromium,
+        chromium.open_session(folder, page_seconds=profile.timeout) as session,
+    ):
+        page = await session.new_page()
+        walker = Walker(session, page, profile)
+        where = "login"
+        try:
+            if profile.needs_account:
+                await walker.sign_in(chosen.username, chosen.password)
+                report["walked"].append({"task": where, "steps": len(profile.login)})
+            for one in tasks:
+                where = one.name
+                await walker.run(one, one.sample)
+                report["walked"].append({"task": where, "steps": len(one.steps)})
+        except (TabellionError, Error) as error:
+            report |= {"ok": False, "failed": await _describe(page, walker, where, error, screenshot)}
+    return report | {"seconds": time.monotonic() - began}
+
+
+async def _describe(page: Page, walker: Walker, task: str, error: Exception, screenshot: Path) -> dict[str, Any]:
+    step = walker.step
+    taken = ""
+    try:
+        await page.screenshot(path=screenshot)
+        taken = str(screenshot)
+    except (Error, OSError):
+        pass  # a browser that died has nothing to show
+    told = error.detail if isinstance(error, StepFailed) else str(error)
+    return {
+        "task": task, "line": step.line if step else 0, "step": step.describe() if step else "",
+        "detail": told.partition("\n")[0], "url": page.url, "screenshot": taken,
+    }  # fmt: skip
+
+
+def _choose_tasks(profile: Profile, name: str | None) -> list[Task]:
+    if name is not None and name not in profile.tasks:
+        raise ConfigurationError(f"{profile.file} has no task {name!r}; known: {', '.join(profile.tasks)}")
+    tasks = [one for one in profile.tasks.values() if name in (None, one.name)]
+    for one in tasks:
+        missing = [key for key in one.inputs if not one.sample.get(key)]
+        if missing:
+            raise ConfigurationError(
+                f"{profile.file}: the task {one.name} has no sample value for {', '.join(missing)}: add "
+                f"sample: {{{missing[0]}: …}}"
+            )
+    return tasks
+
+
+def _choose_account(profile: Profile, accounts: tuple[SiteAccount, ...], name: str | None) -> SiteAccount:
+    for one in accounts:
+        if name in (None, one.name):
+            return one
+    names = ", ".join(one.name for one in accounts)
+    raise ConfigurationError(f"{profile.name} has no account {name!r}; known: {names}")

@@ -1,0 +1,130 @@
+"""What is done with a claimed row: documents are fetched and stored, companies and rights are looked up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tabellion.engine.job import Job
+from tabellion.engine.sql import NOW
+from tabellion.engine.table import Row
+from tabellion.errors import Permanent
+from tabellion.extractions.storage import ExtractionFiles
+from tabellion.messages import Message, quote_value
+from tabellion.pipelines.registries import tables
+from tabellion.pipelines.registries.columns import EXTRACTION
+from tabellion.pipelines.registries.problems import SiteProblem
+from tabellion.pipelines.registries.settings import RegistrySettings
+from tabellion.pipelines.registries.states import DOCUMENT_TYPES
+
+if TYPE_CHECKING:
+    from tabellion.net.chromium import Chromium
+    from tabellion.pipelines.registries.visits import Visits
+    from tabellion.pipelines.registries.walker import WalkResult
+
+PDF = b"%PDF-"
+SAVE_COMPANY = f"""INSERT INTO {tables.COMPANIES} (search_session_id, neq, name, data, names, found_at)
+VALUES (:id, :neq, :name, :data, :names, {NOW}) ON CONFLICT (search_session_id) DO UPDATE
+SET neq = excluded.neq, name = excluded.name, data = excluded.data, names = excluded.names,
+  found_at = excluded.found_at"""
+SAVE_STATEMENT = f"""INSERT INTO {tables.STATEMENTS} (rdprm_search_id, is_empty, storage_path, registrations, found_at)
+VALUES (:id, :is_empty, :storage_path, :registrations, {NOW}) ON CONFLICT (rdprm_search_id) DO UPDATE
+SET is_empty = excluded.is_empty, storage_path = excluded.storage_path, registrations = excluded.registrations,
+  found_at = excluded.found_at"""
+
+
+class RegistryHandlers:
+    """The three handlers of one worker; its browser is started when the first of them needs it."""
+
+    def __init__(
+        self, settings: RegistrySettings, files: Callable[[str], ExtractionFiles], chromium: Chromium | None = None
+    ) -> None:
+        self._settings, self._files = settings, files
+        self._visits: dict[str, Visits] = {}
+        self._chromium = chromium  #: one for all sites
+
+    async def extract(self, job: Job) -> Row:
+        """Fetches a document of the land registry; the file is stored by its content, so that it is stored once."""
+        kind = str(job.get("document_type") or "index")
+        if kind not in DOCUMENT_TYPES:
+            known = ", ".join(DOCUMENT_TYPES)
+            raise Permanent(Message("registry.document_type", value=quote_value(kind), known=known))
+        columns = self._settings.columns
+        address = columns.require("storage_path", job.values, job.queue.table)
+        inputs = {name: columns.value(name, job.values) for name in EXTRACTION}
+        result = await self._run("extraction", job, kind, inputs)
+        return {address: await self._store(job, result)}
+
+    async def look_up_company(self, job: Job) -> Row:
+        """Searches the enterprise register; what was found is committed together with the session's new state."""
+        result = await self._run(
+            "companies", job, "company", {"company": self._settings.columns.value("company", job.values)}
+        )
+        company: Mapping[str, str] = result.values.get("company", {})
+        names = _distinct([*result.values.get("names", []), {"name": company.get("name", ""), "state": ""}])
+        job.also(
+            SAVE_COMPANY, id=job.text_key, neq=company.get("neq"), name=company.get("name"),
+            data=_dump(company), names=_dump(names),
+        )  # fmt: skip
+        return {}
+
+    async def look_up_rights(self, job: Job) -> Row:
+        """Searches the register of rights under a name, and stores the statement; nothing found is an answer too."""
+        from tabellion.pipelines.registries.visits import NothingFound
+
+        name = self._settings.columns.value("name", job.values)
+        task = self._settings.profiles["rights"].tasks.get("rights")
+        try:
+            result = await self._run("rights", job, "rights", {"name": name})
+        except NothingFound:
+            if task is None or not task.empty_is_done:
+                raise
+            job.also(SAVE_STATEMENT, id=job.text_key, is_empty=True, storage_path=None, registrations="[]")
+            return {}
+        registrations = _dump(result.values.get("registrations", []))
+        path = await self._store(job, result)
+        job.also(SAVE_STATEMENT, id=job.text_key, is_empty=False, storage_path=path, registrations=registrations)
+        return {}
+
+    async def _run(self, queue: str, job: Job, task: str, inputs: Mapping[str, Any]) -> WalkResult:
+        profile = self._settings.profiles[queue]
+        if task not in profile.tasks:
+            raise Permanent(Message("registry.no_task", file=profile.file, task=task))
+        return await self._visits_of(queue).run(job, profile.tasks[task], inputs)
+
+    def _visits_of(self, queue: str) -> Visits:
+        from tabellion.net.chromium import Chromium
+        from tabellion.pipelines.registries.visits import Visits
+
+        name = self._settings.profiles[queue].name
+        if name not in self._visits:
+            if self._chromium is None:
+                self._chromium = Chromium(self._settings.rules)
+            self._visits[name] = Visits(
+                self._settings.profiles[queue], self._settings.accounts[name], self._settings.folder, self._chromium
+            )
+        return self._visits[name]
+
+    async def _store(self, job: Job, result: WalkResult) -> str:
+        if result.file is None:
+            raise Permanent(Message("registry.no_download"))
+        with result.file.open("rb") as file:
+            if not file.read(len(PDF)).startswith(PDF):
+                # An error page sent as a file is common, and gone with the next try.
+                raise SiteProblem(job.queue.name, "retry", Message("registry.not_a_pdf"))
+        job.note(Message("registry.note_storing"))
+        return await self._files(job.environment).save(result.file)
+
+
+def _distinct(names: list[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Each name once, as it was first found."""
+    found: dict[str, dict[str, str]] = {}
+    for one in names:
+        if one.get("name"):
+            found.setdefault(one["name"], dict(one))
+    return list(found.values())
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

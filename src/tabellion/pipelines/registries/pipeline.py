@@ -1,0 +1,127 @@
+"""Registries: land registry documents, companies and rights, fetched by a browser from the sites that have them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tabellion import extras
+from tabellion.extractions import keys as extraction_keys
+from tabellion.pipeline import Background, Key, Pipeline
+
+if TYPE_CHECKING:
+    from tabellion.config import Config
+    from tabellion.engine.environment import Environment
+    from tabellion.engine.gates.state import GateSettings
+    from tabellion.engine.queue import Queue
+    from tabellion.engine.schema import Schema
+    from tabellion.engine.store import Store
+    from tabellion.extractions.storage import ExtractionFiles
+    from tabellion.monitor.view import QueueView
+    from tabellion.pipelines.registries.served import ServedRegistries
+    from tabellion.web.blueprint import Blueprint
+
+
+class RegistriesPipeline(Pipeline):
+    """The pipeline of registries."""
+
+    name = "registries"
+    title = "Registries"
+    extras = f"{extras.SERVICE},browser"
+    commands: Mapping[str, str] = {"registry": "tabellion.pipelines.registries.commands.registry"}
+    keys: Mapping[str, Key] = {
+        "registries.profiles": (list, 'folders with profiles of your own (["registries"])'),
+        "registries.portal": (str, "the address of the practice portal (http://127.0.0.1:8077)"),
+        "registries.secrets": (str, "a TOML file with accounts, readable by its owner only (none)"),
+        "registries.extraction": (str, "the profile of the land registry (registre-foncier)"),
+        "registries.companies": (str, "the profile of the enterprise register (req)"),
+        "registries.rights": (str, "the profile of the register of rights (rdprm)"),
+        "registries.columns": (dict, 'columns of tables made by hand, e.g. { company = "company_name" }'),
+        **extraction_keys.KEYS,
+    }
+    variables: Mapping[str, str] = {
+        "TABELLION_REGISTRIES_PROFILES": "registries.profiles",
+        "TABELLION_REGISTRIES_PORTAL": "registries.portal",
+        "TABELLION_REGISTRIES_SECRETS": "registries.secrets",
+        **extraction_keys.VARIABLES,
+    }
+
+    def __init__(self) -> None:
+        self._open = contextlib.ExitStack()  #: the portal of a demo
+
+    def check(self, config: Config) -> None:
+        """Refuses a profile that has a mistake, and a site without an account."""
+        from tabellion.pipelines.registries.accounts import require_accounts
+        from tabellion.pipelines.registries.settings import settings_of
+
+        settings = settings_of(config)
+        for profile in settings.profiles.values():
+            require_accounts(profile, settings.accounts[profile.name])
+
+    def schemas(self) -> Sequence[Schema]:
+        """The tables that are shared, and what was found."""
+        from tabellion.pipelines.registries import tables
+
+        return (tables.SCHEMA,)
+
+    def queues(self, config: Config, environment: Environment | None = None) -> Sequence[Queue]:
+        """Documents first, then companies, then rights."""
+        with extras.explain_missing(self.extras):
+            from tabellion.extractions.storage import files_of
+            from tabellion.pipelines.registries.handlers import RegistryHandlers
+            from tabellion.pipelines.registries.queues import registry_queues
+            from tabellion.pipelines.registries.settings import settings_of
+
+        named = {one.name: one for one in config.environments}
+
+        def files(name: str) -> ExtractionFiles:
+            return files_of(config, named.get(name, environment))
+
+        settings = settings_of(config)
+        return registry_queues(settings, RegistryHandlers(settings, files))
+
+    def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
+        """Each with the page of a row."""
+        from tabellion.monitor.view import QueueView
+
+        places = {"extraction": "/extractions/{}", "companies": "/registries/{}"}
+        return [QueueView(queue, page=places.get(queue.name)) for queue in self.queues(config, environment)]
+
+    def gates(self, config: Config) -> Mapping[str, GateSettings]:
+        """One before each account."""
+        from tabellion.pipelines.registries.settings import settings_of
+
+        return settings_of(config).gates()
+
+    def blueprint(self) -> Blueprint:
+        """The API, the pages and their texts, with what all pipelines on the extraction queue show of it."""
+        from tabellion.extractions.blueprint import EXTRACTIONS
+        from tabellion.pipelines.registries import api, pages
+        from tabellion.web.blueprint import Blueprint
+
+        return Blueprint(
+            routers=(*api.ROUTERS, *pages.ROUTERS), policy=api.POLICY, pages=pages.POLICY, places=pages.PLACES,
+            shapes=api.SHAPES, repeatable=api.REPEATABLE, clashing=api.CLASHING, shared=(EXTRACTIONS,),
+            main_queue="extraction", package=__package__,
+        )  # fmt: skip
+
+    def serve(self, config: Config, environment: str, store: Store) -> ServedRegistries:
+        """Its tables and files in one environment."""
+        from tabellion.pipelines.registries.served import serve
+
+        return serve(config, environment, store)
+
+    async def demo(self, run: Background, *, live: bool) -> tuple[str, Mapping[str, Any]]:
+        """Documents, a company and rights of the practice portal, which is started here."""
+        from tabellion.pipelines.registries import demo
+        from tabellion.pipelines.registries.settings import settings_of
+
+        return await demo.run(run.store, settings_of(run.config), self._open)
+
+    def close(self) -> None:
+        """Ends the portal of a demo."""
+        self._open.close()
+
+
+PIPELINE = RegistriesPipeline()

@@ -1,0 +1,33 @@
+"""What can be wrong while a site is used: a page that says so, or a step that no longer matches."""
+
+from __future__ import annotations
+
+from tabellion.errors import TabellionError
+from tabellion.messages import Message, quote_value
+from tabellion.pipelines.registries.profile import Meaning, Step
+
+
+class SiteProblem(TabellionError):  # noqa: N818 - what the page says
+    """The site itself says that something is wrong."""
+
+    def __init__(self, site: str, means: Meaning, text: str = "") -> None:
+        self.site, self.means, self.text = site, means, text
+        super().__init__(Message(f"registry.{means}", site=site, text=quote_value(text)))
+
+
+class StepFailed(TabellionError):  # noqa: N818 - what happened
+    """A step of a profile found nothing to work on in time: the site is slow, or has changed."""
+
+    def __init__(self, file: str, step: Step, detail: str) -> None:
+        self.file, self.step, self.detail = file, step, detail
+        super().__init__(
+            Message("registry.step_failed", file=file, line=step.line, step=step.describe(), detail=detail)
+        )
+
+
+class AmbiguousResult(TabellionError):  # noqa: N818 - what was found
+    """Several results match and none exactly: choosing one is a person's decision."""
+
+    def __init__(self, wanted: str, found: list[str]) -> None:
+        self.found = found
+        super().__init__(Message("registry.ambiguous", wanted=quote_value(wanted), found=found))

@@ -1,0 +1,68 @@
+"""The queues of registries: documents to fetch, companies and rights to look up."""
+
+from __future__ import annotations
+
+from tabellion.engine.queue import Queue
+from tabellion.extractions import tables as extractions
+from tabellion.pipelines.registries import states, tables
+from tabellion.pipelines.registries.handlers import RegistryHandlers
+from tabellion.pipelines.registries.settings import RegistrySettings
+
+TIMEOUT = 900.0  #: seconds that one visit of a site may take
+LEASE = 60.0
+#: How long a row waits for what is not its fault (a closed gate, maintenance) before it fails.
+DEADLINE = 7 * 86_400.0
+#: Seconds after which a row that a program outside the register left running is taken over. `rdprm_searches` has
+#: no time by which to tell: `tabellion release` frees its rows.
+STALE_AFTER = 300.0
+MOST_DEFERRALS = 100_000  #: the deadline ends it long before
+
+
+def registry_queues(settings: RegistrySettings, handlers: RegistryHandlers) -> list[Queue]:
+    """The three queues in the order in which a worker looks at them, with their handlers."""
+    extraction, companies, rights = extraction_queue(settings), companies_queue(settings), rights_queue(settings)
+    extraction.handler(handlers.extract)
+    companies.handler(handlers.look_up_company)
+    rights.handler(handlers.look_up_rights)
+    return [extraction, companies, rights]
+
+
+def extraction_queue(settings: RegistrySettings) -> Queue:
+    """Documents of the land registry."""
+    return Queue(
+        extractions.TABLE, name="extraction", status="status_id", **states.EXTRACTION,
+        worker="worker_id", started_at="processing_started_at", error="error_message",
+        keep_error=True, renew_mirrors=True, stale_after=STALE_AFTER,
+        uses=_gate(settings, "extraction"), concurrency=_visits(settings, "extraction"),
+        lease=LEASE, timeout=TIMEOUT, retry_base=settings.retry_base, deadline=DEADLINE, max_deferrals=MOST_DEFERRALS,
+    )  # fmt: skip
+
+
+def companies_queue(settings: RegistrySettings) -> Queue:
+    """Companies of the enterprise register."""
+    return Queue(
+        tables.SESSIONS, name="companies", **states.COMPANIES,
+        updated_at="updated_at", renew_mirrors=True, stale_after=STALE_AFTER,
+        uses=_gate(settings, "companies"), concurrency=_visits(settings, "companies"),
+        lease=LEASE, timeout=TIMEOUT, retry_base=settings.retry_base, deadline=DEADLINE, max_deferrals=MOST_DEFERRALS,
+    )  # fmt: skip
+
+
+def rights_queue(settings: RegistrySettings) -> Queue:
+    """Names to look up in the register of rights."""
+    return Queue(
+        tables.RIGHTS, name="rights", **states.RIGHTS, finished_at="completed_at",
+        uses=_gate(settings, "rights"), concurrency=_visits(settings, "rights"),
+        lease=LEASE, timeout=TIMEOUT, retry_base=settings.retry_base, deadline=DEADLINE, max_deferrals=MOST_DEFERRALS,
+    )  # fmt: skip
+
+
+def _gate(settings: RegistrySettings, queue: str) -> str | None:
+    """The gate that decides about claims: that of the only account; of several, one may be closed and another open."""
+    accounts = settings.accounts_of(queue)
+    return accounts[0].gate if len(accounts) == 1 else None
+
+
+def _visits(settings: RegistrySettings, queue: str) -> int:
+    """An account has one session: more jobs than accounts would only wait."""
+    return max(1, len(settings.accounts_of(queue)))

@@ -1,0 +1,87 @@
+"""The tables of registries: `search_sessions` and `rdprm_searches` where they are not there yet, and our own beside."""
+
+from __future__ import annotations
+
+from tabellion.engine.database import Database
+from tabellion.engine.schema import Schema
+from tabellion.engine.sql import CLOCK, Dialect
+from tabellion.extractions import tables as extractions
+
+SESSIONS, RIGHTS = "search_sessions", "rdprm_searches"
+COMPANIES, STATEMENTS = "tabellion_registry_companies", "tabellion_registry_statements"
+
+
+def create_sessions(dialect: Dialect) -> list[str]:
+    """Searches of the enterprise register; columns are never added here, for a table made by hand is version 1 too."""
+    return [
+        f"""CREATE TABLE {SESSIONS} (
+  id text PRIMARY KEY DEFAULT {extractions.NEW_ID[dialect]},
+  status text NOT NULL DEFAULT 'pending_company_selection',
+  req_completed FLAG NOT NULL DEFAULT FALSE,
+  company text,
+  created_at TIME NOT NULL DEFAULT {CLOCK[dialect]},
+  updated_at TIME NOT NULL DEFAULT {CLOCK[dialect]}
+)""",
+        f"CREATE INDEX {SESSIONS}_ready ON {SESSIONS} (created_at, id) "
+        f"WHERE status = 'pending_company_selection' AND req_completed = {'FALSE' if dialect == 'postgresql' else '0'}",
+    ]
+
+
+def create_rights(dialect: Dialect) -> list[str]:
+    """Searches of the register of rights."""
+    return [
+        f"""CREATE TABLE {RIGHTS} (
+  id text PRIMARY KEY DEFAULT {extractions.NEW_ID[dialect]},
+  search_session_id text,
+  name text,
+  status text NOT NULL DEFAULT 'pending',
+  created_at TIME NOT NULL DEFAULT {CLOCK[dialect]},
+  completed_at TIME
+)""",
+        f"CREATE INDEX {RIGHTS}_ready ON {RIGHTS} (created_at, id) WHERE status = 'pending'",
+        f"CREATE INDEX {RIGHTS}_session ON {RIGHTS} (search_session_id)",
+    ]
+
+
+async def _adopted_sessions(database: Database) -> int:
+    return 1 if await database.table(SESSIONS) is not None else 0
+
+
+async def _adopted_rights(database: Database) -> int:
+    return 1 if await database.table(RIGHTS) is not None else 0
+
+
+#: What was found, in tables of our own: those made by hand have no columns for it. Keys are texts, as the register's.
+_FOUND = (
+    f"""CREATE TABLE {COMPANIES} (
+  search_session_id text PRIMARY KEY,
+  neq text,
+  name text,
+  data text NOT NULL,
+  names text NOT NULL,
+  found_at TIME NOT NULL
+)""",
+    f"""CREATE TABLE {STATEMENTS} (
+  rdprm_search_id text PRIMARY KEY,
+  is_empty FLAG NOT NULL DEFAULT FALSE,
+  storage_path text,
+  registrations text NOT NULL,
+  found_at TIME NOT NULL
+)""",
+)
+
+SESSIONS_SCHEMA = Schema(
+    "search_sessions", (create_sessions,), (SESSIONS,), adopted=_adopted_sessions, shared=True,
+    fix="tabellion migrate --with registries --sql",
+)  # fmt: skip
+RIGHTS_SCHEMA = Schema(
+    "rdprm_searches", (create_rights,), (RIGHTS,), adopted=_adopted_rights, shared=True,
+    fix="tabellion migrate --with registries --sql",
+)  # fmt: skip
+SCHEMA = Schema(
+    "registries",
+    (_FOUND,),
+    (COMPANIES, STATEMENTS),
+    needs=(extractions.SCHEMA, SESSIONS_SCHEMA, RIGHTS_SCHEMA),
+    fix="tabellion migrate --with registries --sql",
+)

@@ -1,0 +1,174 @@
+"""Visits of a site: an account that is free and not refused, a browser session, a task, and what the gate is told."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from playwright.async_api import Error
+
+from tabellion.engine.job import Job
+from tabellion.errors import GateClosed, Permanent, RateLimited
+from tabellion.messages import Message
+from tabellion.net.chromium import Chromium
+from tabellion.net.guard import Blocked
+from tabellion.pipelines.registries.account_files import AccountFile, wait_turn
+from tabellion.pipelines.registries.accounts import SiteAccount
+from tabellion.pipelines.registries.problems import AmbiguousResult, SiteProblem, StepFailed
+from tabellion.pipelines.registries.profile import Profile, Task
+from tabellion.pipelines.registries.walker import Walker, WalkResult
+
+if TYPE_CHECKING:
+    from tabellion.engine.context import JobContext
+    from tabellion.engine.gates.gate import Pass
+
+REFUSED = ("locked", "wrong_password")
+TROUBLE = ("maintenance", "retry")  #: what says something of the site, and counts against its gate
+RECHECK = 60.0  #: seconds after which a job looks again whether an account can be used
+LOCALE = "fr-CA"
+
+
+@dataclass(eq=False)
+class Visits:
+    """Every visit of one site from this process."""
+
+    profile: Profile
+    accounts: tuple[SiteAccount, ...]
+    folder: Path  #: of the accounts' files
+    chromium: Chromium
+    _next: int = field(default=0, init=False)
+
+    async def run(self, job: Job, task: Task, inputs: Mapping[str, Any]) -> WalkResult:
+        """Walks a task for a job, with the first account that can be used.
+
+        Raises Permanent where another try cannot help, RateLimited or GateClosed where none of the job's attempts is
+        to be spent, and anything else where the job is to be tried again.
+        """
+        missing = [name for name in task.inputs if inputs.get(name) in (None, "")]
+        if missing:
+            raise Permanent(Message("registry.input_missing", task=task.name, names=missing))
+        context = job.context
+        if context is None:
+            raise RuntimeError("a visit needs a job of a worker: it has no context")
+        context.users.add(self.chromium)
+        while True:
+            async with self._enter(context, job) as (file, admitted):
+                try:
+                    return await self._visit(job, file, task, inputs, admitted)
+                except SiteProblem as problem:
+                    if problem.means not in REFUSED:
+                        raise
+                    # The next account is tried at once: this one costs the job nothing.
+
+    @contextlib.asynccontextmanager
+    async def _enter(self, context: JobContext, job: Job) -> AsyncIterator[tuple[AccountFile, Pass]]:
+        """An account of which no other visit is under way, admitted by its gate."""
+        while True:
+            closed: list[GateClosed] = []
+            self._next += 1
+            turn = self._next % len(self.accounts)
+            for account in (*self.accounts[turn:], *self.accounts[:turn]):
+                file = AccountFile(self.folder, account)
+                with file.try_lock() as is_ours:
+                    if not is_ours:
+                        continue
+                    try:
+                        admitted = await context.admit(account.gate, job)
+                    except GateClosed as error:
+                        closed.append(error)
+                        continue
+                    why = file.refusal()
+                    if why is None:
+                        yield file, admitted
+                        return
+                    # The gate lets a probe through now and then; one that must fail is not made.
+                    admitted.record_refusal(why)
+                    closed.append(GateClosed(account.gate, why, RECHECK))
+            if len(closed) == len(self.accounts):
+                raise min(closed, key=lambda one: one.after)
+            await wait_turn()
+
+    async def _visit(
+        self, job: Job, file: AccountFile, task: Task, inputs: Mapping[str, Any], admitted: Pass
+    ) -> WalkResult:
+        try:
+            result = await self._walk(job, file, task, inputs)
+        except SiteProblem as problem:
+            self._tell(file, problem, admitted)
+            closed = await admitted.flush() if problem.means in TROUBLE else ""
+            raise self._verdict(file, problem, closed) from problem
+        except AmbiguousResult as error:
+            admitted.record_success(None)
+            raise Permanent(error.args[0]) from error
+        except StepFailed as error:
+            admitted.record_failure(str(error))
+            closed = await admitted.flush()
+            if closed:
+                raise GateClosed(file.account.gate, closed) from error
+            raise
+        except Blocked as error:
+            admitted.record_abandoned()
+            raise Permanent(Message("registry.blocked", site=self.profile.title, detail=error.reason)) from error
+        except Error as error:
+            # Chromium's own word for a site that does not answer; a dead browser is a BrowserFailed.
+            admitted.record_failure(Message("registry.unreachable", site=self.profile.title))
+            closed = await admitted.flush()
+            if closed:
+                raise GateClosed(file.account.gate, closed) from error
+            raise SiteProblem(self.profile.title, "retry", _first_line(error)) from error
+        except BaseException:
+            admitted.record_abandoned()
+            raise
+        admitted.record_success(None)
+        return result
+
+    def _tell(self, file: AccountFile, problem: SiteProblem, admitted: Pass) -> None:
+        if problem.means in REFUSED:
+            file.mark_refused(str(problem))
+            admitted.record_refusal(str(problem))
+        elif problem.means in TROUBLE:
+            admitted.record_failure(str(problem))
+        else:
+            admitted.record_success(None)
+
+    def _verdict(self, file: AccountFile, problem: SiteProblem, closed: str) -> Exception:
+        if problem.means in ("permanent", "no_result"):
+            return NothingFound(str(problem)) if problem.means == "no_result" else Permanent(str(problem))
+        if closed:
+            return GateClosed(file.account.gate, closed)
+        return RateLimited(self.profile.wait, str(problem)) if problem.means == "maintenance" else problem
+
+    async def _walk(self, job: Job, file: AccountFile, task: Task, inputs: Mapping[str, Any]) -> WalkResult:
+        """The task in a browser session with the account's cookies; signs in where there are none, or too old ones."""
+        private = self.profile.needs_account
+        async with self.chromium.open_session(
+            job.folder, state=file.state_path if private else None, page_seconds=self.profile.timeout,
+            options={"locale": LOCALE},
+        ) as session:  # fmt: skip
+            walker = Walker(session, await session.new_page(), self.profile, job.note)
+            signed_in = not private or file.has_state
+            for last in (False, True):
+                if not signed_in:
+                    await walker.sign_in(file.account.username, file.account.password)
+                    await session.save_state()
+                try:
+                    result = await walker.run(task, inputs)
+                    break
+                except SiteProblem as problem:
+                    if problem.means != "session_expired" or last or not private:
+                        raise
+                    signed_in = False
+            if private:
+                await session.save_state()
+            return result
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:300]
+
+
+class NothingFound(Permanent):
+    """The registry has nothing under what was asked for."""

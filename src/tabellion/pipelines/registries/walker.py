@@ -1,0 +1,292 @@
+"""Walks the steps of a profile in a browser's page: the interpreter of profiles."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from playwright.async_api import Error
+from playwright.async_api import TimeoutError as BrowserTimeout
+
+from tabellion.messages import Message
+from tabellion.pipelines.registries.problems import AmbiguousResult, SiteProblem, StepFailed
+from tabellion.pipelines.registries.profile import MOST_PAGES, PLACEHOLDER, Profile, Step, Task
+
+if TYPE_CHECKING:
+    from playwright.async_api import Dialog, Download, Locator, Page
+
+    from tabellion.net.browsing import BrowserSession
+
+SERVER_ERROR = 500  #: the first status that says that a site, or the way to it, is in trouble
+LOOK = 0.1  #: seconds between two looks at a page
+TRY = 1500  #: milliseconds for one try at a click, after which notices that lie over it are closed
+NUDGE = 250  #: milliseconds for closing one of them
+LONGEST_TEXT = 20_000  #: characters of a page that are searched for problems
+CELLS = "rows => rows.map(row => [row.innerText, ...Array.from(row.children, one => one.innerText)])"
+
+
+@dataclass
+class WalkResult:
+    """What a task brought: values by name, and the file that was downloaded."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    file: Path | None = None
+    suggested_name: str = ""
+
+
+class Walker:
+    """One page, driven by one profile."""
+
+    def __init__(
+        self, session: BrowserSession, page: Page, profile: Profile, note: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._session, self._page, self._profile, self._note = session, page, profile, note
+        self._row: Locator | None = None  #: found by the last `find`: what follows is looked for in it
+        self._heard: list[str] = []  #: what dialogs of the browser said
+        self._signing_in = False
+        self.step: Step | None = None  #: the step under way, for reports
+        page.on("dialog", self._hear)
+
+    async def sign_in(self, username: str, password: str) -> None:
+        """Walks the login; raises a SiteProblem when the account is refused."""
+        self._note(Message("registry.note_login"))
+        self._signing_in = True
+        try:
+            await self._walk(self._profile.login, {"username": username, "password": password}, WalkResult())
+        finally:
+            self._signing_in = False
+
+    async def run(self, task: Task, inputs: Mapping[str, Any]) -> WalkResult:
+        """Walks a task's steps; raises a SiteProblem, StepFailed or AmbiguousResult."""
+        result = WalkResult()
+        given = {name: str(value) for name, value in inputs.items() if value not in (None, "")}
+        await self._walk(task.steps, given, result)
+        return result
+
+    async def _walk(self, steps: Sequence[Step], inputs: Mapping[str, str], result: WalkResult) -> None:
+        for number, step in enumerate(steps, 1):
+            if step.if_given and step.if_given not in inputs:
+                continue
+            self.step = step
+            if not self._signing_in:
+                self._note(Message("registry.note_step", n=number, total=len(steps), step=step.kind))
+            try:
+                await getattr(self, f"_do_{step.kind}")(step, inputs, result)
+            except (TimeoutError, BrowserTimeout):
+                await self._raise_problem()
+                raise StepFailed(
+                    self._profile.file, step, Message("registry.timed_out", n=self._profile.timeout)
+                ) from None
+            if self._profile.pause:
+                await asyncio.sleep(self._profile.pause)
+        self.step = None
+
+    # -- steps -------------------------------------------------------------------------------------------------
+
+    async def _do_goto(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+        self._row = None
+        address = _fill(step.value, inputs)
+        url = address if address.startswith(("http://", "https://")) else f"{self._profile.url}{address}"
+        try:
+            response = await self._session.visit(self._page, url, until="domcontentloaded")
+        except BrowserTimeout:
+            raise TimeoutError from None
+        await self._raise_problem()
+        if response is not None and response.status >= SERVER_ERROR:
+            raise SiteProblem(self._profile.title, "retry", f"HTTP {response.status}")
+
+    async def _do_fill(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+        value = _fill(step.value, inputs)
+        await self._try(lambda: self._target(step).fill(value, timeout=TRY))
+
+    async def _do_select(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+        value = _fill(step.value, inputs)
+        await self._until(step.selector)
+        options = [one.strip() for one in await self._target(step).locator("option").all_inner_texts()]
+        if value not in options:
+            # A word that the site does not offer will not be offered by trying again.
+            raise SiteProblem(
+                self._profile.title, "permanent", Message("registry.no_option", value=value, step=step.selector)
+            )
+        await self._try(lambda: self._target(step).select_option(label=value, timeout=TRY))
+
+    async def _do_check(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+        await self._try(lambda: self._target(step).check(timeout=TRY))
+
+    async def _do_click(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+        await self._try(lambda: self._target(step).click(timeout=TRY, no_wait_after=True))
+        self._row = None
+
+    async def _do_wait_for(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+        await self._until(_fill(step.selector, inputs))
+
+    async def _do_find(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+        wanted, seen, last = _fill(step.value, inputs), [], None
+        self._row = None
+        async for page in self._pages(step):
+            for number, cells in enumerate(page):
+                if any(_squeeze(text) == _squeeze(wanted) for text in cells):
+                    self._row = self._page.locator(step.selector).nth(number)
+                    return
+            seen += [" · ".join(_flatten(text) for text in cells[1:] if text.strip()) for cells in page]
+            last = self._page.locator(step.selector).first
+        if step.only and len(seen) == 1:
+            self._row = last
+        elif step.only and seen:
+            raise AmbiguousResult(wanted, seen[:5])
+        else:
+            raise SiteProblem(self._profile.title, "no_result", wanted)
+
+    async def _do_read(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+        scope = self._row or self._page
+        result.values[step.name] = {
+            name: (await scope.locator(selector).first.inner_text(timeout=self._profile.timeout * 1000)).strip()
+            for name, selector in step.fields.items()
+        }
+
+    async def _do_collect(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+        found: list[dict[str, str]] = []
+        async for _ in self._pages(step):
+            for row in await self._page.locator(step.selector).all():
+                texts = {name: row.locator(selector).first for name, selector in step.fields.items()}
+                found.append({name: (await one.inner_text(timeout=TRY)).strip() for name, one in texts.items()})
+        result.values[step.name] = found
+
+    async def _do_download(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+        began: asyncio.Future[Download] = asyncio.get_running_loop().create_future()
+
+        def receive(download: Download) -> None:
+            if not began.done():
+                began.set_result(download)
+
+        self._page.on("download", receive)
+        try:
+            await self._try(lambda: self._target(step).click(timeout=TRY, no_wait_after=True))
+            deadline = time.monotonic() + self._profile.timeout
+            while not began.done():
+                await self._look(deadline)
+            async with asyncio.timeout(self._profile.timeout * 4):  # a large file takes longer than a page
+                download = began.result()
+                result.suggested_name = download.suggested_filename
+                result.file = await self._session.save_download(download, "document.pdf")
+        finally:
+            self._page.remove_listener("download", receive)
+
+    # -- lists of results --------------------------------------------------------------------------------------
+
+    async def _pages(self, step: Step) -> AsyncIterator[list[list[str]]]:
+        """The texts of each page of a list: of every row, then of its cells."""
+        for _ in range(MOST_PAGES):
+            shown = await self._cells(step)
+            yield shown
+            following = self._page.locator(step.next).first
+            if not step.next or not await following.count():
+                return
+            before = self._page.url
+            await self._try(lambda link=following: link.click(timeout=TRY, no_wait_after=True))  # type: ignore[misc]
+            deadline = time.monotonic() + self._profile.timeout
+            while self._page.url == before and await self._cells(step) in ([], shown):
+                await self._look(deadline)
+            await self._until(step.selector)
+
+    async def _cells(self, step: Step) -> list[list[str]]:
+        try:
+            cells: list[list[str]] = await self._page.locator(step.selector).evaluate_all(CELLS)
+        except Error as error:
+            _reraise_end(error)
+            return []  # the page is being left
+        return cells
+
+    # -- looking at the page -----------------------------------------------------------------------------------
+
+    def _target(self, step: Step) -> Locator:
+        return (self._row or self._page).locator(step.selector).first
+
+    async def _until(self, selector: str) -> None:
+        """Waits until something is seen, closing what lies over the page; raises at once when a problem is shown."""
+        deadline = time.monotonic() + self._profile.timeout
+        while not await self._is_visible(selector):
+            await self._look(deadline)
+        await self._dismiss()
+
+    async def _try(self, act: Callable[[], Awaitable[Any]]) -> None:
+        """Does something to the page; what lies over it is closed in between."""
+        deadline = time.monotonic() + self._profile.timeout
+        while True:
+            await self._dismiss()
+            try:
+                await act()
+                return
+            except BrowserTimeout:
+                await self._look(deadline)
+
+    async def _look(self, deadline: float) -> None:
+        await self._dismiss()
+        await self._raise_problem()
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        await asyncio.sleep(LOOK)
+
+    async def _is_visible(self, selector: str) -> bool:
+        try:
+            return await self._page.locator(selector).first.is_visible()
+        except Error as error:
+            _reraise_end(error)
+            return False  # the page is being left
+
+    async def _dismiss(self) -> None:
+        for selector in self._profile.dismiss:
+            if await self._is_visible(selector):
+                try:
+                    await self._page.locator(selector).first.click(timeout=NUDGE)
+                except Error as error:
+                    _reraise_end(error)
+
+    async def _raise_problem(self) -> None:
+        """Raises what the page, or a dialog, says is wrong."""
+        text = ""
+        try:
+            text = await self._page.evaluate("document.body ? document.body.innerText : ''")
+        except Error as error:
+            _reraise_end(error)
+        said = "\n".join([text[:LONGEST_TEXT], *self._heard]).casefold()
+        self._heard.clear()
+        for problem in self._profile.problems:
+            if problem.text.casefold() in said:
+                raise SiteProblem(self._profile.title, problem.means, problem.text)
+        form = self._profile.login_form
+        if form and not self._signing_in and await self._is_visible(form):
+            raise SiteProblem(self._profile.title, "session_expired")
+
+    def _hear(self, dialog: Dialog) -> None:
+        self._heard.append(dialog.message)
+        task = asyncio.ensure_future(_accept(dialog))
+        task.add_done_callback(lambda _: None)
+
+
+async def _accept(dialog: Dialog) -> None:
+    with contextlib.suppress(Error):
+        await dialog.accept()
+
+
+def _fill(template: str, inputs: Mapping[str, str]) -> str:
+    return PLACEHOLDER.sub(lambda match: inputs.get(match[1], ""), template)
+
+
+def _flatten(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _squeeze(text: str) -> str:
+    return _flatten(text).casefold()
+
+
+def _reraise_end(error: Exception) -> None:
+    """Raises again what says that the browser or the page is gone; anything else passes with the next page."""
+    if "closed" in str(error) or "crashed" in str(error):
+        raise error

@@ -1,0 +1,132 @@
+"""/api/extractions in a running application."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tabellion.pipelines.documents.pipeline import PIPELINE as DOCUMENTS
+from tabellion.pipelines.ocr.configured import settings_of
+from tabellion.pipelines.ocr.pipeline import PIPELINE as OCR
+from tests.owner import owning
+from tests.pipelines.ocr.deeds import deed, worked
+from tests.web.live import Live, live, problem
+
+
+@pytest.fixture
+def web_ocr(tmp_path: Path, url: str) -> Iterator[Live]:
+    """An application with both pipelines, on each database."""
+    with live(tmp_path, {"prod": url}, pipelines=[DOCUMENTS, OCR]) as one:
+        yield one
+
+
+def submitted(web: Live, content: bytes, **query: str) -> str:
+    """Submits a file to be read; its id."""
+    said = "&".join(f"{name}={value}" for name, value in query.items())
+    headers = {"Content-Type": "application/pdf"}
+    answer = web.ask("POST", f"/api/extractions/ocr?{said}", content=content, headers=headers, key=web.key("operator"))
+    assert answer.status_code == 202, answer.text
+    assert answer.headers["location"] == answer.json()["status_url"]
+    return str(answer.json()["id"])
+
+
+def test_a_file_is_submitted_read_and_looked_at(web_ocr: Live) -> None:
+    """From the upload to its text, its pages and the file itself."""
+    content = deed(2)
+    key = submitted(web_ocr, content, name="deed.pdf", document_type="actes", document_number="12-345")
+    where, viewer = f"/api/extractions/{key}", web_ocr.key("viewer")
+    waiting = web_ocr.get(where, key=viewer).json()
+    assert (waiting["status"], waiting["has_file"], waiting["has_text"]) == ("COMPLETE", True, False)
+    problem(web_ocr.get(f"{where}/text"), 404, "not_found")
+
+    worked(web_ocr.urls["prod"], settings_of(web_ocr.config))
+    done = web_ocr.get(where, key=viewer).json()
+    assert (done["status"], done["pages"], done["inputs"]) == ("EXTRACTION_COMPLETE", 2, {"document_number": "12-345"})
+    assert [page["source"] for page in done["metadata"]["pages"]] == ["text", "text"]
+    text = web_ocr.get(f"{where}/text", key=viewer).json()
+    assert "page 2 of the land register" in text["pages"][1]
+    picture = web_ocr.get(f"{where}/pages/2.png?width=300", key=viewer)
+    assert (picture.headers["content-type"], picture.content[:4]) == ("image/png", b"\x89PNG")
+    same = web_ocr.get(f"{where}/pages/2.png?width=300", headers={"If-None-Match": picture.headers["etag"]})
+    assert same.status_code == 304
+    problem(web_ocr.get(f"{where}/pages/3.png"), 404, "page_missing")
+    file = web_ocr.get(f"{where}/file", key=viewer)
+    assert file.content == content
+    assert "12-345.pdf" in file.headers["content-disposition"]
+
+
+def test_a_list_is_narrowed_and_paged(web_ocr: Live) -> None:
+    """By status and type; a cursor is good for its own question only."""
+    keys = [submitted(web_ocr, deed(1), document_type=kind) for kind in ("actes", "index", "actes")]
+    first = web_ocr.get("/api/extractions?type=actes&limit=1").json()
+    assert [one["id"] for one in first["extractions"]] == [keys[2]]
+    second = web_ocr.get(f"/api/extractions?type=actes&limit=1&cursor={first['next']}").json()
+    assert [one["id"] for one in second["extractions"]] == [keys[0]]
+    assert second["next"] is None
+    problem(web_ocr.get(f"/api/extractions?limit=1&cursor={first['next']}"), 422, "cursor_invalid")
+    assert web_ocr.get("/api/extractions?status=ERREUR").json()["extractions"] == []
+    problem(web_ocr.get("/api/extractions?status=LOST"), 422, "value_invalid")
+
+
+def test_what_cannot_be_read_is_refused_at_once(web_ocr: Live) -> None:
+    """By its bytes; private URLs too; and viewers submit nothing."""
+    operator = web_ocr.key("operator")
+    for content, media, status, code in (
+        (b"hello", "application/pdf", 415, "type_unsupported"),
+        (b"", "application/pdf", 422, "empty_file"),
+        (b"hello", "text/plain", 415, "media_unsupported"),
+    ):
+        given = {"Content-Type": media}
+        refused = web_ocr.ask("POST", "/api/extractions/ocr", content=content, headers=given, key=operator)
+        problem(refused, status, code)
+    metadata = {"url": "http://169.254.169.254/latest"}
+    problem(web_ocr.ask("POST", "/api/extractions/ocr", json=metadata), 422, "url_blocked")
+    refused = web_ocr.ask("POST", "/api/extractions/ocr", json=metadata, key=web_ocr.key("viewer"))
+    problem(refused, 403, "role_required")
+    assert web_ocr.get("/api/extractions").json()["extractions"] == []
+
+
+def test_a_failure_is_told_with_its_code_and_tried_again(web_ocr: Live) -> None:
+    """Its error can be translated; an operator puts it back in line."""
+    key = submitted(web_ocr, b"%PDF-1.7 broken")
+    worked(web_ocr.urls["prod"], settings_of(web_ocr.config))
+    told = web_ocr.get(f"/api/extractions/{key}").json()
+    assert (told["status"], told["error_message"]) == ("ERREUR", None)
+    assert told["ocr_error"]
+    assert told["translatable"]["ocr_error"]["code"].startswith("unreadable.")
+    tried = web_ocr.ask("POST", "/api/queues/ocr/retry", json={"keys": [key]}, key=web_ocr.key("operator"))
+    assert tried.json()["retried"] == 1
+    assert web_ocr.get(f"/api/extractions/{key}").json()["status"] == "COMPLETE"
+
+
+def test_what_is_not_there_is_not_found(web_ocr: Live) -> None:
+    """An id that is none, and a row that has no file yet."""
+    for path in ("", "/text", "/file", "/pages/1.png"):
+        problem(web_ocr.get(f"/api/extractions/nonsense{path}"), 404, "not_found")
+    web_ocr.sql("INSERT INTO extraction_queue (id, status_id) VALUES ('early', 1) RETURNING id")
+    problem(web_ocr.get("/api/extractions/early/file"), 404, "file_gone")
+
+
+def test_a_table_that_wants_more_says_so(tmp_path: Path, url: str) -> None:
+    """A column that must be filled, and columns that nobody knows: the request is told, and nothing breaks."""
+    with owning(url, create=False) as owner:
+        owner("CREATE TABLE extraction_queue (id text PRIMARY KEY, status_id integer, file_url text, ocr_text text, "
+              "ocr_worker_id text, ocr_started_at text, ocr_error text, ocr_attempts integer, "
+              "ocr_max_attempts integer, client text NOT NULL)")  # fmt: skip
+    for section in ({}, {"extractions": {"text_column": "words"}}):
+        with live(tmp_path, {"prod": url}, pipelines=[OCR], sections=section) as web:
+            headers = {"Content-Type": "application/pdf"}
+            answer = web.ask("POST", "/api/extractions/ocr", content=deed(1), headers=headers)
+            told = problem(answer, 409, "queue_unusable")
+            assert "client" in told["detail"] or "extractions.text_column" in told["fix"]
+
+
+def test_every_route_is_described(web_ocr: Live) -> None:
+    """With what it answers."""
+    paths = web_ocr.get("/openapi.json", key=None).json()["paths"]
+    for path in ("/api/extractions", "/api/extractions/ocr", "/api/extractions/{id}/text"):
+        for operation in paths[path].values():
+            assert operation["summary"]
+            assert operation["description"]

@@ -1,0 +1,66 @@
+"""Rows of the extraction queue as they are told, whoever made the table."""
+
+from __future__ import annotations
+
+from tabellion import Store
+from tabellion.extractions.columns import ColumnChoice
+from tabellion.extractions.lookup import ExtractionTable, load_metadata, tell_times
+from tabellion.extractions.tables import SCHEMA
+from tests.extractions.handmade import make_by_hand
+from tests.working import ask
+
+
+def test_pages_of_a_list_have_each_row_once(url: str) -> None:
+    """Rows of the same moment are parted by their keys; the newest come first."""
+
+    async def go(store: Store) -> None:
+        await SCHEMA.prepare(store)
+        table = await ExtractionTable.open(store, ColumnChoice())
+        ids = [await table.insert({"status_id": 3, "document_type": "actes"}) for _ in range(5)]
+        past = "'2020-01-01'" if store.dialect == "postgresql" else "1577836800.0"
+        await store.database.fetch(f"UPDATE extraction_queue SET created_at = {past} RETURNING 1 AS n")
+        await table.insert({"status_id": 1})
+        found, cursor = [], None
+        while True:
+            rows, cursor = await table.listing({"document_type": "actes"}, cursor, 2)
+            found += [row["id"] for row in rows]
+            if cursor is None:
+                break
+        assert sorted(found) == sorted(ids)
+        assert len((await table.listing({}, None, 10))[0]) == 6
+        assert [row["status_id"] for row in (await table.listing({}, None, 1))[0]] == [1]
+
+    ask(url, go)
+
+
+def test_a_table_made_by_hand_is_told_with_what_it_has(url: str) -> None:
+    """UUIDs for keys on PostgreSQL, texts for times on SQLite, no metadata; a key that is none finds nothing."""
+
+    async def go(store: Store) -> None:
+        await make_by_hand(store)
+        table = await ExtractionTable.open(store, ColumnChoice())
+        key = "00000000-0000-4000-8000-000000000001"
+        await table.insert({"id": key, "status_id": 4, "file_url": "https://x/a.pdf", "ocr_error": "no", "lot": "1"})
+        row = await table.get(key)
+        assert row is not None
+        assert (row["id"], row["file_address"], row["ocr_error"]) == (key, "https://x/a.pdf", "no")
+        assert (row["has_text"], load_metadata(row)) == (0, None)
+        assert (tell_times(row)["created_at"] or "").startswith("20")
+        assert await table.get("nonsense") is None
+        assert await table.listing({"status_id": 4}, None, 5) != ([], None)
+        assert await table.listing({"circonscription": "x"}, None, 5) == ([], None)
+
+    ask(url, go)
+
+
+def test_a_row_always_gets_a_key(url: str) -> None:
+    """Also where the table's own key has no default, which SQLite would leave empty."""
+
+    async def go(store: Store) -> None:
+        await make_by_hand(store)
+        table = await ExtractionTable.open(store, ColumnChoice())
+        ids = [await table.insert({"status_id": 3}) for _ in range(2)]
+        assert len(set(ids)) == 2
+        assert {row["id"] for row in (await table.listing({}, None, 5))[0]} == set(ids)
+
+    ask(url, go)

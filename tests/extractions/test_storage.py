@@ -1,0 +1,108 @@
+"""The files of extractions: stored once, and opened only where that was allowed."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tabellion.config import Config
+from tabellion.engine.environment import Environment
+from tabellion.errors import ConfigurationError
+from tabellion.extractions.storage import AddressRefused, ExtractionFiles, FileMissing, files_of
+from tabellion.storage.lake import Lake
+
+PDF = b"%PDF-1.7 deed"
+
+
+def written(folder: Path, name: str = "deed.pdf", data: bytes = PDF) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+    return folder / name
+
+
+def test_a_file_is_stored_once_and_comes_back(lake: Lake, tmp_path: Path) -> None:
+    """In a folder as in a bucket; its address says nothing of the machine that stored it."""
+    stored = ExtractionFiles(lake)
+
+    async def go() -> None:
+        first = await stored.save(written(tmp_path / "one"))
+        assert first == await stored.save(written(tmp_path / "two"))
+        assert first.startswith("extractions/")
+        assert first.endswith(".pdf")
+        (tmp_path / "job").mkdir()
+        assert (await stored.download(first, tmp_path / "job")).read_bytes() == PDF
+        with pytest.raises(FileMissing, match="there is no file at"):
+            await stored.download("extractions/00/other.pdf", tmp_path / "job")
+
+    asyncio.run(go())
+
+
+def test_an_object_is_opened_only_in_a_bucket_that_is(s3_url: str, tmp_path: Path) -> None:
+    """The lake's own bucket is; another one must be named."""
+
+    async def go() -> None:
+        await Lake(s3_url).put("scans/a.pdf", PDF)
+        for stored in (ExtractionFiles(Lake(s3_url)), ExtractionFiles(Lake(tmp_path), opened=[f"{s3_url}/scans"])):
+            assert (await stored.download(f"{s3_url}/scans/a.pdf", tmp_path)).read_bytes() == PDF
+            with pytest.raises(AddressRefused, match=r"extractions\.open"):
+                await stored.download("s3://another/a.pdf", tmp_path)
+        with pytest.raises(AddressRefused):
+            await ExtractionFiles(Lake(tmp_path)).download(f"{s3_url}/scans/a.pdf", tmp_path)
+
+    asyncio.run(go())
+
+
+def test_a_file_of_the_machine_is_opened_only_in_a_folder_that_is(tmp_path: Path) -> None:
+    """A link that leads out of it is not followed."""
+    inside, outside = written(tmp_path / "scans"), written(tmp_path / "secrets")
+    (tmp_path / "scans" / "link.pdf").symlink_to(outside)
+    (tmp_path / "job").mkdir()
+    stored = ExtractionFiles(Lake(tmp_path / "lake"), opened=[str(tmp_path / "scans")])
+
+    async def go() -> None:
+        for address in (str(inside), inside.as_uri()):
+            assert (await stored.download(address, tmp_path / "job")).read_bytes() == PDF
+        for address in (str(outside), f"{tmp_path}/scans/../secrets/deed.pdf", f"{tmp_path}/scans/link.pdf"):
+            with pytest.raises(AddressRefused, match=r"extractions\.open"):
+                await stored.download(address, tmp_path / "job")
+        with pytest.raises(FileMissing):
+            await stored.download(f"{tmp_path}/scans/none.pdf", tmp_path / "job")
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:8080/a.pdf", "https://169.254.169.254/a", "ftp://example.com/a", "../a.pdf", "a//b"]
+)
+def test_an_address_that_leads_elsewhere_is_refused(address: str, tmp_path: Path) -> None:
+    """Private addresses, other protocols, paths out of the lake."""
+    with pytest.raises(AddressRefused):
+        asyncio.run(ExtractionFiles(Lake(tmp_path)).download(address, tmp_path))
+
+
+def test_a_secret_in_an_address_is_not_repeated(tmp_path: Path) -> None:
+    """Signed URLs have their key in the query."""
+    with pytest.raises(AddressRefused) as refused:
+        asyncio.run(ExtractionFiles(Lake(tmp_path)).download("s3://other/a.pdf?X-Amz-Signature=hush", tmp_path))
+    assert "hush" not in str(refused.value)
+
+
+def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
+    """Before it is copied."""
+    stored = ExtractionFiles(Lake(tmp_path / "lake"), opened=[str(tmp_path)], limit=4)
+    with pytest.raises(AddressRefused, match="more than 4 bytes"):
+        asyncio.run(stored.download(str(written(tmp_path)), tmp_path))
+
+
+def test_each_environment_has_its_own_folder(tmp_path: Path) -> None:
+    """The first has the lake itself; what is opened must be a folder or a bucket."""
+    places = (Environment("prod", "sqlite:///a.db"), Environment("dev", "sqlite:///b.db"))
+    config = Config(environments=places, lake=str(tmp_path), sections={"extractions": {"open": ["/srv/scans"]}})
+    assert files_of(config).lake.url == str(tmp_path)
+    assert files_of(config, places[1]).lake.url == f"{tmp_path}/dev"
+    assert files_of(config).opened == ("/srv/scans",)
+    wrong = Config(environments=places, lake=str(tmp_path), sections={"extractions": {"open": ["https://x"]}})
+    with pytest.raises(ConfigurationError, match=r"extractions\.open"):
+        files_of(wrong)

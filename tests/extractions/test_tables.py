@@ -1,0 +1,83 @@
+"""The table of the extraction queue: made as described, and left alone where it is there."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import Any
+
+from tabellion import Queue, Store
+from tabellion.engine import declaration
+from tabellion.extractions.row import ExtractionRow
+from tabellion.extractions.states import ExtractionStatus
+from tabellion.extractions.tables import SCHEMA, TABLE
+from tests.extractions.handmade import make_by_hand
+from tests.working import ask
+
+#: Both lives of a row.
+QUEUES = (
+    Queue(TABLE, name="extraction", status="status_id", ready=1, running=2, done=3, failed=4,
+          worker="worker_id", started_at="processing_started_at", error="error_message"),
+    Queue(TABLE, name="ocr", status="status_id", ready=3, running=6, done=5, failed=4,
+          worker="ocr_worker_id", started_at="ocr_started_at", error="ocr_error", attempts="ocr_attempts",
+          max_attempts="ocr_max_attempts"),
+)  # fmt: skip
+
+
+def test_a_new_table_has_the_names_that_its_users_know(url: str) -> None:
+    """Every column of a row, a UUID for its key, and an index for each queue."""
+
+    async def go(store: Store) -> None:
+        await SCHEMA.prepare(store)
+        table = await store.table(TABLE)
+        assert table is not None
+        assert set(table.columns) == set(ExtractionRow.__annotations__)
+        for queue in QUEUES:
+            bound = declaration.bind(queue, table, store.dialect)
+            assert bound.has_index()
+        [row] = await store.database.fetch(f"INSERT INTO {TABLE} (lot) VALUES ('1 234 567') RETURNING *")
+        assert uuid.UUID(row["id"]).version == 4
+        assert (row["status_id"], row["document_type"], row["ocr_attempts"], row["ocr_max_attempts"]) == (
+            ExtractionStatus.EN_ATTENTE, "index", 0, 3,
+        )  # fmt: skip
+
+    ask(url, go)
+
+
+def test_a_table_made_by_hand_is_left_alone(url: str) -> None:
+    """Its columns, rows, indexes and rights are afterwards what they were."""
+
+    async def look(store: Store) -> list[Any]:
+        table = await store.table(TABLE)
+        assert table is not None
+        rows = await store.database.fetch(f"SELECT * FROM {TABLE}")
+        rights = []
+        if store.dialect == "postgresql":
+            asked = "SELECT relacl::text, relfilenode FROM pg_class WHERE relname = $1"
+            rights = await store.database.fetch(asked, TABLE)
+        return [list(table.columns.items()), table.indexes, [dict(row) for row in rows], [dict(one) for one in rights]]
+
+    async def go(store: Store) -> None:
+        await make_by_hand(store)
+        if store.dialect == "postgresql":
+            await store.database.fetch("CREATE ROLE anon")
+            await store.database.fetch(f"GRANT SELECT ON {TABLE} TO anon")
+        key = str(uuid.uuid4())
+        await store.database.fetch(f"INSERT INTO {TABLE} (id, notes) VALUES ($1, 'kept') RETURNING id", key)
+        before = await look(store)
+        assert await SCHEMA.version(store.database) == 1
+        await SCHEMA.migrate(store.database)
+        await SCHEMA.prepare(store)
+        assert await look(store) == before
+        if store.dialect == "postgresql":
+            await store.database.fetch(f"REVOKE ALL ON {TABLE} FROM anon")
+            await store.database.fetch("DROP OWNED BY anon")
+            await store.database.fetch("DROP ROLE anon")
+
+    ask(url, go)
+
+
+def test_nobody_else_is_given_a_table_that_we_made() -> None:
+    """Supabase publishes tables of `public`: ours are taken back, those made by hand keep the rights they have."""
+    assert re.search(rf"REVOKE ALL ON {TABLE}\b", SCHEMA.script("postgresql", 0))
+    assert "REVOKE" not in SCHEMA.script("postgresql", 1)

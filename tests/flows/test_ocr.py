@@ -1,0 +1,85 @@
+"""Seed 000: several workers read the documents of one table; each once, with their errors kept apart."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tabellion import Environment, Store, Worker
+from tabellion.models.fake.serving import serving
+from tabellion.pipelines.ocr.queues import ocr_queues
+from tests.cli.running import CLEAN
+from tests.extractions.handmade import make_by_hand
+from tests.pipelines.ocr.deeds import by_gemini, deed, plan, queued, rows, settings_in, worked
+from tests.waiting import eventually
+from tests.working import ask, working
+
+DOCUMENTS = 12
+
+
+def test_two_workers_find_the_same_documents_and_each_is_read_once(url: str, tmp_path: Path) -> None:
+    """The race of the diagram: both poll the same rows, one claim of each succeeds, and the model sees it once."""
+    queued(url, tmp_path, *(plan(1, mark=number) for number in range(DOCUMENTS)))
+    with serving(latency=0.1) as fake:
+        workers = [
+            Worker([Environment("prod", url)], ocr_queues(by_gemini(tmp_path, fake, workers=2)), poll=0.02, id=name)
+            for name in ("worker-1", "worker-2")
+        ]
+        with working(*workers):
+            eventually(lambda: {row["status_id"] for row in rows(url)} == {5}, within=60)
+        calls = [line for line in fake.lines() if line["status"] == 200]
+    assert len(calls) == DOCUMENTS
+    done = rows(url)
+    assert {row["ocr_worker_id"] for row in done} == {"worker-1", "worker-2"}
+    assert {row["ocr_attempts"] for row in done} == {1}
+    attempts = rows(url, "SELECT key, outcome FROM tabellion_attempts WHERE outcome = 'done'")
+    assert sorted(one["key"] for one in attempts) == sorted(str(row["id"]) for row in done)
+
+
+def test_the_errors_of_both_halves_are_kept_apart(url: str, tmp_path: Path) -> None:
+    """Each row of the seed's box: OCR writes its own error, and never that of the extraction before it."""
+    broken, login = b"%PDF-1.7 broken", "Failed to login to registre"
+    queued(url, tmp_path, broken, broken, deed(1), deed(1, mark="never"))
+    before = {0: (3, None), 1: (3, login), 2: (3, login), 3: (4, login)}
+
+    async def set_up(store: Store) -> None:
+        for number, (status, error) in before.items():
+            await store.database.fetch(
+                "UPDATE extraction_queue SET status_id = $2, error_message = $3 WHERE id = $1 RETURNING id",
+                f"00000000-0000-4000-8000-{number:012}", status, error,
+            )  # fmt: skip
+
+    ask(url, set_up)
+    worked(url, settings_in(tmp_path))
+    ocr_only, both, recovered, extraction_only = rows(url)
+    assert (ocr_only["status_id"], ocr_only["error_message"]) == (4, None)
+    assert (both["status_id"], both["error_message"]) == (4, login)
+    assert ocr_only["ocr_error"] == both["ocr_error"]
+    assert both["ocr_error"]
+    assert (recovered["status_id"], recovered["error_message"], recovered["ocr_error"]) == (5, login, None)
+    assert (extraction_only["status_id"], extraction_only["error_message"], extraction_only["ocr_error"]) == (
+        4, login, None,
+    )  # fmt: skip
+    assert extraction_only["ocr_attempts"] == 0
+
+
+@pytest.mark.parametrize("count", ["1", "3"])
+def test_the_command_works_a_table_made_by_hand(sqlite_url: str, tmp_path: Path, count: str) -> None:
+    """`tabellion worker --with ocr` on a database that nobody migrated, with the variable that its users have."""
+    ask(sqlite_url, make_by_hand)
+    queued(sqlite_url, tmp_path, deed(1), deed(2), prepare=False, column="file_url")
+    config = tmp_path / "tabellion.toml"
+    config.write_text(
+        f'data = "{tmp_path}/data"\n[environments]\nprod = "{sqlite_url}"\n[extractions]\nopen = ["{tmp_path}"]\n'
+    )
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
+    done = subprocess.run(
+        [sys.executable, "-m", "tabellion", "--config", str(config), "worker", "--with", "ocr", "--until-idle"],
+        env=kept | {"OCR_WORKER_COUNT": count}, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [row["status_id"] for row in rows(sqlite_url)] == [5, 5]

@@ -1,0 +1,140 @@
+"""Seed 001: one worker over prod, staging and dev: documents, then companies, then rights, and nothing done twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tabellion import Environment, Job, Store, Worker, config
+from tabellion.engine.sql import CLOCK
+from tabellion.extractions.storage import files_of
+from tabellion.pipelines.registries.handlers import RegistryHandlers
+from tabellion.pipelines.registries.pipeline import PIPELINE
+from tabellion.pipelines.registries.queues import registry_queues
+from tabellion.pipelines.registries.settings import settings_of
+from tests.servers import free_port
+
+
+class RecordingHandlers(RegistryHandlers):
+    """Handlers that note what they were given, in place of a visit."""
+
+    def __init__(self, folder: Path, done: list[str]) -> None:
+        loaded = config.load(variables={"TABELLION_DATA": str(folder)})
+        self.settings = settings_of(loaded)
+        self._done = done
+        super().__init__(self.settings, lambda _: files_of(loaded))
+
+    async def extract(self, job: Job) -> dict[str, Any]:
+        """A document."""
+        await self._note(job, job["lot"])
+        return {"storage_path": "extractions/x.pdf"}
+
+    async def look_up_company(self, job: Job) -> dict[str, Any]:
+        """A company."""
+        await self._note(job, job["company"])
+        return {}
+
+    async def look_up_rights(self, job: Job) -> dict[str, Any]:
+        """A name."""
+        await self._note(job, job["name"])
+        return {}
+
+    async def _note(self, job: Job, what: str) -> None:
+        self._done.append(f"{job.environment} {job.queue.name} {what}")
+        await asyncio.sleep(0)
+
+
+def worker(folder: Path, environments: list[Environment], done: list[str], **options: Any) -> Worker:
+    handlers = RecordingHandlers(folder, done)
+    return Worker(environments, registry_queues(handlers.settings, handlers), poll=0.1, **options)
+
+
+async def fill(url: str, count: int) -> None:
+    """So many rows in each table; what is oldest was added first."""
+    async with Store(url) as store:
+        await PIPELINE.prepare(store)
+        for number in range(count):
+            # Said, and not left to a clock that may count in milliseconds.
+            ago = f"interval '{count - number} seconds'" if store.dialect == "postgresql" else str(count - number)
+            for table, column in (
+                ("rdprm_searches", "name"), ("search_sessions", "company"), ("extraction_queue", "lot"),
+            ):  # fmt: skip
+                text = f"INSERT INTO {table} ({column}, created_at) VALUES ($1, {CLOCK[store.dialect]} - {ago})"
+                await store.database.fetch(text, str(number))
+
+
+def test_environments_and_queues_are_worked_in_their_order(url: str, tmp_path: Path) -> None:
+    """With one slot: prod before dev, in each documents, companies, rights, and the oldest row first."""
+    places = [Environment("prod", url), Environment("dev", f"sqlite:///{tmp_path}/dev.db")]
+    for place in places:
+        asyncio.run(fill(place.url, 2))
+    done: list[str] = []
+    worker(tmp_path, places, done, concurrency=1).run(until_idle=True)
+    assert done == [
+        f"{place.name} {queue} {number}"
+        for place in places
+        for queue in ("extraction", "companies", "rights")
+        for number in range(2)
+    ]
+
+
+def test_workers_that_race_do_every_row_once(url: str, tmp_path: Path) -> None:
+    """Three workers at once on the same three tables: no row is done twice, none is left."""
+    asyncio.run(fill(url, 15))
+    done: list[str] = []
+
+    async def together() -> None:
+        places = [Environment("prod", url)]
+        await asyncio.gather(*(worker(tmp_path, places, done).serve(until_idle=True) for _ in range(3)))
+
+    asyncio.run(together())
+    assert len(done) == 45
+    assert set(Counter(done).values()) == {1}
+
+
+def test_a_dead_staging_database_delays_nothing_else(sqlite_url: str, tmp_path: Path) -> None:
+    """Prod and dev are worked while staging does not answer, and while a database lacks the tables."""
+    places = [
+        Environment("prod", sqlite_url),
+        Environment("staging", f"postgresql://nobody@127.0.0.1:{free_port()}/none"),
+        Environment("empty", f"sqlite:///{tmp_path}/empty.db"),
+        Environment("dev", f"sqlite:///{tmp_path}/dev.db"),
+    ]
+    for place in (places[0], places[3]):
+        asyncio.run(fill(place.url, 1))
+    done: list[str] = []
+
+    async def until_done() -> None:
+        one = worker(tmp_path, places, done)
+        serving = asyncio.create_task(one.serve())
+        async with asyncio.timeout(60):
+            while len(done) < 6:
+                await asyncio.sleep(0.05)
+        one.stop()
+        await serving
+
+    asyncio.run(until_done())
+    assert {text.partition(" ")[0] for text in done} == {"prod", "dev"}
+
+
+def test_rows_that_an_old_worker_left_running_are_recovered(url: str, tmp_path: Path) -> None:
+    """Documents and companies that a program outside the register left an hour ago are taken over."""
+    asyncio.run(fill(url, 1))
+
+    async def leave() -> None:
+        async with Store(url) as store:
+            postgres = store.dialect == "postgresql"
+            then = "now() - interval '1 hour'" if postgres else "(strftime('%s', 'now') - 3600)"
+            await store.database.fetch(
+                f"UPDATE extraction_queue SET status_id = 2, worker_id = 'old', processing_started_at = {then}"
+            )
+            await store.database.fetch(
+                f"UPDATE search_sessions SET status = 'scraping_company_data', updated_at = {then}"
+            )
+
+    asyncio.run(leave())
+    done: list[str] = []
+    worker(tmp_path, [Environment("prod", url)], done).run(until_idle=True)
+    assert sorted(text.split()[1] for text in done) == ["companies", "extraction", "rights"]

@@ -1,0 +1,77 @@
+"""`tabellion registry`: profiles walked and reported on, accounts listed and unlocked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tabellion.pipelines.registries import profile_file
+from tabellion.pipelines.registries.account_files import AccountFile
+from tabellion.pipelines.registries.accounts import SiteAccount
+from tabellion.pipelines.registries.portal.data import PASSWORDS
+from tabellion.pipelines.registries.portal.server import RunningPortal, run_portal
+from tabellion.pipelines.registries.portal.state import PortalFaults
+from tests.browser.chromium import why_not
+from tests.cli.project import Project
+
+
+@pytest.fixture
+def portal(monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningPortal]:
+    """A portal that profiles lead to."""
+    with run_portal() as running:
+        monkeypatch.setenv("TABELLION_REGISTRIES_PORTAL", running.url)
+        yield running
+
+
+def test_check_walks_a_profile_and_names_the_step_that_fails(
+    lite: Project, portal: RunningPortal, tmp_path: Path
+) -> None:
+    """All steps match, until the site changes: then the line, the page and a screenshot are reported."""
+    if sentence := why_not():
+        pytest.skip(sentence)
+    text = (profile_file.SHIPPED / "req.yaml").read_text().replace("timeout: 30", "timeout: 3")
+    (tmp_path / "req.yaml").write_text(text)
+    right = lite.run("registry", "check", str(tmp_path / "req.yaml"))
+    assert (right.exit_code, "all tasks match" in right.output) == (0, True), right.output
+    portal.state.faults = PortalFaults(renamed=True)
+    picture = tmp_path / "page.png"
+    changed = lite.run("registry", "check", str(tmp_path / "req.yaml"), "--screenshot", str(picture), "--json")
+    assert changed.exit_code == 5
+    failed = json.loads(changed.stdout)["failed"]
+    assert text.splitlines()[failed["line"] - 1].strip() == '- click: "#rechercher"'
+    assert failed["url"].endswith("/req")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_check_lists_mistakes_first(lite: Project, tmp_path: Path) -> None:
+    """A profile with mistakes is not walked."""
+    (tmp_path / "bad.yaml").write_text("name: bad\nurl: https://a.example\n")
+    told = lite.run("registry", "check", str(tmp_path / "bad.yaml"))
+    assert told.exit_code == 3
+    assert "tasks is missing" in told.output
+
+
+def test_accounts_are_listed_and_unlocked(lite: Project, portal: RunningPortal, tmp_path: Path) -> None:
+    """A refused account is shown with the site's words, never with its password, and used again after `unlock`."""
+    name = "etude-gagnon"
+    data = tmp_path / "data"
+    file = AccountFile(data / "registries", SiteAccount("rdprm", name, name, PASSWORDS[name]))
+    file.mark_refused("the site says no")
+    shown = lite.run("--data", str(data), "registry", "accounts", "--json")
+    [refused] = [one for one in json.loads(shown.stdout) if one["refused"]]
+    assert (refused["gate"], refused["refused"]) == (f"rdprm:{name}", "the site says no")
+    assert PASSWORDS[name] not in shown.output
+    unlocked = lite.run("--data", str(data), "registry", "unlock", "rdprm", name)
+    assert (unlocked.exit_code, file.refusal()) == (0, None), unlocked.output
+    unknown = lite.run("--data", str(data), "registry", "unlock", "rdprm", "nobody")
+    assert unknown.exit_code == 3
+    assert "known: etude-tremblay, etude-gagnon" in str(unknown.exception)
+
+
+def test_profiles_are_listed(lite: Project) -> None:
+    """Those that ship have three sites."""
+    shown = lite.run("registry", "list", "--json")
+    assert {one["profile"] for one in json.loads(shown.stdout)} == {"rdprm", "registre-foncier", "req"}

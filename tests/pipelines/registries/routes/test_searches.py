@@ -1,0 +1,143 @@
+"""Searches submitted, names chosen and statements downloaded over HTTP, on both databases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tabellion.pipelines.registries.portal.pdf import write_pdf
+from tests.pipelines.registries.live import LiveRegistries, live_registries
+
+INDEX = {"document_type": "index", "circonscription": "Montréal", "lot": "1 234 567"}
+NAMES = [{"name": "Gestion Laframboise inc.", "state": "En vigueur"}, {"name": "Laframboise Immobilier", "state": ""}]
+
+
+@pytest.fixture
+def web(tmp_path: Path, url: str) -> Iterator[LiveRegistries]:
+    """An application of a test's own."""
+    with live_registries(tmp_path, {"prod": url}) as one:
+        yield one
+
+
+def post(web: LiveRegistries, path: str, body: Any, role: str = "operator", **headers: str) -> Any:
+    return web.ask("POST", path, key=web.key(role), json=body, headers=headers)
+
+
+def found(web: LiveRegistries, company: str = "Laframboise") -> str:
+    """A session whose company a worker has found."""
+    id_ = str(post(web, "/api/search-sessions", {"company": company}).json()["id"])
+    web.sql("UPDATE search_sessions SET status = 'pending_name_selection', req_completed = true")
+    clock = "now()" if web.urls["prod"].startswith("postgres") else "1.0"
+    web.sql(
+        f"""INSERT INTO tabellion_registry_companies (search_session_id, neq, name, data, names, found_at)
+VALUES ($1, '1', 'x', '{{"neq": "1140001234"}}', $2, {clock})""",
+        id_,
+        json.dumps(NAMES),
+    )
+    return id_
+
+
+def test_a_document_is_submitted_once_per_key(web: LiveRegistries) -> None:
+    """A submission is a row that waits; the same Idempotency-Key adds no second one, and roles are checked."""
+    first = post(web, "/api/extractions", INDEX, **{"Idempotency-Key": "one"})
+    again = post(web, "/api/extractions", INDEX, **{"Idempotency-Key": "one"})
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert first.json() == again.json()
+    assert first.headers["Location"] == first.json()["status_url"]
+    [row] = web.sql("SELECT * FROM extraction_queue")
+    assert (str(row["id"]), row["status_id"], row["lot"]) == (first.json()["id"], 1, "1 234 567")
+    assert web.get(first.json()["status_url"]).json()["inputs"]["lot"] == "1 234 567"
+    assert post(web, "/api/extractions", INDEX, "reviewer").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"document_type": "index", "circonscription": "Laval"}, "/lot"),
+        ({"document_type": "actes", "circonscription": "Laval", "lot": "1"}, "/document_number"),
+        ({"document_type": "deeds"}, "/document_type"),
+        ({**INDEX, "lot": "   "}, "/lot"),
+        ({**INDEX, "colour": "red"}, "/colour"),
+    ],
+)
+def test_an_incomplete_search_names_the_field(web: LiveRegistries, body: dict[str, str], field: str) -> None:
+    """What the registry's form would refuse is refused at once, and nothing is stored."""
+    refused = post(web, "/api/extractions", body)
+    assert refused.status_code == 422
+    assert refused.json()["field"] == field
+    assert web.sql("SELECT id FROM extraction_queue") == []
+
+
+def test_names_are_chosen_once_however_often(web: LiveRegistries) -> None:
+    """Two people choose at once, and again: each name is one search; a name of somebody else is refused."""
+    session = found(web)
+    path = f"/api/search-sessions/{session}/names"
+    names = [one["name"] for one in NAMES]
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda _: post(web, path, {"names": names}, "reviewer"), range(6)))
+    assert {one.status_code for one in answers} == {202}
+    assert len(post(web, path, {"names": names[:1]}, "reviewer").json()["rdprm_searches"]) == 2
+    rows = web.sql("SELECT * FROM rdprm_searches")
+    assert sorted(row["name"] for row in rows) == sorted(names)
+    assert {(row["status"], str(row["search_session_id"])) for row in rows} == {("pending", session)}
+    assert post(web, path, {"names": ["Autre inc."]}, "reviewer").json()["field"] == "/names"
+    assert post(web, path, {"names": names}, "viewer").status_code == 403
+    shown = web.get(f"/api/search-sessions/{session}").json()
+    assert shown["found"] == {"neq": "1140001234"}
+    assert len(shown["rights"]) == 2
+
+
+def test_names_wait_for_the_company(web: LiveRegistries) -> None:
+    """A session that has no names yet is a conflict, one that there is not is not found."""
+    id_ = post(web, "/api/search-sessions", {"company": "Laframboise"}).json()["id"]
+    early = post(web, f"/api/search-sessions/{id_}/names", {"names": ["x"]})
+    assert (early.status_code, early.json()["code"]) == (409, "names_pending")
+    assert post(web, "/api/search-sessions/none/names", {"names": ["x"]}).status_code == 404
+    [listed] = web.get("/api/search-sessions").json()["search_sessions"]
+    assert (listed["status"], listed["names"]) == ("pending_company_selection", [])
+
+
+def test_a_statement_is_downloaded(web: LiveRegistries) -> None:
+    """The PDF of a completed search comes under the searched name; one without a statement is not found."""
+    session = found(web)
+    made = post(web, f"/api/search-sessions/{session}/names", {"names": [NAMES[0]["name"]]}).json()
+    [search] = made["rdprm_searches"]
+    assert web.get(f"/api/rdprm-searches/{search['id']}/file").status_code == 404
+    content = write_pdf("État", [["rien"]])
+    file = Path(web.config.lake) / "extractions" / "aa" / "a.pdf"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(content)
+    clock = "now()" if web.urls["prod"].startswith("postgres") else "1.0"
+    web.sql(
+        f"""INSERT INTO tabellion_registry_statements (rdprm_search_id, storage_path, registrations, found_at)
+VALUES ($1, 'extractions/aa/a.pdf', '[]', {clock})""",
+        search["id"],
+    )
+    [listed] = web.get("/api/rdprm-searches").json()["rdprm_searches"]
+    got = web.get(listed["file"], key=web.key("viewer"))
+    assert got.content == content
+    assert "Laframboise" in got.headers["content-disposition"]
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_the_pages_are_there_in_both_languages(web: LiveRegistries, language: str) -> None:
+    """The page of searches and that of a company have no text without a translation."""
+    session = found(web)
+    for path in ("/registries", f"/registries/{session}"):
+        got = web.get(path, headers={"Accept-Language": language, "Accept": "text/html"})
+        assert got.status_code == 200
+        assert ("Registries" if language == "en" else "Registres") in got.text
+        assert 'lang="' + language in got.text
+
+
+def test_the_openapi_document_has_the_routes(web: LiveRegistries) -> None:
+    """Each route is described with its body and its answers."""
+    paths = web.get("/openapi.json", key=None).json()["paths"]
+    assert "requestBody" in paths["/api/search-sessions/{id}/names"]["post"]
+    assert {"202", "409", "422"} <= set(paths["/api/search-sessions/{id}/names"]["post"]["responses"])
+    assert {"get", "post"} <= set(paths["/api/extractions"])

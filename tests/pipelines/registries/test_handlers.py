@@ -1,0 +1,239 @@
+"""Rows worked by a worker with a real browser on the portal: states, files, accounts, sessions, a browser that dies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tabellion.engine.gates.state import GateSettings
+from tabellion.pipelines.registries.account_files import AccountFile
+from tabellion.pipelines.registries.portal.state import PortalFaults
+from tests.pipelines.registries.visiting import QUICK, LocalInstallation, Visiting
+from tests.servers import free_port
+
+INDEX = {"document_type": "index", "circonscription": "Montréal", "lot": "1 234 567"}
+
+
+def errors(installation: LocalInstallation, outcome: str) -> list[dict[str, Any]]:
+    return installation.fetch("SELECT * FROM tabellion_attempts WHERE outcome = $1", outcome)
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_the_three_tables_are_worked(
+    visits: Visiting, tmp_path: Path, database: str, request: pytest.FixtureRequest
+) -> None:
+    """A document, a company and a name end in their tables' own states, with what was found."""
+    url = request.getfixturevalue("pg_url") if database == "postgresql" else ""
+    installation = LocalInstallation.open(visits, tmp_path / "data", url)
+    installation.add("extraction_queue", **INDEX)
+    installation.add("extraction_queue", document_type="plans_cadastraux", circonscription="Laval", lot="0 000 000")
+    installation.add("search_sessions", company="1140001234")
+    installation.add("rdprm_searches", name="Laframboise Immobilier")
+    installation.add("rdprm_searches", name="Personne de ce nom")
+    installation.work()
+    done, missing = installation.rows("extraction_queue")
+    assert (done["status_id"], done["error_message"]) == (3, None)
+    assert (installation.config.data / done["storage_path"]).read_bytes().startswith(b"%PDF")
+    assert (missing["status_id"], missing["storage_path"]) == (4, None)
+    assert "no result" in missing["error_message"]
+    [session] = installation.rows("search_sessions")
+    assert (session["status"], bool(session["req_completed"])) == ("pending_name_selection", True)
+    [company] = installation.fetch("SELECT * FROM tabellion_registry_companies")
+    assert (company["search_session_id"], company["neq"]) == (str(session["id"]), "1140001234")
+    assert "Les Immeubles Laframboise" in [one["name"] for one in json.loads(company["names"])]
+    rights = installation.rows("rdprm_searches")
+    assert [one["status"] for one in rights] == ["completed", "completed"]
+    assert all(one["completed_at"] for one in rights)
+    found = {one["rdprm_search_id"]: one for one in installation.fetch("SELECT * FROM tabellion_registry_statements")}
+    statement, nothing = found[str(rights[0]["id"])], found[str(rights[1]["id"])]
+    assert (installation.config.data / statement["storage_path"]).is_file()
+    assert bool(nothing["is_empty"])
+    assert nothing["storage_path"] is None
+    assert visits.state.counts["foncier.logins"] <= 2  # once for each account
+
+
+def test_a_session_that_ends_is_opened_again(installation: LocalInstallation) -> None:
+    """An account signs in once for many jobs, and again when its session has expired in the middle of one."""
+    state = installation.shared.state
+    for _ in range(4):
+        installation.add("extraction_queue", **INDEX)
+    state.faults = PortalFaults(session_requests=6)
+    installation.work()
+    assert [one["status_id"] for one in installation.rows("extraction_queue")] == [3] * 4
+    assert not errors(installation, "retried")
+    assert state.counts["foncier.logins"] > 2
+    assert len(installation.files()) == 1  # the same content is stored once
+
+
+def test_a_stored_session_is_used_by_the_next_worker(installation: LocalInstallation) -> None:
+    """A worker that starts later does not sign in again."""
+    state = installation.shared.state
+    for _ in range(2):
+        installation.add("rdprm_searches", name="Le Four à pain")
+        installation.work()
+    assert state.counts["rdprm.downloads"] == 2
+    assert state.counts["rdprm.logins"] <= 2
+    files = list(installation.settings.folder.rglob("*.state"))
+    assert files
+    assert all(one.stat().st_mode & 0o077 == 0 for one in files)
+
+
+def test_a_locked_account_is_left_out_and_the_others_go_on(installation: LocalInstallation) -> None:
+    """The site locks one account: its gate closes, it is not tried again, and no job spends an attempt on it."""
+    state = installation.shared.state
+    state.faults = PortalFaults(locked=["etude-tremblay"])
+    for _ in range(5):
+        installation.add("extraction_queue", **INDEX)
+    installation.work()
+    assert [one["status_id"] for one in installation.rows("extraction_queue")] == [3] * 5
+    assert state.counts["foncier.locked"] == 1
+    assert not errors(installation, "retried")
+    [locked] = [one for one in installation.settings.accounts["registre-foncier"] if one.name == "etude-tremblay"]
+    assert "verrouillé" in str(AccountFile(installation.settings.folder, locked).refusal())
+    [gate] = [one for one in installation.fetch("SELECT * FROM tabellion_gates") if one["name"] == locked.gate]
+    assert json.loads(gate["state"])["breaker"]["state"] == "open"
+
+
+def test_a_wrong_password_is_tried_once(visits: Visiting, tmp_path: Path) -> None:
+    """With one account and a wrong password, rows wait; the site sees one try, and nothing has the password."""
+    installation = LocalInstallation.open(
+        visits, tmp_path / "data",
+        TABELLION_REGISTRY_REGISTRE_FONCIER_USERNAME="etude-gagnon",
+        TABELLION_REGISTRY_REGISTRE_FONCIER_PASSWORD="Canari-Faux-1",
+    )  # fmt: skip
+    for _ in range(3):
+        installation.add("extraction_queue", **INDEX)
+
+    async def for_a_while() -> None:
+        worker = installation.worker({"registre-foncier:account-1": GateSettings(rate=50, max_rate=100, recovery=0.2)})
+        serving = asyncio.create_task(worker.serve())
+        async with asyncio.timeout(60):
+            while not visits.state.counts["foncier.wrong"]:
+                await asyncio.sleep(0.05)
+            for _ in range(10):
+                await asyncio.sleep(0.1)
+        worker.stop()
+        await serving
+
+    visits.run(for_a_while())
+    assert visits.state.counts["foncier.wrong"] == 1
+    assert {one["status_id"] for one in installation.rows("extraction_queue")} == {1}
+    written = json.dumps(installation.fetch("SELECT * FROM tabellion_attempts"), default=str)
+    assert "Canari-Faux-1" not in written + "".join(
+        one.read_text("latin-1") for one in installation.settings.folder.rglob("*") if one.is_file()
+    )
+
+
+def test_maintenance_spends_no_attempt(installation: LocalInstallation) -> None:
+    """A maintenance page puts jobs off until the site is back."""
+    state = installation.shared.state
+    installation.add("search_sessions", company="1140001234")
+    state.faults = PortalFaults(maintenance=["req"])
+
+    async def go() -> None:
+        worker = installation.worker()
+        serving = asyncio.create_task(worker.serve(until_idle=True))
+        async with asyncio.timeout(60):
+            while not any(event.name == "limited" for event in installation.events):
+                await asyncio.sleep(0.05)
+            state.faults = PortalFaults()
+            await serving
+
+    installation.shared.run(go())
+    [session] = installation.rows("search_sessions")
+    assert session["status"] == "pending_name_selection"
+    [done] = errors(installation, "done")
+    assert done["attempt"] == 1
+
+
+def test_a_site_that_does_not_answer_closes_its_gate(visits: Visiting, tmp_path: Path) -> None:
+    """Failures in a row open the breaker: rows wait for the site, and no more attempts are spent than the threshold."""
+    closed = free_port()
+    installation = LocalInstallation.open(
+        visits, tmp_path / "data", TABELLION_REGISTRIES_PORTAL=f"http://127.0.0.1:{closed}"
+    )
+    for _ in range(6):
+        installation.add("search_sessions", company="1140001234")
+
+    async def for_a_while() -> None:
+        quick = GateSettings(rate=50, max_rate=100, threshold=3)
+        worker = installation.worker(dict.fromkeys(installation.settings.gates(), quick))
+        serving = asyncio.create_task(worker.serve())
+        async with asyncio.timeout(60):
+            while sum(event.name == "limited" for event in installation.events) < 2:
+                await asyncio.sleep(0.05)
+        worker.stop()
+        await serving
+
+    visits.run(for_a_while())
+    assert {one["status"] for one in installation.rows("search_sessions")} == {"pending_company_selection"}
+    assert 0 < len(errors(installation, "retried")) <= 6  # two sessions, each with its gate and a threshold of three
+
+
+def test_a_browser_that_dies_costs_one_attempt(installation: LocalInstallation) -> None:
+    """Killed in the middle of a visit, the browser is started again and the job is done at its next attempt."""
+    installation.add("extraction_queue", **INDEX)
+    installation.shared.state.faults = PortalFaults(slow=0.3)
+
+    async def go() -> None:
+        serving = asyncio.create_task(installation.worker().serve(until_idle=True))
+        async with asyncio.timeout(90):
+            while not installation.shared.state.counts["foncier.logins"]:
+                await asyncio.sleep(0.02)
+            for pid in browser_processes():
+                os.kill(pid, signal.SIGKILL)
+            await serving
+
+    installation.shared.run(go())
+    [row] = installation.rows("extraction_queue")
+    assert row["status_id"] == 3
+    assert len(errors(installation, "retried")) == 1
+
+
+def browser_processes() -> list[int]:
+    """The main processes of browsers that this process has started."""
+    found, parents = [], {os.getpid()}
+    stats = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "stat").read_text().rpartition(")")[2].split()
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            stats.append((int(entry.name), int(words[1]), command))
+    for _ in range(6):
+        parents |= {pid for pid, parent, _ in stats if parent in parents}
+    for pid, _, command in stats:
+        program = command.partition(b"\0")[0]
+        if pid in parents and b"chrom" in program and b"--type=" not in command and b"python" not in program:
+            found.append(pid)
+    return found
+
+
+def test_a_repeated_attempt_leaves_one_file(installation: LocalInstallation) -> None:
+    """A file is stored under its content: an attempt that is lost after storing and made again adds nothing."""
+    installation.add("extraction_queue", **INDEX)
+    installation.work()
+    installation.fetch("UPDATE extraction_queue SET status_id = 1")
+    installation.work()
+    assert [one["status_id"] for one in installation.rows("extraction_queue")] == [3]
+    assert len(installation.files()) == 1
+
+
+def test_an_error_page_sent_as_a_file_is_tried_again(installation: LocalInstallation) -> None:
+    """What is not a PDF is never stored."""
+    state = installation.shared.state
+    state.faults = PortalFaults(broken_download=True)
+    installation.add("extraction_queue", **INDEX)
+    installation.work(dict.fromkeys(installation.settings.gates(), QUICK))
+    [row] = installation.rows("extraction_queue")
+    assert (row["status_id"], row["storage_path"]) == (4, None)
+    assert "not a PDF" in row["error_message"]
+    assert installation.files() == []

@@ -1,0 +1,129 @@
+"""Profiles walked in a real browser on the portal: every task, and every way in which a site goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pypdfium2
+import pytest
+
+from tabellion.pipelines.registries import profile_file
+from tabellion.pipelines.registries.portal.state import PortalFaults
+from tabellion.pipelines.registries.problems import AmbiguousResult, SiteProblem, StepFailed
+from tabellion.pipelines.registries.profile import Profile
+from tabellion.pipelines.registries.walker import Walker, WalkResult
+from tests.pipelines.registries.visiting import Visiting
+
+USER, PASSWORD = "etude-tremblay", "Rivage-417"
+
+
+def load(visits: Visiting, name: str, timeout: float = 10) -> Profile:
+    return replace(profile_file.load(name, portal=visits.portal.url), timeout=timeout)
+
+
+def walk(
+    visits: Visiting, folder: Path, profile: Profile, task: str, *, password: str = PASSWORD, user: str = USER,
+    **inputs: str,
+) -> WalkResult:  # fmt: skip
+    """Signs in where the site asks for it, and walks a task."""
+
+    async def go() -> WalkResult:
+        async with asyncio.timeout(90), visits.chromium.open_session(folder, page_seconds=profile.timeout) as session:
+            walker = Walker(session, await session.new_page(), profile)
+            if profile.needs_account:
+                await walker.sign_in(user, password)
+            return await walker.run(profile.tasks[task], inputs or profile.tasks[task].sample)
+
+    result: WalkResult = visits.run(go())
+    return result
+
+
+def text_of(file: Path | None) -> str:
+    assert file is not None
+    document = pypdfium2.PdfDocument(file)
+    return "\n".join(page.get_textpage().get_text_range() for page in document)
+
+
+@pytest.mark.parametrize(
+    ("task", "words"), [("index", "Propriétaire : Gestion Laframboise inc."), ("plans_cadastraux", "État : En vigueur")]
+)
+def test_documents_of_a_lot_are_downloaded(visits: Visiting, tmp_path: Path, task: str, words: str) -> None:
+    """The index and the plan of a lot come as PDF files with their text."""
+    assert words in text_of(walk(visits, tmp_path, load(visits, "registre-foncier"), task).file)
+
+
+def test_a_deed_is_found_on_a_later_page(visits: Visiting, tmp_path: Path) -> None:
+    """A list of results is followed page by page until the row with the number comes."""
+    found = walk(visits, tmp_path, load(visits, "registre-foncier"), "actes")
+    assert "Acte numéro 20 103 111" in text_of(found.file)
+    assert visits.state.counts["foncier.searches"] == 4  # the search and three more pages
+
+
+def test_a_company_is_read_with_its_names(visits: Visiting, tmp_path: Path) -> None:
+    """A name that only one company has leads to its data and all its names."""
+    found = walk(visits, tmp_path, load(visits, "req"), "company", company="Le Four à pain").values
+    assert found["company"]["neq"] == "1140005678"
+    assert [one["name"] for one in found["names"]] == [
+        "Boulangerie Côté & Fils ltée", "Le Four à pain", "Pâtisserie Côté",
+    ]  # fmt: skip
+
+
+def test_several_companies_are_left_to_a_person(visits: Visiting, tmp_path: Path) -> None:
+    """Where several results match and none exactly, nothing is chosen, and the first of them are named."""
+    with pytest.raises(AmbiguousResult, match="Placements Beaulieu 1 inc") as told:
+        walk(visits, tmp_path, load(visits, "req"), "company", company="Placements")
+    assert len(told.value.found) == 5
+
+
+def test_a_statement_is_downloaded_with_its_registrations(visits: Visiting, tmp_path: Path) -> None:
+    """The register of rights gives a list and a statement."""
+    found = walk(visits, tmp_path, load(visits, "rdprm"), "rights")
+    assert len(found.values["registrations"]) == 2
+    assert "Nom recherché : Gestion Laframboise inc." in text_of(found.file)
+
+
+@pytest.mark.parametrize(
+    ("faults", "options", "means"),
+    [
+        ({}, {"lot": "0 000 000", "circonscription": "Laval"}, "no_result"),
+        ({}, {"lot": "1 234 567", "circonscription": "Nulle part"}, "permanent"),
+        ({"maintenance": ["foncier"]}, {}, "maintenance"),
+        ({}, {"password": "wrong"}, "wrong_password"),
+        ({}, {"user": "etude-verrouillee"}, "locked"),
+        ({"session_requests": 2}, {}, "session_expired"),
+    ],
+)
+def test_what_a_page_says_has_a_meaning(
+    visits: Visiting, tmp_path: Path, faults: dict[str, Any], options: dict[str, str], means: str
+) -> None:
+    """No result, maintenance, a wrong password, a locked account and an ended session are told apart."""
+    visits.state.faults = PortalFaults.parse(faults)
+    with pytest.raises(SiteProblem) as told:
+        walk(visits, tmp_path, load(visits, "registre-foncier"), "index", **options)
+    assert told.value.means == means
+    assert PASSWORD not in str(told.value)
+
+
+def test_notices_and_dialogs_do_not_stop_a_visit(visits: Visiting, tmp_path: Path) -> None:
+    """What lies over a page is closed, and a dialog of the browser is accepted."""
+    visits.state.faults = PortalFaults(popup=True, dialog=True)
+    assert walk(visits, tmp_path, load(visits, "registre-foncier"), "index").file is not None
+
+
+def test_a_slow_page_is_waited_for(visits: Visiting, tmp_path: Path) -> None:
+    """A page may take as long as the profile's timeout."""
+    visits.state.faults = PortalFaults(slow=0.7)
+    assert walk(visits, tmp_path, load(visits, "rdprm"), "rights").file is not None
+
+
+def test_a_changed_site_is_told_by_the_step(visits: Visiting, tmp_path: Path) -> None:
+    """A step whose selector matches nothing in time is named with its line."""
+    profile = load(visits, "req", timeout=2)
+    visits.state.faults = PortalFaults(renamed=True)
+    with pytest.raises(StepFailed, match="click #rechercher") as told:
+        walk(visits, tmp_path, profile, "company")
+    lines = Path(profile.file).read_text().splitlines()
+    assert "#rechercher" in lines[told.value.step.line - 1]

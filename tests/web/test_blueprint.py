@@ -1,0 +1,13 @@
+"""What pipelines add to the application."""
+
+from __future__ import annotations
+
+from tabellion.web.blueprint import Blueprint, with_shared
+
+
+def test_what_two_pipelines_share_is_there_once() -> None:
+    """By being the same object; what only looks the same is somebody else's."""
+    shared, alike = Blueprint(main_queue="x"), Blueprint(main_queue="x")
+    first, second = Blueprint(shared=(shared,)), Blueprint(shared=(shared, alike))
+    found = with_shared([first, second])
+    assert [id(one) for one in found] == [id(one) for one in (first, shared, second, alike)]
