@@ -1,4 +1,4 @@
-"""Puts running rows back to ready by hand: those nobody holds, and on demand those that a worker holds."""
+"""Puts running rows back to ready by hand: orphans, and on demand rows that a live worker holds."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 
-#: `held`: a live worker has it; `parked`: the database refused its failed state; `rejected`: it refuses ready.
+#: `held`: a live worker holds it; `parked`: the database refused its failed state; `rejected`: it refuses ready.
 Reason = Literal["held", "not_running", "parked", "rejected", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRow:
-    """A row that was named and not released."""
+    """A row that was requested and not released."""
 
     key: str
     reason: Reason
-    worker: str | None = None  #: who holds it
-    note: str | None = None  #: what its handler said last
+    worker: str | None = None  #: the worker that holds it
+    note: str | None = None  #: its handler's last note
 
 
 @dataclass(slots=True)
 class ReleasedRows:
-    """What a release by hand did."""
+    """The result of a release by hand."""
 
     released: list[str] = field(default_factory=list)  #: keys
     kept: list[KeptRow] = field(default_factory=list)
@@ -47,13 +47,13 @@ class _Claim:
 async def release_rows(
     store: Store, queue: Queue, keys: Sequence[Any], *, force: bool = False, by: str = "", dry_run: bool = False
 ) -> ReleasedRows:
-    """Puts these rows back to ready if they are running and no live worker holds them; `force` ends its claim.
+    """Puts these rows back to ready if they are running and no live worker holds them; `force` ends live claims too.
 
-    A claim that is ended does not spend the attempt, and the fence refuses whatever its holder still writes.
+    Ending a claim does not use up the attempt, and the fence refuses whatever its holder still writes.
     """
     bound = await store.bind(queue)
     answer = ReleasedRows()
-    for key in dict.fromkeys(str(one) for one in keys):
+    for key in dict.fromkeys(str(requested) for requested in keys):
         state = await _state(store, bound, key)
         claim = await _claim(store, queue, key) if state == "running" else None
         if state != "running":
@@ -116,7 +116,7 @@ FROM tabellion_attempts WHERE queue = $1 AND settled_at IS NULL {only} ORDER BY 
 
 
 async def _end_claim(store: Store, bound: Bound, claim: _Claim, by: str) -> bool:
-    """Ends a claim as its worker would when it hands the row back; one that ran out only if it was not renewed."""
+    """Ends a claim as its worker does when it releases the row; an expired one only if it was not renewed since."""
     error = f"released by {by}" if by else "released by hand"
     ending = Settlement(bound.job(claim.row), "released", error=error, expired_only=claim.expired)
     [verdict] = await store.settle([ending])
@@ -124,8 +124,8 @@ async def _end_claim(store: Store, bound: Bound, claim: _Claim, by: str) -> bool
 
 
 async def _give_back(store: Store, bound: Bound, key: str) -> bool:
-    same = f"t.{sql.column(bound.key.name)} = {native_key(bound, '$2')}"
-    return bool(await orphans.give_back(store.database, bound, same, key))
+    is_row = f"t.{sql.column(bound.key.name)} = {native_key(bound, '$2')}"
+    return bool(await orphans.give_back(store.database, bound, is_row, key))
 
 
 async def _tell_workers(store: Store, queue: Queue, answer: ReleasedRows, dry_run: bool) -> None:
