@@ -65,7 +65,7 @@ export function watch(show) {
     show(picture);
   };
   if (data.overview) show(data.overview);
-  events("/api/overview/events", { overview: onOverview, trouble: () => down("dashboard.database_away") }, {
+  events("/api/overview/events", { overview: onOverview, trouble: () => down("dashboard.unreadable") }, {
     ondown: () => { timer ||= setTimeout(() => down("dashboard.stale"), PATIENCE); },
   });
 }
