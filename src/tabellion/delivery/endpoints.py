@@ -19,6 +19,7 @@ from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
+from tabellion.messages import Message, quote_value
 
 EVERYTHING = "*"
 OVERLAP = 86_400.0  #: seconds that a replaced secret continues to sign
@@ -226,7 +227,7 @@ async def remove(store: Store, id: str) -> None:  # noqa: A002
         ]
     )
     if not gone:
-        raise EndpointError(f"unknown endpoint {id!r}")
+        raise EndpointError(Message("problem.endpoint_unknown", value=quote_value(id)))
 
 
 def of_row(row: CurrentEndpoint) -> Endpoint:
@@ -249,12 +250,14 @@ async def _change(store: Store, id: str, changes: str, *values: Any) -> None:  #
         f"UPDATE tabellion_webhook_endpoints SET {changes} WHERE id = $1 RETURNING id", id, *values
     )  # fmt: skip
     if not rows:
-        raise EndpointError(f"unknown endpoint {id!r}")
+        raise EndpointError(Message("problem.endpoint_unknown", value=quote_value(id)))
 
 
 def _check(url: str, events: Sequence[str], known: Sequence[str] | None) -> None:
     if len(url) > LONGEST_URL or not url.startswith(("https://", "http://")):
-        raise EndpointError(f"an endpoint's URL must start with https:// and have at most {LONGEST_URL:,} characters")
+        raise EndpointError(Message("problem.endpoint_url", n=LONGEST_URL))
     for event in events:
         if known is not None and event not in (*known, EVERYTHING):
-            raise EndpointError(f"unknown event {event!r}: use one of {', '.join(known)}, or {EVERYTHING} for all")
+            raise EndpointError(
+                Message("problem.event_unknown", value=quote_value(event), names=list(known), all=EVERYTHING)
+            )
