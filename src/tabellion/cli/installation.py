@@ -295,7 +295,7 @@ class Processes(Crew):
         ]  # fmt: skip
 
     async def run(self) -> None:
-        """Runs until stopped; if the workers fail by themselves, raises."""
+        """Runs until stopped; raises if the workers end by themselves."""
         # Its own session: Ctrl-C in the terminal reaches only this process, which passes it on once.
         self._process = subprocess.Popen(  # noqa: S603 - our own command line
             self._command, start_new_session=True, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent
@@ -303,7 +303,7 @@ class Processes(Crew):
         if self._stop_count:
             self._process.send_signal(signal.SIGTERM)
         code = await asyncio.to_thread(self._process.wait)
-        if code and not self._stop_count:
+        if not self._stop_count:
             raise TabellionError(f"the workers ended with exit code {code}: their messages above say why")
 
     def stop(self) -> None:
