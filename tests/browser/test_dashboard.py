@@ -259,6 +259,17 @@ def test_chores_are_no_work(gallery: Gallery) -> None:
         row.wait_for()
 
 
+@pytest.mark.parametrize(
+    ("path", "badge"), [("/dashboard", "#queues .badge.warn"), ("/queues/paintings", "#badges .warn")]
+)
+def test_a_pause_has_its_latest_reason(gallery: Gallery, path: str, badge: str) -> None:
+    """A queue that is paused again for another reason says that one, on the dashboard and on its own page."""
+    with gallery.visit(path) as page:
+        for reason in ("lunch", "inventory"):
+            gallery.live.ask("POST", "/api/queues/paintings/pause", json={"reason": reason})
+            page.locator(f'{badge}[title="{reason}"]').wait_for()
+
+
 def test_rows_of_every_state_are_there(gallery: Gallery) -> None:
     """By number key, by arrow key and by address; many of them come page by page."""
     gallery.settle(*[None] * 5)
