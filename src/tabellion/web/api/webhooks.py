@@ -89,6 +89,6 @@ async def remove(request: Request, id: str) -> Response:  # noqa: A002
     await endpoints.SCHEMA.prepare(environment.store)
     try:
         await endpoints.remove(environment.store, id)
-    except endpoints.EndpointError as error:
-        raise Problem(404, "not_found", str(error), field="id") from None
+    except endpoints.EndpointError:
+        raise Problem(404, "not_found", Message("problem.no_such_endpoint"), field="id") from None
     return Response(status_code=204)
