@@ -89,16 +89,14 @@ class Installation:
                 for pipeline in self.pipelines:
                     pipeline.close()
                 await store.close()
-        self._say(
-            "stopped", "stopped" if self._stop_count < 2 else "stopped immediately; running documents were released"
-        )
+        self._say("stopped", "stopped" if self._stop_count < 2 else "stopped immediately; running jobs were released")
         return FORCED if self._stop_count > 1 else 0
 
     def stop(self) -> None:
         """Stops gracefully; a second call stops at once."""
         self._stop_count += 1
         if self._stop_count == 1:
-            self._say("stopping", "stopping after running requests and documents; press Ctrl-C again to stop now")
+            self._say("stopping", "stopping after running requests and jobs; press Ctrl-C again to stop now")
         self._stopping.set()
         self._pass_on()
         if self._crew is not None:

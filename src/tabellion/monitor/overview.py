@@ -61,7 +61,7 @@ class QueuePicture(Answer):
 
     name: str
     table: str
-    chore: Annotated[bool, Doc("Whether it does post-processing of documents: not counted in totals.")]
+    chore: Annotated[bool, Doc("Whether it does post-processing of other work: not counted in totals.")]
     people: Annotated[bool, Doc("Whether people work it: it needs no worker and is not counted in totals.")]
     model: str | None
     states: Annotated[dict[StateName, str], Doc("The condition of each state.")]
