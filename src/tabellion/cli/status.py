@@ -90,7 +90,7 @@ async def _run(places: Any, queues: Any, *, watch: bool, json: bool, with_errors
                 if found:
                     rows = [(error["n"], error["error"]) for error in found]
                     output.show(
-                        output.table(f"errors of failed jobs in {picture.environment}", ("jobs", "error"), rows)
+                        output.table(f"errors of failed rows in {picture.environment}", ("rows", "error"), rows)
                     )
         return sum(not picture.up for picture in pictures)
     finally:
