@@ -126,7 +126,7 @@ class Poller:
     async def _round(self) -> None:
         """Claims once from every lane in order; with shares, a second pass uses slots that their lanes do not need."""
         for reserve in (True, False) if self._slots.shared else (False,):
-            for lane in self._slots.lanes:
+            for lane in self._slots.in_turn():
                 if self.stopping:
                     return
                 if self._may_claim(lane):

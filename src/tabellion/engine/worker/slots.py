@@ -28,6 +28,7 @@ class Lane:
     site: WorkerEnvironment
     queue: Queue
     weight: float | None = None  #: its share of the slots, when shares are used
+    used: float = 0.0  #: jobs that it has had, divided by its share
     running: int = 0
     more: bool = True  #: whether the last claim left rows behind, as far as we know
     gate: Gate | None = None  #: the gate of the model that its handler uses
@@ -74,6 +75,19 @@ class Slots:
             free += self.waiting - before
         return max(0, min(own, free) + self.ahead(lane) - before)
 
+    def in_turn(self) -> list[Lane]:
+        """The lanes in the order of their claims: as listed, or with shares those first that had less than theirs.
+
+        Where there are fewer slots than lanes, nobody's share is a whole slot: turns are what can be shared.
+        """
+        if not self.shared:
+            return list(self.lanes)
+        least = min((lane.used for lane in self.lanes if lane.more and lane.open), default=0.0)
+        for lane in self.lanes:
+            if not lane.more:  # a lane that had no work does not save up turns for later
+                lane.used = max(lane.used, least)
+        return sorted(self.lanes, key=lambda lane: lane.used)
+
     def startable(self, lane: Lane) -> int:
         """How many jobs of this lane may start now."""
         return max(0, min(self._capacity(lane.queue) - self._by_queue[lane.queue], self.free))
@@ -109,6 +123,7 @@ class Slots:
 
     def take(self, lane: Lane, n: int) -> None:
         """Fills `n` slots."""
+        lane.used += n / (lane.weight or 1.0)
         self.busy += n
         lane.running += n
         self._by_queue[lane.queue] += n
