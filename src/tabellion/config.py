@@ -85,8 +85,11 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
     for key in ("worker.concurrency", "worker.processes", "server.upload_bytes", "server.json_bytes"):
         if settings.get(key, 1) < 1:
             raise ConfigurationError(f"{key}: {settings[key]} must be at least 1")
-    if not settings.get("server.rate", 0) >= 0:
-        raise ConfigurationError(f"server.rate: {settings['server.rate']} must be 0 or more")
+    for key in ("server.rate", "worker.grace"):
+        if not settings.get(key, 0) >= 0:
+            raise ConfigurationError(f"{key}: {settings[key]} must be 0 or more")
+    if not settings.get("worker.poll", 1) > 0:
+        raise ConfigurationError(f"worker.poll: {settings['worker.poll']} must be more than 0")
     if not 0 <= settings.get("server.port", 0) <= 65535:
         raise ConfigurationError(
             f"server.port: {settings['server.port']} is not a valid port: use 1 to 65535, or 0 to pick one"
@@ -107,7 +110,7 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         gates=_gates(settings.get("gates", {})),
         gates_at=_home(settings.get("gates_at"), environments),
         models=_models(settings.get("models", {}), variables),
-        prices=settings.get("prices", {}),
+        prices=_prices(settings["prices"]) if "prices" in settings else {},
         types=_folders(settings["types"]) if "types" in settings else Config.types,
         data=data,
         lake=_expand_variables(settings.get("lake", str(data)), "lake", variables),
@@ -216,7 +219,7 @@ def _environments(
     environments = []
     for name, value in entries.items():
         entry = {"url": value} if isinstance(value, str) else value
-        if not isinstance(entry, dict) or "url" not in entry:
+        if not isinstance(entry, dict) or not isinstance(entry.get("url"), str):
             raise ConfigurationError(f'environments.{name}: write {name} = "URL" or {name} = {{ url = "URL" }}')
         unknown = set(entry) - {"url", "share", "deadline"}
         if unknown:
@@ -301,8 +304,19 @@ def _networks(networks: list[Any], key: str = "server.allow") -> tuple[str, ...]
     try:
         Rules.of(networks)
     except ConfigurationError as error:
-        raise ConfigurationError(f"{key}: {str(error).removeprefix('server.allow: ')}") from error
+        raise ConfigurationError(f"{key}: {error}") from error
     return tuple(networks)
+
+
+def _prices(entries: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
+    from tabellion.models import prices  # most commands need no model
+
+    prices.table(entries)
+    for model_name, entry in entries.items():
+        for key in entry.keys() & {"input", "output", "cached"}:
+            if not isinstance(entry[key], int | float) or isinstance(entry[key], bool):
+                raise ConfigurationError(f"prices.{model_name}: {key} = {entry[key]!r} is not a number")
+    return entries
 
 
 def _models(entries: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, dict[str, Any]]:

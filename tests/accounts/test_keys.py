@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
+from collections.abc import AsyncIterator
 
 import pytest
 
 from tabellion.accounts import audit, keys
 from tabellion.accounts.roles import Role
+from tabellion.engine.postgres.database import PostgreSQL
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError
 from tests.working import ask
@@ -113,6 +117,54 @@ def test_a_name_belongs_to_one_key_at_a_time(url: str) -> None:
         assert (await audit.verify(store)).whole
 
     ask(url, story)
+
+
+def test_a_name_belongs_to_one_of_many_keys_that_are_created_at_once(url: str) -> None:
+    """One of them gets it, and the audit log has only that one."""
+
+    async def story(store: Store) -> None:
+        await keys.create(store, "prod", "viewer")
+        async with audit_held(store):
+            attempts = [asyncio.create_task(keys.create(store, "prod", "viewer", "bob")) for _ in range(2)]
+            if store.dialect == "postgresql":
+                await both_waiting(store)
+        created = await asyncio.gather(*attempts, return_exceptions=True)
+        assert sum(isinstance(one, tuple) for one in created) == 1
+        assert sum(isinstance(one, keys.NameTaken) for one in created) == 1
+        assert len(await store.database.fetch("SELECT n FROM tabellion_audit_log")) == 2
+
+    ask(url, story)
+
+
+@contextlib.asynccontextmanager
+async def audit_held(store: Store) -> AsyncIterator[None]:
+    """Keeps transactions that write to the audit log from ending; SQLite has one writer at a time anyway."""
+    if isinstance(store.database, PostgreSQL):
+        async with store.database.connection() as connection, connection.transaction():
+            await connection.execute("SELECT id FROM tabellion_audit_head FOR UPDATE")
+            yield
+    else:
+        yield
+
+
+async def both_waiting(store: Store) -> None:
+    """Returns when two transactions wait for a lock."""
+    waiting = """SELECT count(*) AS n FROM pg_stat_activity
+WHERE datname = current_database() AND wait_event_type = 'Lock'"""
+    async with asyncio.timeout(30):
+        while (await store.database.fetch(waiting))[0]["n"] < 2:
+            await asyncio.sleep(0.01)
+
+
+def test_a_name_that_is_too_long_is_refused(sqlite_url: str) -> None:
+    """It was cut, and two keys were one in the audit log."""
+
+    async def story(store: Store) -> None:
+        await keys.create(store, "prod", "viewer", "n" * 100)
+        with pytest.raises(ConfigurationError, match="at most 100 characters"):
+            await keys.create(store, "prod", "viewer", "n" * 101)
+
+    ask(sqlite_url, story)
 
 
 def test_a_role_or_a_life_that_is_none_is_refused(sqlite_url: str) -> None:

@@ -103,7 +103,8 @@ def test_the_last_admin_stays(place: Live, admin: Browser) -> None:
     """Nobody may shut everybody out, not even two admins each other at once."""
     [me] = admin.get("/api/users").json()["users"]
     for change in ({"role": "operator"}, {"disabled": True}):
-        problem(admin.ask("PATCH", f"/api/users/{me['id']}", json=change), 409, "last_admin")
+        told = problem(admin.ask("PATCH", f"/api/users/{me['id']}", json=change), 409, "last_admin")
+        assert told["translatable"]["detail"]["code"] == "problem.last_admin"
     other = admin.ask("POST", "/api/users", json={"name": "ben", "role": "admin"}).json()
 
     async def both(store: Store) -> list[object]:

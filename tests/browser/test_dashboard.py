@@ -217,6 +217,16 @@ def test_rows_are_called_by_their_names(gallery: Gallery) -> None:
         assert page.locator("#rows .key-cell").inner_text().split("\n") == ["Still life no. 1", "1"]
 
 
+def test_the_work_of_people_is_not_counted_with_that_of_workers(gallery: Gallery) -> None:
+    """Their rows are in no figure at the top, and nothing says that their queue lacks a worker."""
+    views = gallery.live.app.state.auth.environments["prod"].monitor.overview.views
+    views[0] = QueueView(PAINTING, people=True)
+    with gallery.visit("/dashboard") as page:
+        until(page, lambda: cell(page, "paintings", 1) == str(ROWS))
+        assert tile(page, "ready") == "0"
+        assert page.locator('#queues tr[data-row="paintings"] .badge').count() == 0
+
+
 def test_chores_are_no_work(gallery: Gallery) -> None:
     """What comes after a document is neither counted in the figures nor in the way, until it is in trouble."""
     chore = next(one for one in gallery.live.app.state.auth.environments["prod"].monitor.overview.queues
@@ -247,6 +257,17 @@ def test_chores_are_no_work(gallery: Gallery) -> None:
         row.wait_for(state="hidden")
         gallery.live.ask("POST", "/api/queues/failures/pause", json={"reason": "quiet, please"})
         row.wait_for()
+
+
+@pytest.mark.parametrize(
+    ("path", "badge"), [("/dashboard", "#queues .badge.warn"), ("/queues/paintings", "#badges .warn")]
+)
+def test_a_pause_has_its_latest_reason(gallery: Gallery, path: str, badge: str) -> None:
+    """A queue that is paused again for another reason says that one, on the dashboard and on its own page."""
+    with gallery.visit(path) as page:
+        for reason in ("lunch", "inventory"):
+            gallery.live.ask("POST", "/api/queues/paintings/pause", json={"reason": reason})
+            page.locator(f'{badge}[title="{reason}"]').wait_for()
 
 
 def test_rows_of_every_state_are_there(gallery: Gallery) -> None:

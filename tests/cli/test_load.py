@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tabellion.cli import queue_module
+from tabellion.errors import ConfigurationError
+from tabellion.pipeline import Pipeline
+
 GOOD = "from tabellion import Queue\nq = Queue('t', ready=1, running=2, done=3, failed=4)\n"
 BROKEN = {
     "syntax": ("from tabellion import Queue\nq = Queue('t',\n", "queues.py, line 2: "),
@@ -92,3 +96,14 @@ def test_a_traceback_can_be_asked_for(tmp_path: Path) -> None:
     assert code == 3
     assert "Traceback" in errors
     assert errors.splitlines()[-1].startswith("error: queues.py, line 1: ZeroDivisionError")
+
+
+def test_a_pipeline_that_is_named_as_a_module_is_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every installed one, with the option that selects it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(queue_module, "installed_pipelines", lambda: {"parcels": Pipeline()})
+    with pytest.raises(ConfigurationError, match="the queues of the pipeline parcels are --with parcels"):
+        queue_module.declared_queues("parcels")
+    with pytest.raises(ConfigurationError, match="there is no module 'letters'") as caught:
+        queue_module.declared_queues("letters")
+    assert "--with" not in str(caught.value)

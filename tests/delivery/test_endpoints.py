@@ -24,6 +24,23 @@ def test_a_handler_sets_columns_of_its_delivery() -> None:
     assert DeliveryResult.__annotations__.keys() <= DeliveryRow.__annotations__.keys()
 
 
+def test_an_endpoint_counts_every_delivery(url: str) -> None:
+    """Also those that are being sent: each is in one of its four states."""
+
+    async def story(store: Store) -> None:
+        endpoint = await endpoints.add(store, "https://example.com/hook")
+        for number, status in enumerate(["pending", "sending", "sending", "delivered", "failed"]):
+            await store.database.fetch(
+                "INSERT INTO tabellion_webhook_deliveries (id, endpoint_id, document_id, event, body, status) "
+                "VALUES ($1, $2, 'd1', 'document.completed', '{}', $3)",
+                str(number), endpoint.id, status,
+            )  # fmt: skip
+        [listed] = await endpoints.listing(store)
+        assert [listed[state] for state in endpoints.STATES] == [1, 2, 1, 1]
+
+    ask(url, story)
+
+
 async def columns(store: Store, name: str) -> set[str]:
     await endpoints.SCHEMA.prepare(store)
     table = await store.database.table(name)

@@ -20,6 +20,7 @@ from tabellion.delivery.outbox import LARGEST, body, outbox, webhooks_queue
 from tabellion.delivery.signature import BadSignature, verify
 from tabellion.engine import controls
 from tabellion.engine.worker import heartbeat as roster
+from tabellion.messages import Message, translate
 from tabellion.net.guard import Rules
 from tests.owner import Owner, jobs_queue, owning
 from tests.pipelines.documents.receiver import LOOPBACK, Receiver, receiving
@@ -348,14 +349,15 @@ def test_removing_an_endpoint_forgets_its_deliveries(url: str, owner: Owner) -> 
         owner("SELECT * FROM tabellion_webhook_deliveries") == owner("SELECT * FROM tabellion_webhook_endpoints") == []
     )
     for change in (endpoints.remove, endpoints.enable, endpoints.rotate):
-        with pytest.raises(endpoints.EndpointError, match="unknown endpoint"):
+        with pytest.raises(endpoints.EndpointError, match=f"unknown endpoint '{to.id}'") as caught:
             ask(url, lambda store, change=change: change(store, to.id))  # type: ignore[misc]
+        assert said_in_french(caught.value) == f"destination « {to.id} » inconnue"
 
 
 @pytest.mark.parametrize(
     ("to", "events", "message"),
     [
-        ("ftp://example.com", ("*",), "must start with https://"),
+        ("ftp://example.com", ("*",), "must start with https:// or http://"),
         ("https://example.com/" + "x" * 3000, ("*",), "at most 2,048"),
         ("https://example.com", ("document.eaten",), "unknown event 'document.eaten'"),
     ],
@@ -363,8 +365,16 @@ def test_removing_an_endpoint_forgets_its_deliveries(url: str, owner: Owner) -> 
 def test_an_endpoint_that_cannot_be(sqlite_url: str, to: str, events: tuple[str, ...], message: str) -> None:
     """Refused where it is made, with what would be right."""
     ask(sqlite_url, endpoints.SCHEMA.prepare)
-    with pytest.raises(endpoints.EndpointError, match=message):
+    with pytest.raises(endpoints.EndpointError, match=message) as caught:
         endpoint(sqlite_url, to, events=events, known=["document.failed"])
+    assert said_in_french(caught.value) != str(caught.value)
+
+
+def said_in_french(error: Exception) -> str:
+    """The message of an error, as French pages show it."""
+    message = str(error)
+    assert isinstance(message, Message)
+    return translate("fr", message.code, **message.params).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_tables_are_made_by_many_at_once(url: str) -> None:

@@ -67,6 +67,22 @@ def test_the_errors_of_both_halves_are_kept_apart(url: str, tmp_path: Path) -> N
     assert extraction_only["ocr_attempts"] == 0
 
 
+def test_the_old_monitor_beside_us_steals_no_live_document(url: str, tmp_path: Path) -> None:
+    """It resets what began long ago, by its own SQL; a document that is being read never looks that old to it."""
+    ask(url, make_by_hand)
+    queued(url, tmp_path, plan(1), prepare=False, column="file_url")
+    stale = "SELECT id FROM extraction_queue WHERE status_id = 6 AND ocr_started_at <= $1"
+    with serving(latency=60) as fake:
+        settings = by_gemini(tmp_path, fake, workers=1, lease=3.0)
+        with working(Worker([Environment("prod", url)], ocr_queues(settings), poll=0.05, grace=0.1)):
+            (row,) = eventually(lambda: [one for one in rows(url) if one["status_id"] == 6])
+            claimed = row["ocr_started_at"]
+            assert rows(url, stale, claimed), "by the time of its claim the monitor would have found it"
+            eventually(lambda: rows(url)[0]["ocr_started_at"] != claimed)
+            assert not rows(url, stale, claimed)
+            assert rows(url)[0]["status_id"] == 6
+
+
 @pytest.mark.parametrize("count", ["1", "3"])
 def test_the_command_works_a_table_made_by_hand(sqlite_url: str, tmp_path: Path, count: str) -> None:
     """`tabellion worker --with ocr` on a database without a migration, with the variable that its users set."""

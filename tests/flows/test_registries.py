@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tabellion import Environment, Job, Store, Worker, config
 from tabellion.engine.sql import CLOCK
+from tabellion.extractions.states import ExtractionStatus
 from tabellion.extractions.storage import files_of
+from tabellion.pipelines.ocr.queues import ocr_queues
 from tabellion.pipelines.registries.handlers import RegistryHandlers
 from tabellion.pipelines.registries.pipeline import PIPELINE
 from tabellion.pipelines.registries.queues import registry_queues
 from tabellion.pipelines.registries.settings import settings_of
+from tests.pipelines.ocr.deeds import settings_in
 from tests.servers import free_port
 
 
@@ -92,6 +96,47 @@ def test_workers_that_race_do_every_row_once(url: str, tmp_path: Path) -> None:
     asyncio.run(together())
     assert len(done) == 45
     assert set(Counter(done).values()) == {1}
+
+
+def test_prod_starves_nobody_where_shares_are_set(tmp_path: Path) -> None:
+    """With equal shares, dev has its turns in each queue while prod still has a backlog."""
+    places = [Environment(name, f"sqlite:///{tmp_path}/{name}.db", share=0.5) for name in ("prod", "dev")]
+    asyncio.run(fill(places[0].url, 20))
+    asyncio.run(fill(places[1].url, 2))
+    done: list[str] = []
+    worker(tmp_path, places, done).run(until_idle=True)
+    assert len(done) == 66
+    last_of_dev = max(place for place, text in enumerate(done) if text.startswith("dev "))
+    assert last_of_dev < 59, "dev was worked last, as without shares"
+
+
+def test_both_errors_of_a_row_are_seen(url: str, tmp_path: Path) -> None:
+    """Extraction fails once and succeeds later, then OCR fails for good: the row has both texts, each in its column."""
+
+    class FailingOnce(RecordingHandlers):
+        """Handlers whose first extraction of each document fails."""
+
+        async def extract(self, job: Job) -> dict[str, Any]:
+            """A document, at the second try."""
+            if job.attempt == 1:
+                raise ConnectionError("Failed to login to registre")
+            return await super().extract(job)
+
+    asyncio.run(fill(url, 1))
+    handlers = FailingOnce(tmp_path, [])
+    handlers.settings = replace(handlers.settings, retry_base=0.05)
+    queues = [*registry_queues(handlers.settings, handlers), *ocr_queues(settings_in(tmp_path))]
+    Worker([Environment("prod", url)], queues, poll=0.1).run(until_idle=True)
+
+    async def read_row() -> dict[str, Any]:
+        async with Store(url) as store:
+            return dict((await store.database.fetch("SELECT * FROM extraction_queue"))[0])
+
+    row = asyncio.run(read_row())
+    assert row["status_id"] == ExtractionStatus.ERREUR
+    assert "Failed to login to registre" in row["error_message"]
+    assert "extractions/x.pdf" in row["ocr_error"]
+    assert "login" not in row["ocr_error"]
 
 
 def test_a_dead_staging_database_delays_nothing_else(sqlite_url: str, tmp_path: Path) -> None:

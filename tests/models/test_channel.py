@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from tabellion.models.base import Ask
-from tabellion.models.channel import AT_ONCE, Turns, _turn, client, deadline, plainly, proxy_for
+from tabellion.models.channel import AT_ONCE, SendLimiter, _turn, client, deadline, plainly, proxy_for
 from tabellion.models.errors import BadOutput, Rejected, Unavailable
 from tabellion.models.fake.serving import Serving
 from tabellion.models.openai import OpenAI
@@ -91,7 +91,7 @@ def test_calls_begin_in_turns() -> None:
     """So many at a time; a call's turn ends with its request, so that those who wait for answers hold up nobody."""
 
     async def story() -> tuple[int, int]:
-        turns, begun, answer = Turns(), 0, asyncio.Event()
+        turns, begun, answer = SendLimiter(), 0, asyncio.Event()
 
         async def call(sent: bool) -> None:
             nonlocal begun
@@ -126,7 +126,7 @@ def test_a_slow_request_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("tabellion.models.channel.LONGEST_TURN", 0.01)
 
     async def story() -> None:
-        turns = Turns()
+        turns = SendLimiter()
         async with turns.take(), turns.take():
             pass
         async with turns.take():

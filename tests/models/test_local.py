@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tabellion.models.base import Blob, Reply
+from tabellion.models.base import Ask, Blob, Reply
 from tabellion.models.errors import Rejected
 from tabellion.models.local import Local, paginate_text
 from tabellion.models.output import complaint_of
+from tabellion.reading.limits import Limits
+from tabellion.reading.sandbox import Stopped
 from tabellion.reading.types.typefile import load
 from tests.models.bills import LINES, bill
 
@@ -109,3 +113,27 @@ def test_what_it_cannot_do_it_says() -> None:
         call([FILE], {"type": "object"})
     with pytest.raises(Rejected, match="none of the fields"):
         call([FILE], fields(people={"type": "array", "items": {"type": "string"}}))
+
+
+class SlowSandbox:
+    """Reads for as long as it may."""
+
+    limits = Limits()
+
+    def run(
+        self, task: str, arguments: Any, file: int | None = None, limits: Limits | None = None,
+        stop: threading.Event | None = None,
+    ) -> Iterator[Any]:  # fmt: skip
+        """Waits until it is stopped."""
+        assert stop is not None
+        assert stop.wait(60)
+        raise Stopped
+        yield
+
+
+@pytest.mark.parametrize("parts", [[FILE], ["Total 12.00"]])
+def test_the_deadline_covers_reading_and_fields(parts: list[str | Blob]) -> None:
+    """A call whose time is over is rejected, wherever it is: at a file or at the fields."""
+    model = Local(sandbox=SlowSandbox())  # type: ignore[arg-type]
+    with pytest.raises(Rejected, match="timed_out"):
+        asyncio.run(model.call(parts, fields(total={"type": "number"}), Ask(deadline=0.05)))

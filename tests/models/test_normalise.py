@@ -55,6 +55,13 @@ def test_a_choice_and_a_date_by_the_types_word() -> None:
     assert normalise_value(spec("date"), "03/04/2026", "mdy") == "2026-03-04"
 
 
+@pytest.mark.parametrize("kind", ["text", "address", "date"])
+def test_a_long_value_is_kept_up_to_two_thousand_characters(kind: str) -> None:
+    """A long text is a value, more than 2,000 characters are cut."""
+    assert normalise_value(spec(kind), "x" * 1999) == "x" * 1999
+    assert normalise_value(spec(kind), "x" * 2001) == "x" * 2000
+
+
 def test_rows_have_the_columns_and_no_more() -> None:
     """Each cell by its column's kind; rows of nothing are dropped."""
     rows = spec("list", items=(spec("money"),))

@@ -74,6 +74,15 @@ async def test_the_document_changes_only_when_something_happened(store: Store, c
 
 
 @asynchronous
+async def test_a_queue_that_people_work_says_so(store: Store) -> None:
+    """Pages tell it from queues of workers by `people`, whatever its table is."""
+    queue = await tasks(store, 1)
+    for people in (True, False):
+        [told] = (await Overview("prod", store, [QueueView(queue, people=people)]).look())["queues"]
+        assert told["people"] is people
+
+
+@asynchronous
 async def test_live_limits_stand_over_declared_ones(store: Store) -> None:
     """And a queue that was resumed keeps no reason."""
     queue = await tasks(store, 1, limit=8)

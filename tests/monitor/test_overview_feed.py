@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tabellion import Store
 from tabellion.engine import controls
 from tabellion.errors import Unreachable
@@ -20,13 +22,13 @@ class Counted(Overview):
     """Counts its looks, and fails when told to."""
 
     looks = 0
-    down = False
+    down: Exception | None = None
 
     async def look(self) -> OverviewPicture:
         """One more."""
         self.looks += 1
-        if self.down:
-            raise Unreachable("gone")
+        if self.down is not None:
+            raise self.down
         return await super().look()
 
 
@@ -98,16 +100,19 @@ async def test_a_change_during_a_look_is_not_hidden_by_it(store: Store) -> None:
     assert overview.looks == 2
 
 
+@pytest.mark.parametrize("error", [Unreachable("gone"), KeyError("a mistake in a pipeline's figure")])
 @asynchronous
-async def test_watchers_hear_when_the_database_is_away_and_back(store: Store) -> None:
-    """Trouble is news, and so is its end."""
+async def test_watchers_hear_when_the_overview_cannot_be_read_and_when_it_can_again(
+    store: Store, error: Exception
+) -> None:
+    """Trouble is news, and so is its end, whatever the reason is."""
     queue = await tasks(store, 3)
     overview = Counted("prod", store, [QueueView(queue)])
     lookout = OverviewFeed(overview, every=0.01)
     async with lookout.watch() as watch:
         assert "queues" in (await watch.next(10) or {})
-        overview.down = True
-        assert await watch.next(10) == {"problem": "Unreachable"}
-        overview.down = False
+        overview.down = error
+        assert await watch.next(10) == {"problem": type(error).__name__}
+        overview.down = None
         assert "queues" in (await watch.next(10) or {})
     await lookout.close()

@@ -125,7 +125,7 @@ def test_more_bytes_than_allowed_are_not_read() -> None:
         (Answer(b"gone", 404), "status 404"),
         (Answer(gzip.compress(b"x" * 9999), 200, {"content-encoding": "gzip"}), "compressed"),
         (Answer(b"<html>", 200, {"content-type": "Text/HTML; charset=x"}), "returned text/html"),
-        (Answer(b"", 302, {}), "redirects"),
+        (Answer(b"", 302, {}), "status 302 without a Location header"),
     ],
 )
 def test_what_is_no_document_is_refused(answer: Answer, message: str) -> None:

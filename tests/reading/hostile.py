@@ -13,6 +13,8 @@ from typing import Any
 from tabellion.reading import pages
 from tabellion.reading.child import contents
 from tabellion.reading.errors import Unreadable
+from tabellion.reading.page import Page
+from tabellion.reading.sniff import Kind
 
 Items = Iterator[dict[str, Any]]
 
@@ -126,3 +128,25 @@ def deadly(file: int, **arguments: Any) -> Items:
 
 def mad(file: int, **arguments: Any) -> Items:
     yield {"document": {"kind": "pdf", "count": [], "bytes": 0, "notes": 7}}
+
+
+def endless(file: int, *, count: int = 1, shift: int = 0, **arguments: Any) -> Items:
+    """Announces some pages and sends pages without end."""
+    yield {"document": pages.Header(Kind.PDF, count, 10).as_dict()}
+    first = arguments["first"]
+    while True:
+        yield {"page": pages.serialize_page(Page(first + shift, 100.0, 100.0, "text"))}
+        first += 1
+
+
+def misnumbered(file: int, **arguments: Any) -> Items:
+    yield from endless(file, count=9, shift=1 << 40, **arguments)
+
+
+def boundless(file: int, **arguments: Any) -> Items:
+    yield from endless(file, count=1 << 40, **arguments)
+
+
+def dies_at_the_end(file: int, **arguments: Any) -> Items:
+    yield from pages.read(file, **arguments)
+    ctypes.string_at(0)

@@ -14,11 +14,11 @@ from tabellion.reading.page import Page, Word
 from tests.reading import papers
 
 
-def text(seen: ocr.Seen, aspect: float = 2.0) -> str:
+def text(seen: ocr.OcrResult, aspect: float = 2.0) -> str:
     return Page(1, 1, 1, "ocr", words=arrange(seen.words, aspect)).text
 
 
-def found(seen: ocr.Seen, word: str) -> Word:
+def found(seen: ocr.OcrResult, word: str) -> Word:
     return next(one for one in seen.words if one.text == word)
 
 
@@ -66,7 +66,7 @@ def test_an_empty_page_is_empty() -> None:
     """A blank or faintly grained page has no words and no score; no model is asked."""
     grain = np.random.default_rng(4).integers(245, 255, (300, 300), dtype=np.uint8)
     for image in (Image.new("L", (1600, 2300), 250), Image.fromarray(grain), Image.new("RGB", (1, 1))):
-        assert ocr.see(image) == ocr.Seen((), 0.0, 0)
+        assert ocr.see(image) == ocr.OcrResult((), 0.0, 0)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -192,6 +193,27 @@ def test_what_a_mad_child_says_is_checked() -> None:
         with pytest.raises(Unreadable) as caught:
             open_document(papers.pdf(), sandbox=pool, task="tests.reading.hostile:mad")
         assert caught.value.code == "reader_crashed"
+
+
+@pytest.mark.parametrize("task", ["misnumbered", "boundless"])
+def test_a_child_cannot_send_other_pages_than_there_are(task: str) -> None:
+    """Pages with other numbers, and more of them than the limit, make the document unreadable."""
+    with Sandbox(size=1, allowed=("tests.reading.",)) as pool, pytest.raises(Unreadable) as caught:
+        _read_some(pool, task)
+    assert caught.value.code == "reader_crashed"
+
+
+@pytest.mark.parametrize("task", ["endless", "dies_at_the_end"])
+def test_what_a_child_does_after_the_last_page_changes_nothing(task: str) -> None:
+    """Pages beyond those it announced are left out, and so is a crash."""
+    with Sandbox(size=1, allowed=("tests.reading.",)) as pool:
+        assert [page.number for page in _read_some(pool, task)] == [1]
+        assert [page.number for page in _read_some(pool, task)] == [1]  # its place in the pool is free again
+
+
+def _read_some(pool: Sandbox, task: str) -> list[Page]:
+    with open_document(papers.pdf(), sandbox=pool, task=f"tests.reading.hostile:{task}") as opened:
+        return list(itertools.islice(opened, 20))
 
 
 def test_a_page_whose_text_lies_sideways_is_read_upright(sandbox: Sandbox) -> None:

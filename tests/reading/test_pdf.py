@@ -16,7 +16,8 @@ from tests.reading import papers
 XML = b"<?xml version='1.0'?><rsm:CrossIndustryInvoice/>"
 XMP = """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><rdf:Description rdf:about=""
  xmlns:fx="urn:factur-x:pdfa:CrossIndustryDocument:invoice:1p0#"><fx:DocumentFileName>factur-x.xml</fx:DocumentFileName>
- <fx:Version>1.0</fx:Version><fx:ConformanceLevel>EN 16931</fx:ConformanceLevel></rdf:Description></rdf:RDF>"""
+ <fx:DocumentType>INVOICE</fx:DocumentType>
+ <fx:ConformanceLevel>EN 16931</fx:ConformanceLevel></rdf:Description></rdf:RDF>"""
 
 
 def words(content: bytes, **options: object) -> list[Word]:
@@ -139,8 +140,8 @@ def test_embedded_xml_is_found_without_a_table_of_names() -> None:
 
 
 def test_metadata_tells_what_the_file_claims_to_be() -> None:
-    """Profile, name and version are read from elements or attributes; without them there is no claim."""
-    told = {"facturx": {"profile": "EN 16931", "filename": "factur-x.xml", "version": "1.0"}}
+    """Profile, name and type are read from elements or attributes; without them there is no claim."""
+    told = {"facturx": {"profile": "EN 16931", "filename": "factur-x.xml", "type": "INVOICE"}}
     assert Pdf(papers.pdf_with_file("a.xml", XML, XMP), Limits()).claims() == told
     attributes = b"% zf:ConformanceLevel='BASIC' zf:DocumentFileName=\"ZUGFeRD-invoice.xml\"\n"
     claims = Pdf(papers.raw_pdf(b"/MediaBox[0 0 200 100]", extra=attributes), Limits()).claims()

@@ -1,11 +1,23 @@
-"""The policy of an application with everything that comes with tabellion."""
+"""The policy of the application that `tabellion up` serves by default, and of one with everything that is installed."""
 
 from __future__ import annotations
 
-from tabellion.pipeline import installed_pipelines
+from collections.abc import Iterable
+
+from tabellion.pipeline import Pipeline, defaults, installed_pipelines
 from tabellion.web import policy
 from tabellion.web.app import merge_policies
+from tabellion.web.blueprint import with_shared
+from tabellion.web.policy import Policy
 
-BLUEPRINTS = [made for one in installed_pipelines().values() if (made := one.blueprint()) is not None]
-PAGES = merge_policies(policy.PAGES, *(one.pages for one in BLUEPRINTS))
-POLICY = merge_policies(policy.API, PAGES, *(one.policy for one in BLUEPRINTS))
+
+def policies(pipelines: Iterable[Pipeline]) -> tuple[Policy, Policy]:
+    """The pages of an application with these pipelines, and all of its routes."""
+    blueprints = with_shared(part for one in pipelines if (part := one.blueprint()) is not None)
+    pages = merge_policies(policy.PAGES, *(part.pages for part in blueprints))
+    return pages, merge_policies(policy.API, pages, *(part.policy for part in blueprints))
+
+
+EVERYTHING = list(installed_pipelines().values())
+PAGES, POLICY = policies(defaults())
+EVERY_PAGE, EVERY_ROUTE = policies(EVERYTHING)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import StreamingResponse
 
 from tabellion.web.serving import file_answer
@@ -99,6 +100,35 @@ def test_a_file_that_is_deleted_while_it_is_sent_arrives_whole(tmp_path: Path) -
     path.symlink_to(__file__)
     with pytest.raises(OSError, match="symbolic"):
         file_answer(Request(scope), path, '"tag"', "application/pdf", {})
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_a_file_that_is_never_sent_is_closed(tmp_path: Path, started: bool) -> None:
+    """Whether the answer is dropped, or its client is gone before the first byte."""
+    path = tmp_path / "file"
+    path.write_bytes(b"whole")
+    scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
+    scope["asgi"] = {"spec_version": "2.4"}
+
+    async def gone(_message: Any = None) -> Any:
+        raise OSError("the client is gone")
+
+    async def drop() -> None:
+        answer = file_answer(Request(scope), path, '"tag"', "application/pdf", {})
+        assert is_open(path)
+        if started:
+            with pytest.raises(ClientDisconnect):
+                await answer(scope, gone, gone)
+            assert not is_open(path)
+
+    asyncio.run(drop())
+    gc.collect()
+    assert not is_open(path)
+
+
+def is_open(path: Path) -> bool:
+    """Whether this process has the file open."""
+    return any(link.is_symlink() and str(link.readlink()) == str(path) for link in Path("/proc/self/fd").iterdir())
 
 
 def test_a_page_is_drawn_and_kept(web: Live, one: str) -> None:

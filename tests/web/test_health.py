@@ -15,6 +15,8 @@ from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.pipelines.documents import served
 from tabellion.storage.lake import Lake
+from tabellion.web import health
+from tabellion.web.environment import ServedEnvironment
 from tests.faults.proxy import proxied
 from tests.servers import Postgres
 from tests.waiting import eventually
@@ -65,6 +67,20 @@ def test_a_database_without_tables_is_told(tmp_path: Path) -> None:
         assert answer.status_code == 503
         assert answer.json()["environments"][0]["database"] == "not_migrated"
         assert "tabellion migrate" in answer.json()["reasons"][0]
+
+
+def test_a_register_that_is_missing_is_told_without_a_pipeline_too(tmp_path: Path) -> None:
+    """Where only own queues are shown, `tabellion migrate` is what makes it."""
+
+    async def ask() -> tuple[health.Station, str]:
+        store = Store(f"sqlite:///{tmp_path}/p.db")
+        try:
+            return await health.station(ServedEnvironment("prod", store), [])
+        finally:
+            await store.close()
+
+    report, reason = asyncio.run(ask())
+    assert (report["database"], reason) == ("not_migrated", "the database is not migrated: run `tabellion migrate`")
 
 
 def test_a_database_that_is_away_is_told_and_found_again(tmp_path: Path, postgres18: Postgres) -> None:

@@ -95,3 +95,25 @@ def test_an_answer_is_forgotten_after_its_day_and_a_dead_worker_is_replaced(url:
             taken_over.given = {"n": 3}
 
     ask(url, story)
+
+
+@pytest.mark.parametrize("given", [None, {"n": 1}])
+def test_a_request_that_outlives_its_lease_leaves_the_key_to_the_next(url: str, given: Any) -> None:
+    """Whether it has an answer or not: the reservation and the answer of the second request stay."""
+
+    async def story(store: Store) -> None:
+        past = "to_timestamp(0)" if store.dialect == "postgresql" else "0"
+        async with idempotency.reserve_key(store, "me", "k", "print") as slow:
+            await store.database.fetch(f"UPDATE tabellion_idempotency_keys SET lease_until = {past}")
+            second = idempotency.reserve_key(store, "me", "k", "print")
+            taken_over = await second.__aenter__()
+            assert taken_over.answer is None
+            slow.given = given
+        [row] = await store.database.fetch("SELECT answer FROM tabellion_idempotency_keys")
+        assert row["answer"] is None
+        taken_over.given = {"n": 2}
+        await second.__aexit__(None, None, None)
+        async with idempotency.reserve_key(store, "me", "k", "print") as again:
+            assert again.answer == {"n": 2}
+
+    ask(url, story)

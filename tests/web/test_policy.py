@@ -17,16 +17,18 @@ from tests.models.bills import bill
 from tests.waiting import eventually
 from tests.web.browser import Browser, signed_in
 from tests.web.live import Live, live, problem
-from tests.web.policy import PAGES, POLICY
+from tests.web.policy import EVERY_PAGE, EVERY_ROUTE, EVERYTHING
 
-GUARDED = sorted((method, path) for (method, path), role in POLICY.items() if role is not OPEN)
+GUARDED = sorted((method, path) for (method, path), role in EVERY_ROUTE.items() if role is not OPEN)
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """An application over two environments."""
     folder = tmp_path_factory.mktemp("two")
-    with live(folder, {name: f"sqlite:///{folder}/{name}.db" for name in ("prod", "dev_2")}) as one:
+    with live(
+        folder, {name: f"sqlite:///{folder}/{name}.db" for name in ("prod", "dev_2")}, pipelines=EVERYTHING
+    ) as one:
         yield one
 
 
@@ -49,7 +51,7 @@ def test_every_route_is_in_the_policy_and_nothing_else_is(two: Live) -> None:
         if isinstance(route, APIRoute)
         for method in route.methods or ()
     }
-    assert served == set(POLICY)
+    assert served == set(EVERY_ROUTE)
     assert len(served) == len(two.app.routes)
     assert served == set(two.app.state.policy)
 
@@ -81,7 +83,7 @@ def test_a_route_asks_for_a_key(two: Live, owned: dict[str, str], method: str, p
     """None, one of another kind, a wrong secret, another environment's name: 401 and nothing more."""
     where = address(path, owned["prod"])
     stranger = two.ask(method, where, key=None)
-    if method == "GET" and (method, path) in PAGES:
+    if method == "GET" and (method, path) in EVERY_PAGE:
         assert stranger.status_code == 303
         assert stranger.headers["location"].startswith("/sign-in")
     else:
@@ -108,7 +110,7 @@ def test_a_route_lets_in_its_role_and_those_above(
     two: Live, owned: dict[str, str], method: str, path: str, role: str
 ) -> None:
     """Below the needed role 403, naming it; from it on anything else than 401 and 403."""
-    needed = POLICY[(method, path)]
+    needed = EVERY_ROUTE[(method, path)]
     assert needed is not None
     if method == "DELETE" and path == "/api/documents/{id}":
         where = address(path, "0" * 26)
@@ -122,7 +124,7 @@ def test_a_route_lets_in_its_role_and_those_above(
         if ROLES[role] >= needed:
             assert answer.status_code not in (401, 403), answer.text
             assert answer.status_code < 500
-        elif answer is by_session and (method, path) in PAGES:
+        elif answer is by_session and (method, path) in EVERY_PAGE:
             assert answer.status_code == 403
             assert answer.headers["content-type"] == "text/html; charset=utf-8"
         else:
@@ -130,7 +132,7 @@ def test_a_route_lets_in_its_role_and_those_above(
             assert told["detail"].startswith(f"role_required: {needed.word}")
 
 
-@pytest.mark.parametrize("path", sorted(path for method, path in POLICY if method == "GET"))
+@pytest.mark.parametrize("path", sorted(path for method, path in EVERY_ROUTE if method == "GET"))
 def test_head_is_get_without_its_body(two: Live, owned: dict[str, str], path: str) -> None:
     """The same status for everybody, role and environment included; streams do not stay open for it."""
     where = address(path, owned["prod"])
@@ -201,7 +203,7 @@ def test_files_of_environments_lie_apart(two: Live, owned: dict[str, str], tmp_p
 
 def test_open_routes_need_nothing(two: Live) -> None:
     """Health, docs and the door answer without a key, and a broken key does not matter there."""
-    for (method, path), role in POLICY.items():
+    for (method, path), role in EVERY_ROUTE.items():
         if role is OPEN and method == "GET":
             assert two.ask(method, address(path, ""), key=None).status_code in (200, 503)
             assert two.ask(method, address(path, ""), key="nonsense").status_code in (200, 503)

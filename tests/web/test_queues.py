@@ -177,3 +177,49 @@ def test_keys_that_a_table_cannot_have_are_refused(web_any: Live) -> None:
     told = problem(web_any.ask("POST", "/api/queues/mine/retry", json={"keys": ["7", "x"]}), 422, "value_invalid")
     assert told["field"] == "/keys/1"
     assert web_any.ask("POST", "/api/queues/mine/retry", json={"keys": ["7"]}).json()["retried"] == 1
+
+
+def own_rows(web: Live, *rows: str) -> Queue:
+    """A queue of a table of one's own with these rows."""
+    web.sql("CREATE TABLE mine (id integer PRIMARY KEY, status text)")
+    for row in rows:
+        web.sql(f"INSERT INTO mine VALUES {row}")
+    queue = Queue("mine", ready="r", running="w", done="d", failed="f")
+    web.app.state.auth.environments["prod"].monitor.overview.views.append(QueueView(queue))
+    return queue
+
+
+def test_rows_that_nobody_holds_are_released(web_any: Live) -> None:
+    """By key or all of them; who holds the others is told, and only `force` ends a live claim."""
+    queue = own_rows(web_any, "(1, 'r')", "(2, 'w')", "(3, 'w')", "(4, 'd')")
+    [job] = web_any.store("prod", lambda store: store.claim(queue, 1, "w1"))
+    assert job.text_key == "1"
+    url, key = "/api/queues/mine/release", web_any.key("operator")
+    told = web_any.ask("POST", url, json={"keys": ["1", "2", "4", "5"]}, key=key).json()
+    assert (told["queue"], told["released"]) == ("mine", ["2"])
+    assert [(one["key"], one["reason"], one["worker"]) for one in told["kept"]] == [
+        ("1", "held", "w1"), ("4", "not_running", None), ("5", "missing", None),
+    ]  # fmt: skip
+    told = web_any.ask("POST", url, json={"orphans": True}, key=key).json()
+    assert (told["released"], told["kept"]) == (["3"], [])
+    told = web_any.ask("POST", url, json={"keys": ["1"], "force": True}, key=key).json()
+    assert told["released"] == ["1"]
+    assert {row["status"] for row in web_any.sql("SELECT status FROM mine WHERE id < 4")} == {"r"}
+    rows: Any = web_any.sql("SELECT * FROM tabellion_audit_log ORDER BY n")
+    entries = [one for one in map(audit.serialize_entry, rows) if one["action"] == "rows_released"]
+    assert [one["more"] for one in entries] == [
+        {"queue": "mine", "rows": 1, "keys": ["2"]}, {"queue": "mine", "rows": 1},
+        {"queue": "mine", "rows": 1, "keys": ["1"], "force": True},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("sent", [{}, {"keys": ["1"], "orphans": True}, {"orphans": True, "force": True}])
+def test_a_release_says_which_rows(web: Live, sent: dict[str, Any]) -> None:
+    """Keys or orphans; and an orphan has no claim that could be ended by force."""
+    problem(web.ask("POST", "/api/queues/documents/release", json=sent), 422, "value_invalid")
+
+
+def test_a_viewer_releases_nothing(web: Live) -> None:
+    """It is the operator's move, as on the command line."""
+    sent, key = {"orphans": True}, web.key("reviewer")
+    problem(web.ask("POST", "/api/queues/documents/release", json=sent, key=key), 403, "role_required")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
+from starlette.requests import Request
 
+from tabellion.config import Config
 from tabellion.engine.store import Store
 from tabellion.web import throttle
 from tabellion.web.problems import Problem
@@ -106,3 +109,22 @@ def test_many_at_once_are_counted_one_by_one(url: str) -> None:
         assert len([one for one in ended if one is None]) == ONE.free
 
     run(url, work)
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "address"),
+    [
+        ("203.0.113.7", "203.0.113.7"), ("203.0.113.7:4711", "203.0.113.7"), ("2001:db8:1:2:3::9", "2001:db8:1:2::/64"),
+        ("[2001:db8:1:2:3::9]:4711", "2001:db8:1:2::/64"), ("[2001:db8:1:2:3::9]", "2001:db8:1:2::/64"),
+        ("198.51.100.1:1, 203.0.113.7:4711, 127.0.0.2:80", "203.0.113.7"), ("proxy:80", "unknown"), ("[", "unknown"),
+        ("1:2:3", "unknown"),
+    ],
+)  # fmt: skip
+def test_a_forwarded_address_may_have_a_port(forwarded: str, address: str) -> None:
+    """Some proxies add it; the client is the same on every port."""
+    config = Config(public_url="https://docs.example.com")
+    scope = {
+        "type": "http", "headers": [(b"x-forwarded-for", forwarded.encode())], "client": ("127.0.0.1", 5000),
+        "app": SimpleNamespace(state=SimpleNamespace(config=config)),
+    }  # fmt: skip
+    assert throttle.address_of(Request(scope)) == address

@@ -24,7 +24,8 @@ def test_an_endpoint_lives_from_its_making_to_its_end(web_any: Live) -> None:
     document = web_any.upload(bill(), data={"webhook": made["id"]})
     assert web_any.get(document["status_url"]).json()["webhook"] == made["id"]
     assert web_any.ask("DELETE", f"{URL}/{made['id']}").status_code == 204
-    problem(web_any.ask("DELETE", f"{URL}/{made['id']}"), 404, "not_found")
+    told = problem(web_any.ask("DELETE", f"{URL}/{made['id']}"), 404, "not_found")
+    assert told["translatable"]["detail"]["code"] == "problem.no_such_endpoint"
     assert web_any.get(URL).json() == {"webhooks": []}
 
 

@@ -46,6 +46,7 @@ ACTIONS = {
     "paused": "a queue was paused",
     "resumed": "a paused queue was resumed",
     "retried": "failed rows of a queue were retried",
+    "rows_released": "running rows of a queue were put back to ready",
     "user_added": "a user was added",
     "user_changed": "a user's role was changed, or the user was disabled or enabled",
     "password_set": "a user's password was changed",

@@ -20,9 +20,11 @@ from tabellion.engine.columns import columns_of
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError, TabellionError
+from tabellion.messages import Message, quote_value
 
 _KEY = re.compile(r"tab_(?P<environment>[A-Za-z0-9_.-]+)_(?P<id>[0-9a-f]{12})_(?P<secret>[0-9a-f]{64})")
 LONGEST_NAME = 100
+LOCK = "SELECT pg_advisory_xact_lock(hashtext('tabellion keys'))"
 NOTED = 60.0  #: seconds between two updates of when a key was used
 
 
@@ -52,7 +54,7 @@ class ListedKey(KeyFacts):
 
 
 class NameTaken(TabellionError):  # noqa: N818 - what happened
-    """Somebody has this name already."""
+    """Another key or user has this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +112,10 @@ async def create(
         raise ConfigurationError(f"unknown role {role!r}; known: {', '.join(ROLES)}")
     if seconds is not None and seconds <= 0:
         raise ConfigurationError("a key must be valid for a positive time, or without limit")
+    if len(name) > LONGEST_NAME:
+        raise ConfigurationError(Message("problem.key_name", n=LONGEST_NAME))
     await _prepare(store)
-    key, name = Key(environment, secrets.token_hex(6), secrets.token_hex(32)), name[:LONGEST_NAME]
+    key = Key(environment, secrets.token_hex(6), secrets.token_hex(32))
     expiry = "NULL" if seconds is None else sql.later(f"{float(seconds)!r}", store.dialect)
     insert = (
         f"""INSERT INTO tabellion_api_keys (id, environment, role, name, hash, created_at, expires_at)
@@ -120,8 +124,13 @@ SELECT $1, $2, $3, CAST($4 AS text), $5, {NOW}, {expiry} WHERE CAST($4 AS text) 
         (key.id, environment, role, name, key.hash),
     )
     entry = AuditEntry("key_made", COMMAND, after={"role": role}, more={"key": key.id, "name": name})
-    if not await store.database.transact([insert, audit.bind_entry(store.dialect, entry)], guarded=True):
-        raise NameTaken(f"a key named {name!r} already exists: choose another name, or revoke it")
+    # In PostgreSQL two transactions do not see each other's new row; an index cannot tell expired keys.
+    lock = [(LOCK, ())] if store.dialect == "postgresql" else []
+    source = "FROM tabellion_api_keys AS k WHERE k.id = :key_id"
+    noted = audit.bind_statement(*audit.statement(store.dialect, entry, source, {"key_id": key.id}))
+    results = await store.database.transact([*lock, insert, noted])
+    if not results[len(lock)]:
+        raise NameTaken(Message("problem.key_exists", name=quote_value(name)))
     return key.id, str(key)
 
 

@@ -15,7 +15,7 @@ from tabellion.engine.columns import columns_of
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError, TabellionError
-from tabellion.messages import Message
+from tabellion.messages import Message, quote_value
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._@+-]{0,63}")
 #: Names with another meaning in the audit log or in filters of review items.
@@ -34,7 +34,7 @@ class NoSuchUser(TabellionError):  # noqa: N818 - what it is
 
 
 class LastAdmin(TabellionError):  # noqa: N818 - a state, not a failure
-    """Nobody else could let people in: make another admin first."""
+    """The change would leave no active admin."""
 
 
 class UserFacts(TypedDict):
@@ -81,7 +81,7 @@ def plain_name(text: str) -> str:
     if not NAME.fullmatch(name):
         raise ConfigurationError(Message("problem.user_name"))
     if RESERVED.fullmatch(name):
-        raise ConfigurationError(f"{name} is a reserved name: choose another one")
+        raise ConfigurationError(Message("problem.user_reserved", name=name))
     return name
 
 
@@ -125,7 +125,7 @@ async def get_by_name(store: Store, name: str) -> User:
     """The user of this name; raises NoSuchUser."""
     user = await find_by_name(store, name)
     if user is None:
-        raise NoSuchUser(f"unknown user {name.strip().lower()!r}")
+        raise NoSuchUser(Message("problem.user_unknown", value=quote_value(name.strip().lower())))
     return user
 
 
@@ -170,7 +170,7 @@ async def change(
     results = await store.database.transact([*lock, update, *_audit_change(store, user, role, disabled, by)])
     user = await find_by_id(store, id)
     if user is not None and not results[len(lock)]:
-        raise LastAdmin()
+        raise LastAdmin(Message("problem.last_admin"))
     if user is not None and disabled:
         await _close(store, user)
     return user

@@ -1,4 +1,4 @@
-"""`retry`, `release`, `cancel`, `pause`, `resume`, `limit`: what people do to queues and jobs while they live."""
+"""`retry`, `release`, `cancel`, `pause`, `resume`, `limit`: operators' commands on queues and jobs."""
 
 from __future__ import annotations
 
@@ -85,21 +85,21 @@ def release(
         raise typer.BadParameter("use one of: keys or --all-orphans")
     if force and all_orphans:
         raise typer.BadParameter("--force requires keys: a row that a live worker holds is not an orphan")
-    who = _user()
+    user = _user()
 
     def move(store: Store, chosen: Queue) -> Awaitable[ReleasedRows]:
         if all_orphans:
-            return releasing.release_orphans(store, chosen, by=who, dry_run=dry_run)
-        return releasing.release_rows(store, chosen, keys or [], force=force, by=who, dry_run=dry_run)
+            return releasing.release_orphans(store, chosen, by=user, dry_run=dry_run)
+        return releasing.release_rows(store, chosen, keys or [], force=force, by=user, dry_run=dry_run)
 
     answer: ReleasedRows = _do(context, queue, environment, move)
     count = len(answer.released)
     done = "would be released" if dry_run else "released"
-    rows = f"{count} {'row' if count == 1 else 'rows'} of {queue} {done}"
-    told = {"queue": queue, "dry_run": dry_run, "released": count, "keys": answer.released}
-    _tell(json, told | {"kept": [asdict(one) for one in answer.kept]}, rows)
-    for one in answer.kept:
-        typer.echo(_why_kept(queue, one), err=True)
+    sentence = f"{count} {'row' if count == 1 else 'rows'} of {queue} {done}"
+    summary = {"queue": queue, "dry_run": dry_run, "released": count, "keys": answer.released}
+    _tell(json, summary | {"kept": [asdict(row) for row in answer.kept]}, sentence)
+    for row in answer.kept:
+        typer.echo(_why_kept(queue, row), err=True)
     if answer.kept:
         raise typer.Exit(6)
 
@@ -135,8 +135,8 @@ def cancel(
         tabellion cancel ocr 4711 --reason "wrong file"
     """
 
-    who = _user()
-    done = _do(context, queue, environment, lambda store, chosen: controls.cancel(store, chosen, key, reason, by=who))
+    user = _user()
+    done = _do(context, queue, environment, lambda store, chosen: controls.cancel(store, chosen, key, reason, by=user))
     _tell(json, {"queue": queue, "key": key, "cancelled": done}, f"{queue} {key} cancelled" if done else "")
     if not done:
         typer.echo(f"{queue} {key} is neither ready nor running: nothing to cancel", err=True)
@@ -193,12 +193,12 @@ def limit(
     """
 
     _do(context, queue, environment, lambda store, chosen: controls.limit(store, chosen, running))
-    said = (
+    sentence = (
         f"the limit of {queue} is now {running} running jobs"
         if running is not None
         else f"{queue} is back to its declared limit"
     )
-    _tell(json, {"queue": queue, "limit": running}, said)
+    _tell(json, {"queue": queue, "limit": running}, sentence)
 
 
 def _user() -> str:

@@ -89,16 +89,14 @@ class Installation:
                 for pipeline in self.pipelines:
                     pipeline.close()
                 await store.close()
-        self._say(
-            "stopped", "stopped" if self._stop_count < 2 else "stopped immediately; running documents were released"
-        )
+        self._say("stopped", "stopped" if self._stop_count < 2 else "stopped immediately; running jobs were released")
         return FORCED if self._stop_count > 1 else 0
 
     def stop(self) -> None:
         """Stops gracefully; a second call stops at once."""
         self._stop_count += 1
         if self._stop_count == 1:
-            self._say("stopping", "stopping after running requests and documents; press Ctrl-C again to stop now")
+            self._say("stopping", "stopping after running requests and jobs; press Ctrl-C again to stop now")
         self._stopping.set()
         self._pass_on()
         if self._crew is not None:
@@ -295,7 +293,7 @@ class Processes(Crew):
         ]  # fmt: skip
 
     async def run(self) -> None:
-        """Runs until stopped; if the workers fail by themselves, raises."""
+        """Runs until stopped; raises if the workers end by themselves."""
         # Its own session: Ctrl-C in the terminal reaches only this process, which passes it on once.
         self._process = subprocess.Popen(  # noqa: S603 - our own command line
             self._command, start_new_session=True, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent
@@ -303,7 +301,7 @@ class Processes(Crew):
         if self._stop_count:
             self._process.send_signal(signal.SIGTERM)
         code = await asyncio.to_thread(self._process.wait)
-        if code and not self._stop_count:
+        if not self._stop_count:
             raise TabellionError(f"the workers ended with exit code {code}: their messages above say why")
 
     def stop(self) -> None:

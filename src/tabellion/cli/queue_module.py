@@ -13,6 +13,7 @@ from types import ModuleType
 
 from tabellion.engine.queue import Queue
 from tabellion.errors import ConfigurationError, DeclarationError
+from tabellion.pipeline import installed_pipelines
 
 OURS = Path(__file__).parents[1]
 
@@ -37,9 +38,9 @@ def _import_module(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
-            pipeline_hint = "; the queues of the document service are --with documents" if name == "documents" else ""
+            hint = f"; the queues of the pipeline {name} are --with {name}" if name in installed_pipelines() else ""
             raise ConfigurationError(
-                f"there is no module {name!r} to import queues from (looked in {Path.cwd()} too){pipeline_hint}"
+                f"there is no module {name!r} to import queues from (looked in {Path.cwd()} too){hint}"
             ) from error
         raise _explain(error) from error
     except (Exception, SystemExit) as error:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -21,10 +21,6 @@ from tabellion.reading.limits import Limits
 from tabellion.reading.reader import Reading
 from tabellion.reading.sandbox import ReaderLost, Sandbox
 from tabellion.reading.sniff import open_source
-
-if TYPE_CHECKING:
-    from tabellion.reading.reader import Reading
-    from tabellion.reading.sandbox import Sandbox
 
 STANDARD_INPUT = Path("-")
 ENDINGS = {".pdf", ".png", ".jpg", ".jpeg", ".webp", ".gif", ".tif", ".tiff", ".bmp"}

@@ -1,4 +1,4 @@
-"""`tabellion status`: what is ready, running, done and failed, and who works."""
+"""`tabellion status`: how many rows are ready, running, done and failed, and which workers are alive."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def status(
     config = config_of(context)
     queues = queues_of(context, config)
     chosen = [find_queue(queues, queue)] if queue else queues
-    names = [environment] if environment else [one.name for one in config.environments]
+    names = [environment] if environment else [known.name for known in config.environments]
     places = [find_environment(config, name) for name in names]
     if workers and watch:
         raise typer.BadParameter("use one of: --workers or --watch")
@@ -88,9 +88,9 @@ async def _run(places: Any, queues: Any, *, watch: bool, json: bool, with_errors
             output.show(picture_of(pictures))
             for picture, found in zip(pictures, errors, strict=True):
                 if found:
-                    rows = [(one["n"], one["error"]) for one in found]
+                    rows = [(error["n"], error["error"]) for error in found]
                     output.show(
-                        output.table(f"errors of failed jobs in {picture.environment}", ("jobs", "error"), rows)
+                        output.table(f"errors of failed rows in {picture.environment}", ("rows", "error"), rows)
                     )
         return sum(not picture.up for picture in pictures)
     finally:
@@ -102,18 +102,18 @@ async def _run(places: Any, queues: Any, *, watch: bool, json: bool, with_errors
 async def _show_workers(places: Any, queues: Any, *, json: bool) -> int:
     stores = [(place.name, place.store(read_only=True)) for place in places]
     try:
-        found, problems = await active_workers(stores, queues)
+        workers, problems = await active_workers(stores, queues)
     finally:
         for _, store in stores:
             with contextlib.suppress(Exception):
                 await store.close()
     if json:
-        output.as_json(found)
-    elif found:
+        output.as_json(workers)
+    elif workers:
         rows = [
-            (one["environment"], _worker_name(one), one["queue"], one["jobs"], one["oldest_at"], one["newest_at"],
-             one["note"])
-            for one in found
+            (worker["environment"], _worker_name(worker), worker["queue"], worker["jobs"], worker["oldest_at"],
+             worker["newest_at"], worker["note"])
+            for worker in workers
         ]  # fmt: skip
         columns = ("environment", "worker", "queue", "jobs", "oldest", "newest", "note")
         output.show(output.table("workers", columns, rows))
@@ -124,10 +124,10 @@ async def _show_workers(places: Any, queues: Any, *, json: bool) -> int:
     return len(problems)
 
 
-def _worker_name(one: ActiveWorker) -> str:
-    if one["registered"]:
-        return one["worker"] or ""
-    return f"{one['worker'] or 'unknown'} (outside the register)"
+def _worker_name(worker: ActiveWorker) -> str:
+    if worker["registered"]:
+        return worker["worker"] or ""
+    return f"{worker['worker'] or 'unknown'} (outside the register)"
 
 
 async def _keep_up(stores: Any, queues: Any, pictures: Any) -> None:
@@ -139,7 +139,7 @@ async def _keep_up(stores: Any, queues: Any, pictures: Any) -> None:
 
 
 def picture_of(pictures: list[Snapshot]) -> Any:
-    """The whole picture as one thing to print."""
+    """The snapshots of all environments as one renderable."""
 
     parts: list[Any] = []
     for picture in pictures:
@@ -154,10 +154,10 @@ def _environment(picture: Snapshot) -> list[Any]:
             Text(f"  unreachable: {picture.problem}", "red"),
             Text(""),
         ]
-    paid = any(one.cost for one in picture.queues)
+    paid = any(queue.cost for queue in picture.queues)
     rows = [
-        (one.queue, *_numbers(one)) + ((f"${one.cost:,.2f}",) if paid else ()) + (_remark(one),)
-        for one in picture.queues
+        (queue.queue, *_numbers(queue)) + ((f"${queue.cost:,.2f}",) if paid else ()) + (_remark(queue),)
+        for queue in picture.queues
     ]
     spent = ("spent, 24 h",) if paid else ()
     parts: list[Any] = [
@@ -169,8 +169,8 @@ def _environment(picture: Snapshot) -> list[Any]:
     ]
     if picture.jobs:
         jobs = [
-            (one["queue"], one["key"], one["attempt"], output.duration(one["seconds"]), one["worker"], one["note"])
-            for one in picture.jobs[:20]
+            (job["queue"], job["key"], job["attempt"], output.duration(job["seconds"]), job["worker"], job["note"])
+            for job in picture.jobs[:20]
         ]
         parts.append(output.table("running", ("queue", "key", "attempt", "for", "worker", "note"), jobs))
         if len(picture.jobs) > len(jobs):
@@ -178,15 +178,15 @@ def _environment(picture: Snapshot) -> list[Any]:
     if picture.workers:
         workers = [
             (
-                one["id"],
-                one["busy"],
-                one["slots"],
-                one["done"],
-                one["retried"],
-                one["failed"],
-                output.duration(one["up_for"]),
+                worker["id"],
+                worker["busy"],
+                worker["slots"],
+                worker["done"],
+                worker["retried"],
+                worker["failed"],
+                output.duration(worker["up_for"]),
             )
-            for one in picture.workers
+            for worker in picture.workers
         ]
         parts.append(output.table("workers", ("worker", "busy", "slots", "done", "retried", "failed", "up"), workers))
     elif picture.register:
@@ -196,23 +196,23 @@ def _environment(picture: Snapshot) -> list[Any]:
     return [*parts, Text("")]
 
 
-def _numbers(one: Any) -> tuple[int | None, ...]:
-    """How many rows are in each state; a queue that cannot be counted has no numbers, rather than zeros."""
-    if one.problem:
+def _numbers(queue: Any) -> tuple[int | None, ...]:
+    """How many rows are in each state; None for a queue that cannot be counted."""
+    if queue.problem:
         return (None,) * 5
-    return one.ready, one.waiting or None, one.running, one.done, one.failed
+    return queue.ready, queue.waiting or None, queue.running, queue.done, queue.failed
 
 
-def _remark(one: Any) -> str:
+def _remark(queue: Any) -> str:
     remarks = []
-    if one.problem:
-        remarks.append(one.problem)
-    if one.paused:
-        remarks.append(f"paused{f': {one.reason}' if one.reason else ''}")
-    if one.gate:
-        remarks.append(one.gate)
-    if one.limit is not None:
-        remarks.append(f"limit {one.limit}")
-    if one.foreign:
-        remarks.append(f"{one.foreign} running outside the register")
+    if queue.problem:
+        remarks.append(queue.problem)
+    if queue.paused:
+        remarks.append(f"paused{f': {queue.reason}' if queue.reason else ''}")
+    if queue.gate:
+        remarks.append(queue.gate)
+    if queue.limit is not None:
+        remarks.append(f"limit {queue.limit}")
+    if queue.foreign:
+        remarks.append(f"{queue.foreign} running outside the register")
     return ", ".join(remarks)

@@ -54,11 +54,19 @@ class _WorkerProcess:
         suffix = uuid.uuid4().hex[:8]
         variables = os.environ | {CHILD: suffix, PARENT: str(os.getpid())} | ({ID: id} if id else {})
         self.started_at = time.monotonic()
+        self.stop_count = 0  #: of the supervisor when it last passed a signal on
         # Its own session: Ctrl-C in the terminal reaches only the supervisor, which passes it on once.
         self.process = subprocess.Popen(  # noqa: S603 - our own command line, again
             [sys.executable, "-m", "tabellion", *sys.argv[1:]], env=variables, start_new_session=True
         )
         self.id = id or f"worker-{socket.gethostname()}-{self.process.pid}-{suffix}"
+
+    def stop(self, stop_count: int) -> None:
+        """Sends SIGTERM, unless it has been sent for this count."""
+        if self.stop_count != stop_count:
+            self.stop_count = stop_count
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(signal.SIGTERM)
 
 
 def supervise(
@@ -77,8 +85,7 @@ def supervise(
         stop_count += 1
         stop_at = min(stop_at, time.monotonic() + grace + GOODBYE)
         for child in children.values():
-            with contextlib.suppress(ProcessLookupError):
-                child.process.send_signal(signal.SIGTERM)
+            child.stop(stop_count)
 
     places = [str(number + 1) for number in range(processes)]
 
@@ -98,6 +105,7 @@ def supervise(
             del due[place]
             if not stop_count:
                 children[place] = _WorkerProcess(id_of(place))
+                children[place].stop(stop_count)  # a signal that arrived meanwhile did not find it
         for place, child in list(children.items()):
             code = child.process.poll()
             if code is None:

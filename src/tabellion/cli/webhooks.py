@@ -83,13 +83,13 @@ def show(context: typer.Context, environment: Place = None, json: Json = False) 
     elif not listed:
         typer.echo("no endpoints yet: add one with `tabellion webhooks add URL`")
     else:
-        headings = ("endpoint", "url", "events", "pending", "delivered", "failed", "disabled")
+        headings = ("endpoint", "url", "events", *endpoints.STATES, "disabled")
         rows = [
-            (endpoint["id"], endpoint["url"], ", ".join(endpoint["events"]) or "none", endpoint["pending"],
-             endpoint["delivered"], endpoint["failed"], endpoint["disabled_why"])
+            (endpoint["id"], endpoint["url"], ", ".join(endpoint["events"]) or "none",
+             *(endpoint[state] for state in endpoints.STATES), endpoint["disabled_why"])
             for endpoint in listed
         ]  # fmt: skip
-        output.show(output.table("", headings, rows, whole=("endpoint", "pending", "delivered", "failed")))
+        output.show(output.table("", headings, rows, whole=("endpoint", *endpoints.STATES)))
 
 
 @webhooks.command("rotate")

@@ -8,7 +8,7 @@ import secrets
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict, get_args
 
 from tabellion.answers import Answer
 from tabellion.engine import sql
@@ -19,8 +19,11 @@ from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
+from tabellion.messages import Message, quote_value
 
+DeliveryState = Literal["pending", "sending", "delivered", "failed"]
 EVERYTHING = "*"
+STATES: tuple[DeliveryState, ...] = get_args(DeliveryState)
 OVERLAP = 86_400.0  #: seconds that a replaced secret continues to sign
 SECRET_BYTES = 32
 LONGEST_URL = 2048
@@ -94,6 +97,7 @@ class ListedEndpoint(Answer):
     disabled_why: str | None
     created_at: str
     pending: int
+    sending: int
     delivered: int
     failed: int
 
@@ -127,6 +131,7 @@ class _CountedEndpoint(EndpointFacts):
     """An endpoint with the number of its deliveries in each state."""
 
     pending: int
+    sending: int
     delivered: int
     failed: int
 
@@ -178,20 +183,20 @@ async def add(
 async def listing(store: Store) -> list[ListedEndpoint]:
     """Every endpoint without its secrets, oldest first, with the counts of its deliveries."""
     await SCHEMA.prepare(store)
+    counts = ", ".join(
+        f"""(SELECT count(*) FROM tabellion_webhook_deliveries AS d
+WHERE d.endpoint_id = e.id AND d.status = '{state}') AS {state}"""
+        for state in STATES
+    )
     rows: list[_CountedEndpoint] = await store.database.fetch(
-        f"""SELECT {columns_of(EndpointFacts, "e", store.dialect)},
-  (SELECT count(*) FROM tabellion_webhook_deliveries AS d
-WHERE d.endpoint_id = e.id AND d.status = 'pending') AS pending,
-  (SELECT count(*) FROM tabellion_webhook_deliveries AS d
-WHERE d.endpoint_id = e.id AND d.status = 'delivered') AS delivered,
-  (SELECT count(*) FROM tabellion_webhook_deliveries AS d WHERE d.endpoint_id = e.id AND d.status = 'failed') AS failed
+        f"""SELECT {columns_of(EndpointFacts, "e", store.dialect)}, {counts}
 FROM tabellion_webhook_endpoints AS e ORDER BY e.created_at, e.id"""
     )
     return [
         {
             "id": row["id"], "url": row["url"], "events": json.loads(row["events"]),
             "disabled_why": row["disabled_why"], "created_at": iso(row["created_at"]), "pending": row["pending"],
-            "delivered": row["delivered"], "failed": row["failed"],
+            "sending": row["sending"], "delivered": row["delivered"], "failed": row["failed"],
         }
         for row in rows
     ]  # fmt: skip
@@ -226,7 +231,7 @@ async def remove(store: Store, id: str) -> None:  # noqa: A002
         ]
     )
     if not gone:
-        raise EndpointError(f"unknown endpoint {id!r}")
+        raise EndpointError(Message("problem.endpoint_unknown", value=quote_value(id)))
 
 
 def of_row(row: CurrentEndpoint) -> Endpoint:
@@ -249,12 +254,14 @@ async def _change(store: Store, id: str, changes: str, *values: Any) -> None:  #
         f"UPDATE tabellion_webhook_endpoints SET {changes} WHERE id = $1 RETURNING id", id, *values
     )  # fmt: skip
     if not rows:
-        raise EndpointError(f"unknown endpoint {id!r}")
+        raise EndpointError(Message("problem.endpoint_unknown", value=quote_value(id)))
 
 
 def _check(url: str, events: Sequence[str], known: Sequence[str] | None) -> None:
     if len(url) > LONGEST_URL or not url.startswith(("https://", "http://")):
-        raise EndpointError(f"an endpoint's URL must start with https:// and have at most {LONGEST_URL:,} characters")
+        raise EndpointError(Message("problem.endpoint_url", n=LONGEST_URL))
     for event in events:
         if known is not None and event not in (*known, EVERYTHING):
-            raise EndpointError(f"unknown event {event!r}: use one of {', '.join(known)}, or {EVERYTHING} for all")
+            raise EndpointError(
+                Message("problem.event_unknown", value=quote_value(event), names=list(known), all=EVERYTHING)
+            )

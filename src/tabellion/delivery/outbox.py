@@ -54,7 +54,7 @@ class DeliveryRow(TypedDict):
     document_id: str
     event: str
     body: str
-    status: Literal["pending", "sending", "delivered", "failed"]
+    status: endpoints.DeliveryState
     attempts: int
     worker: str | None
     error: str | None

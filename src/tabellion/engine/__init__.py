@@ -1,1 +1,1 @@
-"""Rows to claimed jobs: knows nothing of documents, models or the web."""
+"""Turns rows into claimed jobs; independent of documents, models and the web."""

@@ -1,4 +1,4 @@
-"""Which claims one statement can renew, and which settlements one transaction can write."""
+"""Groups claims that one statement can renew, and settlements that one transaction can write."""
 
 from __future__ import annotations
 
@@ -14,25 +14,29 @@ RENEWALS = 500  # claims renewed in one statement
 
 
 def renewable(jobs: Iterable[Job]) -> Iterable[list[Job]]:
-    """Claims that one statement can renew: of one queue, no row twice, not too many."""
+    """Groups of claims that one statement can renew: of one queue, no row twice, at most RENEWALS."""
     groups: dict[Any, list[Job]] = {}
-    seen: Counter[tuple[Queue, str]] = Counter()
+    counts: Counter[tuple[Queue, str]] = Counter()
     for number, job in enumerate(sorted(jobs, key=lambda job: job.text_key)):
         row = (job.queue, job.text_key)
-        groups.setdefault((job.queue, seen[row], number // RENEWALS), []).append(job)
-        seen[row] += 1
+        groups.setdefault((job.queue, counts[row], number // RENEWALS), []).append(job)
+        counts[row] += 1
     return groups.values()
 
 
 def alike(settlements: Sequence[Settlement]) -> Iterable[list[Settlement]]:
-    """Settlements that one statement can write; one with extra statements, or of the same row again, stands alone."""
+    """Groups of settlements that one statement can write; one with extra statements, or of a repeated row, is alone."""
     groups: dict[Any, list[Settlement]] = {}
-    seen: set[tuple[Queue, str]] = set()
-    for number, one in enumerate(settlements):
-        row = (one.job.queue, one.job.text_key)
-        alone = number if row in seen or one.stands_alone else None
-        seen.add(row)
-        groups.setdefault((one.job.queue, one.outcome, tuple(one.values), one.expired_only, alone), []).append(one)
+    rows: set[tuple[Queue, str]] = set()
+    for number, settlement in enumerate(settlements):
+        row = (settlement.job.queue, settlement.job.text_key)
+        alone = number if row in rows or settlement.stands_alone else None
+        rows.add(row)
+        groups.setdefault(
+            (settlement.job.queue, settlement.outcome, tuple(settlement.values), settlement.expired_only, alone), []
+        ).append(settlement)
     for group in groups.values():
-        group.sort(key=lambda one: one.job.text_key)  # everyone locks in the same order, so that nobody deadlocks
+        group.sort(
+            key=lambda settlement: settlement.job.text_key
+        )  # all workers lock rows in the same order, so that they cannot deadlock
     return groups.values()

@@ -1,4 +1,4 @@
-"""The context of a job: where its calls to the outside find their gates and memos, from whichever loop they come."""
+"""The context of a job: gives its calls to other systems their gates and memos, whichever event loop they run in."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ GOODBYE = 2.0  # seconds for connections to be closed
 
 
 class Closing(Protocol):
-    """Something with connections of its own."""
+    """An object with connections of its own."""
 
     async def close(self) -> None:
-        """Lets go of them."""
+        """Closes them."""
 
 
 class JobContext:
@@ -35,16 +35,16 @@ class JobContext:
         self._gates = gates
         self._store = store
         self._memos = Memos(store)
-        self.users: set[Closing] = set()  #: what jobs have called, to be closed when their worker ends
+        self.users: set[Closing] = set()  #: clients that jobs have used, to be closed when their worker ends
         self._loop = asyncio.get_running_loop()
 
     @property
     def dialect(self) -> Dialect:
-        """Which kind of database the job's is."""
+        """The kind of the job's database."""
         return self._store.dialect
 
     async def fetch(self, text: str, *values: Any) -> list[Any]:
-        """Asks the job's own database: one statement with `$1` placeholders, in a transaction of its own."""
+        """Runs one statement with `$1` placeholders on the job's own database, in a transaction of its own."""
         return await self._there(lambda: self._store.database.fetch(text, *values))
 
     async def admit(self, gate: str, job: Job | None, estimate: float = 0.0) -> Pass:
@@ -53,17 +53,17 @@ class JobContext:
         return await self._there(lambda: self._gates.get_gate(gate).admit(estimate, token))
 
     async def recall(self, key: str, asker: Asker, model: str, lease: float) -> Memo:
-        """What is remembered of this question, or the order to find out."""
+        """The stored answer to this request, or the task to obtain it."""
         return await self._there(lambda: self._memos.recall(key, asker, model, lease))
 
     async def remember(self, key: str, asker: Asker, reply: str, cost: float | None) -> None:
-        """Keeps an answer."""
+        """Stores an answer."""
         await self._there(lambda: self._memos.remember(key, asker, reply, cost))
 
     async def give_up(
         self, key: str, asker: Asker, *, hint: Mapping[str, Any] | None = None, raw: str | None = None
     ) -> None:
-        """No answer came of it."""
+        """Records that no answer was obtained."""
         await self._there(lambda: self._memos.give_up(key, asker, hint=hint, raw=raw))
 
     async def _there(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -77,7 +77,7 @@ class JobContext:
 
 
 async def close_users(contexts: Iterable[JobContext]) -> None:
-    """Lets what jobs have called let go of its connections; in the handlers' own loop, where they were made."""
+    """Closes the clients that jobs have used; runs in the handlers' loop, where their connections were opened."""
     for user in {user for context in contexts for user in context.users}:
         with contextlib.suppress(Exception):
             async with asyncio.timeout(GOODBYE):
@@ -102,7 +102,7 @@ class OpenContext:
 
 
 def asker_of(job: Job | None) -> Asker:
-    """Who a memo is made by."""
+    """The job, or a random token outside any job, as the owner of a memo."""
     if job is None:
         return Asker(token=uuid.uuid4().hex)
     return Asker(job.queue.name, job.text_key, job.token)

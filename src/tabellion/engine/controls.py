@@ -1,4 +1,4 @@
-"""What people do to queues and jobs while they live: pause, resume, limit, retry, cancel."""
+"""Operators' commands on queues and jobs: pause, resume, limit, retry, cancel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MANY = 1000
 
 
 class Control(TypedDict):
-    """A row of `tabellion_queues`: what people have said of a queue while it lives."""
+    """A row of `tabellion_queues`: what operators have set for a queue."""
 
     queue: str
     paused_at: float | None  #: in seconds since 1970
@@ -28,7 +28,7 @@ class Control(TypedDict):
 
 
 async def read(store: Store) -> dict[str, Control]:
-    """What people have said, by queue."""
+    """What operators have set, by queue."""
     paused_at = sql.epoch("paused_at", store.dialect)
     rows: list[Control] = await store.database.fetch(
         f"SELECT queue, {paused_at} AS paused_at, reason, running_limit FROM tabellion_queues"
@@ -37,18 +37,18 @@ async def read(store: Store) -> dict[str, Control]:
 
 
 async def pause(store: Store, queue: Queue, reason: str = "") -> None:
-    """Stops claims from this queue everywhere; jobs that run go on."""
+    """Stops claims from this queue in all workers; running jobs continue."""
     await _control(store, queue, "paused_at", NOW, reason)
 
 
 async def resume(store: Store, queue: Queue) -> None:
-    """Lets a paused queue be claimed from again."""
+    """Allows claims from a paused queue again."""
     await _control(store, queue, "paused_at", "NULL", None)
     await store.database.wake()
 
 
 async def limit(store: Store, queue: Queue, running: int | None) -> None:
-    """Sets how many jobs of this queue may run at once in all workers together; None takes the declaration's word."""
+    """Sets how many jobs of this queue may run at once in all workers together; None restores the declared limit."""
     await store.open()
     await store.database.fetch(
         f"""INSERT INTO tabellion_queues (queue, running_limit, updated_at) VALUES ($1, $2, {NOW})
@@ -70,7 +70,7 @@ async def restart(store: Store, queue: Queue, keys: Sequence[Any] | None = None,
     conditions, values = [f"({sql.holds(queue.states['failed'], d)} OR {is_parked(bound)})"], [queue.name]
     if error is not None:
         values.append(error)
-        # The settled attempt that failed the row is its last one: what it says decides.
+        # The attempt that failed the row is its last one: only its error counts.
         conditions.append(
             f"""EXISTS (SELECT 1 FROM tabellion_attempts AS a WHERE a.queue = $1 AND a.key = {text_key}
   AND {_contains("a.error", f"${len(values)}", d)}
@@ -79,20 +79,20 @@ async def restart(store: Store, queue: Queue, keys: Sequence[Any] | None = None,
     moved = 0
     batches = [keys[start : start + MANY] for start in range(0, len(keys), MANY)] if keys is not None else [None]
     for batch in batches:
-        chosen, given, named = list(conditions), list(values), ""
+        chosen, batch_values, key_filter = list(conditions), list(values), ""
         if batch is not None:
             marks = []
-            for one in batch:
-                given.append(str(one))
-                marks.append(f"${len(given)}")
+            for row_key in batch:
+                batch_values.append(str(row_key))
+                marks.append(f"${len(batch_values)}")
             natives = ", ".join(native_key(bound, mark) for mark in marks)
             chosen.append(f"t.{key} IN ({natives})" if marks else "1 = 0")
-            named = f"AND a.key IN ({', '.join(marks)})" if marks else "AND 1 = 0"
+            key_filter = f"AND a.key IN ({', '.join(marks)})" if marks else "AND 1 = 0"
         where = " AND ".join(chosen)
-        waiting = _close_waiting(bound, f"{where} {named}", "outcome = 'superseded', retry_at = NULL")
+        waiting = _close_waiting(bound, f"{where} {key_filter}", "outcome = 'superseded', retry_at = NULL")
         update = f"""UPDATE {sql.name(queue.table)} AS t SET {at_restart(bound)} WHERE {where}
 AND CAST($1 AS text) IS NOT NULL RETURNING 1 AS moved"""
-        moved += len((await store.database.transact([(waiting, given), (update, given)]))[1])
+        moved += len((await store.database.transact([(waiting, batch_values), (update, batch_values)]))[1])
     await store.database.wake()
     return moved
 
@@ -100,10 +100,10 @@ AND CAST($1 AS text) IS NOT NULL RETURNING 1 AS moved"""
 async def cancel(store: Store, queue: Queue, key: Any, reason: str = "cancelled", by: str = "") -> bool:
     """Stops a job: a waiting or parked one fails at once, a running one loses its claim and its handler is stopped.
 
-    The register keeps the reason, the time and who it was.
+    The register keeps the reason, the time and the user.
     """
     bound = await store.bind(queue)
-    told = f"{reason} (by {by})" if by else reason
+    error = f"{reason} (by {by})" if by else reason
     rows = await store.database.fetch(
         """SELECT key, n, CAST(token AS text) AS token, attempt, crashes, worker FROM tabellion_attempts
 WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
@@ -114,14 +114,14 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         job = bound.job(rows[0])
         mirror = queue.mirrors.get("error")
         written = {mirror: reason[: bound.column(mirror).length]} if mirror else {}
-        [verdict] = await store.settle([Settlement(job, "cancelled", written, error=told)])
+        [verdict] = await store.settle([Settlement(job, "cancelled", written, error=error)])
         await ask_for_leases(store, queue)
         if verdict.outcome == "parked":
             raise ValueRefused(verdict.error or "")
         if verdict.accepted:
             return True
-        # Its owner had put the row back to ready: the claim is over now, and the row waits like any other.
-    # The row first: who has it locked decides what its last attempt is.
+        # The row's owner had put it back to ready: the claim has ended, and the row is cancelled like any waiting one.
+    # The row first: its lock keeps other processes from adding an attempt meanwhile.
     update = f"""UPDATE {sql.name(queue.table)} AS t SET {at_cancel(bound, error="$3")}
 WHERE t.{sql.column(bound.key.name)} = {native_key(bound, "$2")}
   AND ({sql.holds(queue.states["ready"], store.dialect)} OR {is_parked(bound)})
@@ -134,13 +134,13 @@ WHERE queue = $1 AND key = $2 AND retry_at IS NOT NULL AND settled_at IS NOT NUL
   claimed_at, lease_until, settled_at, outcome, error)
 SELECT $1, $2, coalesce(max(n), 0) + 1, {token}, 0, 0, 0, $4, {NOW}, {NOW}, {NOW}, {NOW}, 'cancelled', $3
 FROM tabellion_attempts WHERE queue = $1 AND key = $2"""
-    named = (queue.name, str(key))
-    steps = [(update, (*named, reason)), (no_wait, named), (trace, (*named, told, by or "cancel"))]
+    identity = (queue.name, str(key))
+    steps = [(update, (*identity, reason)), (no_wait, identity), (trace, (*identity, error, by or "cancel"))]
     return bool(await store.database.transact(steps, guarded=True))
 
 
 def _close_waiting(bound: Bound, where: str, changes: str) -> str:
-    """$1 queue: ends the wait of rows that are due later, so that their next claim starts a new life."""
+    """$1 queue: ends the wait of rows that are due later, so that their next claim counts from the first attempt."""
     continuing = texts(CONTINUING)
     return f"""UPDATE tabellion_attempts AS a SET {changes}
 WHERE a.queue = $1 AND a.outcome IN ({continuing})
@@ -161,7 +161,7 @@ ON CONFLICT (queue) DO UPDATE SET {column} = excluded.{column}, reason = exclude
 
 
 async def ask_for_leases(store: Store, queue: Queue) -> None:
-    """Makes workers ask for their leases at once, instead of at the next renewal."""
+    """Makes workers renew their leases now, so that they notice a lost claim before the next renewal is due."""
     await store.database.fetch(
         f"""INSERT INTO tabellion_queues (queue, updated_at) VALUES ($1, {NOW})
 ON CONFLICT (queue) DO UPDATE SET updated_at = excluded.updated_at""",

@@ -1,7 +1,7 @@
-"""Counts of what was settled: few rows, written with the settlement itself, so that nobody has to read history.
+"""Counts of settled attempts: few rows, written with the settlement itself, so that no page has to read the history.
 
-A row counts one queue's endings in one period. A process adds to rows of its own (`writer`), so that writers never wait
-for each other; older rows are added up into longer periods.
+A row counts one queue's settlements in one period. Each process adds to rows of its own (`writer`), so that writers
+never wait for each other; older rows are added up into longer periods.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tabellion.engine.settlement import Outcome
 from tabellion.engine.sql import NOW, Dialect
 
 SECONDS, MINUTE, HOUR, DAY = 5, 60, 3600, 86_400  #: the periods, in seconds
-#: A row of the first period is added to one of the second once it is older than so many seconds.
+#: Rows of the first period are added up into the second once they are older than the third number, in seconds.
 STEPS = ((SECONDS, MINUTE, 300), (MINUTE, HOUR, 2 * HOUR), (HOUR, DAY, 2 * DAY))
 KEPT = 400 * DAY
 
-#: Which column an outcome is counted in; the others only add their cost.
+#: The column that counts an outcome; other outcomes only add their cost.
 COLUMN_OF: dict[Outcome, str] = {
     "done": "done", "failed": "failed", "quarantined": "failed", "parked": "failed", "retried": "retried",
     "crashed": "retried",
@@ -35,12 +35,12 @@ _COLUMNS = "(queue, period, at, writer, done, failed, retried, cost)"
 
 
 def new_writer() -> str:
-    """A name for one process's rows."""
+    """A random name for the rows of one process."""
     return secrets.token_hex(4)
 
 
 def add_settled(queue: str, outcome: Outcome, writer: str, settled: str) -> str:
-    """PostgreSQL: counts what `settled`, a part of the same statement, has settled as `outcome`."""
+    """PostgreSQL: counts the attempts that `settled`, a CTE of the same statement, has settled as `outcome`."""
     numbers = ", ".join("count(*)" if COLUMN_OF.get(outcome) == column else "0" for column in NUMBERS)
     return f"""INSERT INTO tabellion_counts {_COLUMNS}
   SELECT {sql.literal(queue, _PG)}, {SECONDS}, {_period_start(_PG)}, {sql.literal(writer, _PG)}, {numbers},
@@ -49,32 +49,32 @@ def add_settled(queue: str, outcome: Outcome, writer: str, settled: str) -> str:
 
 
 def add(dialect: Dialect) -> str:
-    """$1 queue, $2 writer, $3 done, $4 failed, $5 retried, $6 cost: adds to the count of now."""
+    """$1 queue, $2 writer, $3 done, $4 failed, $5 retried, $6 cost: adds to the count of the current period."""
     return f"""INSERT INTO tabellion_counts {_COLUMNS}
 VALUES ($1, {SECONDS}, {_period_start(dialect)}, $2, $3, $4, $5, $6) {_ADD_UP}"""
 
 
 def numbers(outcome: Outcome, settled: int, cost: float) -> list[float]:
-    """What so many endings add to done, failed, retried and cost."""
+    """What `settled` settlements of this outcome add to done, failed, retried and cost."""
     return [*(settled if COLUMN_OF.get(outcome) == column else 0 for column in NUMBERS), cost]
 
 
 def is_counted(outcome: Outcome, has_cost: bool) -> bool:
-    """Whether such an ending changes any number."""
+    """Whether a settlement of this outcome changes any number."""
     return outcome in COLUMN_OF or has_cost
 
 
 async def roll_up(database: Database) -> None:
-    """Adds old rows up into longer periods and removes what nobody asks for any more; safe from many processes."""
+    """Adds old rows up into longer periods and removes those past their retention; safe from many processes."""
     d = database.dialect
-    # One time for all: what is removed must be exactly what was added up.
+    # One time for all statements: exactly the rows that were added up must be removed.
     now = int((await database.fetch(f"SELECT {sql.epoch(NOW, d)} AS now"))[0]["now"])
     for short, long, age in STEPS:
         old = f"period = {short} AND at < {now - age}"
         sums = f"""SELECT queue, {long}, {_whole(f"at / {long}", d)} * {long}, '', sum(done), sum(failed), sum(retried),
   sum(cost) FROM {{source}} WHERE {{condition}} GROUP BY 1, 3 ORDER BY 3, 1"""
         if d == "postgresql":
-            # Everyone adds in the same order, and takes only what nobody else is taking.
+            # All processes add in the same order, and skip rows that another one is adding up.
             statements = [
                 f"""WITH old AS (DELETE FROM tabellion_counts WHERE ctid = ANY (ARRAY(
   SELECT ctid FROM tabellion_counts WHERE {old} FOR UPDATE SKIP LOCKED)) RETURNING *)

@@ -1,4 +1,4 @@
-"""What the store needs of a database, whichever it is."""
+"""The interface between the store and a database of either kind."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from tabellion.engine.table import Table
 from tabellion.errors import ConfigurationError, StoreError
 
 
-class Undone(Exception):  # noqa: N818 - what happens to the transaction
-    """Ends a transaction whose guard gave no row, so that nothing of it is kept."""
+class Undone(Exception):  # noqa: N818 - named after what happens to the transaction
+    """Rolls back a transaction whose guard returned no row."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialStatements:
-    """Statements to try in a savepoint of their own, and what to try after them."""
+    """Statements to try in a savepoint of their own, and the trials that follow them."""
 
     name: str
     statements: Sequence[Numbered]
     then: Sequence[TrialStatements] = ()
 
 
-#: What the last statement of each trial gave, or the error of the one that was refused.
+#: The rows of each trial's last statement, or the error of the statement that was refused.
 Answers = dict[str, list[Any] | StoreError]
 
 
@@ -37,33 +37,33 @@ class Database(Protocol):
     """One database: plain statements, the moves, the catalog and wake-ups, every call under a deadline."""
 
     dialect: Dialect
-    pooled: bool | None  #: whether a pooler stands between; None until asked
+    pooled: bool | None  #: whether the connection goes through a pooler; None: not known yet
 
     async def open(self) -> None:
         """Connects, or raises Unreachable."""
 
     async def close(self) -> None:
-        """Lets go of every connection."""
+        """Closes every connection."""
 
     async def fetch(self, text: str, *values: Any) -> list[Any]:
-        """Runs one statement in a transaction of its own; who asks says of which type the rows are."""
+        """Runs one statement in a transaction of its own; the caller declares the type of the rows."""
 
     async def transact(
         self, statements: Sequence[tuple[str, Sequence[Any]]], *, guarded: bool = False
     ) -> list[list[Any]]:
-        """Runs several statements in one transaction; `guarded`: all of them or, if the first gives no row, none."""
+        """Runs several statements in one transaction; `guarded`: none of them if the first returns no row."""
 
     async def try_out(self, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
-        """Tries statements on a row and takes everything back; no answers where `lock` gives no row."""
+        """Tries statements on a row and rolls everything back; no answers if `lock` returns no row."""
 
     async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Inserts rows as fast as it goes, and wakes whoever listens."""
+        """Inserts rows as fast as the database can, and wakes listeners."""
 
     async def wake(self) -> None:
-        """Wakes whoever listens."""
+        """Wakes listeners."""
 
     async def listen(self, ring: Callable[[str], None], pause: float) -> None:
-        """Calls `ring` at every wake-up, with what was said, until cancelled; returns where there are none."""
+        """Calls `ring` with each wake-up's payload until cancelled; returns at once where wake-ups are not possible."""
 
     async def claim(self, bound: Bound, n: int, worker: str, limited: bool, terms: Terms | None = None) -> list[Job]:
         """Claims up to `n` rows."""
@@ -72,13 +72,13 @@ class Database(Protocol):
         """Renews one claim and runs statements with it, guarded; None: the claim was lost."""
 
     async def settle(self, bound: Bound, batch: Sequence[Settlement]) -> dict[str, str]:
-        """Settles jobs that end alike; what became of each key, those missing being someone else's."""
+        """Settles jobs of one outcome; returns the outcome of each key. A missing key's claim is not ours any more."""
 
     async def renew(self, bound: Bound, jobs: Sequence[Job]) -> dict[str, bool]:
-        """Extends leases; whether each claim holds, those missing being someone else's."""
+        """Extends leases; returns whether each claim holds. A missing key's claim is not ours any more."""
 
     async def renew_mirrors(self, bound: Bound, jobs: Sequence[Job]) -> None:
-        """Renews the times in the rows of claims that hold."""
+        """Renews the times in the rows of claims that still hold."""
 
     async def table(self, name: str) -> Table | None:
         """A table as the catalog describes it."""

@@ -1,4 +1,4 @@
-"""Checks a queue against its table: every problem at once, each with its fix."""
+"""Checks a queue against its table: reports every problem at once, each with its fix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tabellion.errors import DeclarationError, DeclarationProblem
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A queue bound to a table that can carry it: key, order and column types are known."""
+    """A queue bound to a table that fits its declaration: key, order and column types are known."""
 
     queue: Queue
     table: Table
@@ -32,7 +32,7 @@ class Bound:
         return self.table.columns[name]
 
     def describe_unknown(self, name: object) -> str:
-        """What is said of a column that the table does not have."""
+        """The error for a column that the table does not have, with the most similar name."""
         near = difflib.get_close_matches(str(name), self.table.columns, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"table {self.table.name!r} has no column {name!r}{hint}"
@@ -52,26 +52,26 @@ class Bound:
         )
 
     def order_by(self, alias: str = "t") -> str:
-        """The ORDER BY items that give the line its order."""
+        """The ORDER BY items of a claim."""
         return ", ".join(
             f"{alias}.{sql.column(column)}{' DESC' if descending else ''}" for column, descending in self.order
         )
 
     def has_index(self) -> bool:
-        """Whether an index leads straight to the ready rows, in the line's order."""
+        """Whether an index finds the ready rows in the order in which they are claimed."""
         ready, first = self.queue.states["ready"], self.order[0][0]
         for index in self.table.indexes:
-            said = {column for column, value in ready.items() if _says(index.condition or "", column, value)}
-            # What its condition does not say must stand before the line's order; a condition that says nothing of the
-            # ready rows is about others.
-            lead = len(ready) - len(said)
-            covered = said | set(index.columns[:lead]) == set(ready) and (said or index.condition is None)
+            fixed = {column for column, value in ready.items() if _says(index.condition or "", column, value)}
+            # Columns that the index's condition does not fix must come before those of the order. A condition that
+            # fixes no column of the ready state is about other rows.
+            lead = len(ready) - len(fixed)
+            covered = fixed | set(index.columns[:lead]) == set(ready) and (fixed or index.condition is None)
             if covered and index.columns[lead : lead + 1] == (first,):
                 return True
         return False
 
     def index_ddl(self) -> str:
-        """The partial index that keeps claiming cheap however many finished rows there are."""
+        """The DDL of a partial index that keeps claims fast however many finished rows there are."""
         columns = ", ".join(f"{sql.column(column)}{' DESC' if down else ''}" for column, down in self.order)
         condition = " AND ".join(
             f"{sql.column(column)} IS NULL"
@@ -79,15 +79,15 @@ class Bound:
             else f"{sql.column(column)} = {sql.literal(value, self.dialect)}"
             for column, value in self.queue.states["ready"].items()
         )
-        # PostgreSQL makes no index of a partitioned table beside its writers.
+        # PostgreSQL cannot create an index of a partitioned table concurrently.
         beside = self.dialect == "postgresql" and self.table.kind != "partitioned"
-        how = "CREATE INDEX CONCURRENTLY" if beside else "CREATE INDEX"
+        create = "CREATE INDEX CONCURRENTLY" if beside else "CREATE INDEX"
         title = f"{self.table.name.rpartition('.')[2]}_{self.queue.name}_ready"
-        return f"{how} {sql.column(title)} ON {sql.name(self.table.name)} ({columns}) WHERE {condition};"
+        return f"{create} {sql.column(title)} ON {sql.name(self.table.name)} ({columns}) WHERE {condition};"
 
 
 def bind(queue: Queue, table: Table | None, dialect: Dialect) -> Bound:
-    """The queue bound to its table, or a DeclarationError that lists all that is wrong."""
+    """The queue bound to its table; raises a DeclarationError that lists every problem."""
     if table is None:
         raise DeclarationError(
             f"queue {queue.name!r}",
@@ -119,16 +119,16 @@ EMPTY = {"text": "''", "integer": "0", "number": "0"}
 
 
 def empty_value(column: Column, mirror: str, dialect: Dialect) -> str | None:
-    """The SQL that empties a mirror: NULL, the column's own default, '' or 0; None where there is nothing to write.
+    """The SQL that empties a mirror: NULL, the column's own default, '' or 0; None if there is no empty value.
 
-    A time that may be neither NULL nor the default keeps its last value: any other would be invented.
+    A time that may not be NULL and has no default keeps its last value: any other would be made up.
     """
     if column.nullable:
         return "NULL"
     if column.default and not re.match(r"(?i)\(*null\b", column.default):
         if dialect == "postgresql":
             return "DEFAULT"
-        # SQLite takes a bare word for a text here, and nowhere else.
+        # SQLite reads a bare word as a text here, and nowhere else.
         bare = re.fullmatch(r"(?i)(?!(?:current_\w+|true|false)$)[a-z_]\w*", column.default)
         return sql.literal(column.default, dialect) if bare else f"({column.default})"
     return None if mirror in TIMES else EMPTY.get(column.family)
@@ -178,7 +178,7 @@ def _type_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Dec
 
 
 def _unwritable(queue: Queue, table: Table, dialect: Dialect) -> Iterable[DeclarationProblem]:
-    """States and mirrors that the database computes itself, and mirrors that cannot be cleared."""
+    """Problems of states and mirrors that the database computes itself, and of mirrors that cannot be cleared."""
     for state in STATES:
         columns = [table.columns[name] for name in queue.changes[state] if name in table.columns]
         if columns and all(column.generated for column in columns):
@@ -191,8 +191,8 @@ def _unwritable(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Declar
         if column is None:
             continue
         if column.generated:
-            what = f"{mirror}={name!r} is computed by the database and cannot be written"
-            yield DeclarationProblem(what, f"name another column for {mirror}, or none")
+            problem = f"{mirror}={name!r} is computed by the database and cannot be written"
+            yield DeclarationProblem(problem, f"name another column for {mirror}, or none")
         elif mirror in ("worker", "error") and empty_value(column, mirror, dialect) is None:
             drop = (
                 f"ALTER TABLE {sql.name(table.name)} ALTER COLUMN {sql.column(name)} DROP NOT NULL;"
@@ -209,7 +209,7 @@ _MIRROR_HOLDS = {"attempts": "a count", "worker": "a worker's id", "error": "an 
 
 
 def _says(condition: str, column: str, value: Scalar) -> bool:
-    """Whether an index's condition is about this value, as the database prints it."""
+    """Whether an index's condition, as the database prints it, requires this value."""
     if column not in condition:
         return False
     if value is None:
@@ -231,12 +231,12 @@ def _misfit(column: Column, value: Scalar, dialect: Dialect) -> str | None:
         return None if value in column.labels else f"its type {column.type} allows only {', '.join(column.labels)}"
     if dialect == "postgresql" and column.family == "json":
         return f"the column is {column.type}, which cannot be compared"
-    wanted: dict[str, tuple[type, ...]] = {
+    allowed: dict[str, tuple[type, ...]] = {
         "integer": (int,), "number": (int, float), "boolean": (bool,), "text": (str,), "time": (str,), "uuid": (str,),
     }  # fmt: skip
-    fits = isinstance(value, wanted.get(column.family, (object,)))
+    fits = isinstance(value, allowed.get(column.family, (object,)))
     if dialect == "postgresql":
-        # SQLite's booleans are integers; PostgreSQL keeps them apart.
+        # PostgreSQL distinguishes booleans from integers, SQLite does not.
         fits = fits and not (isinstance(value, bool) and column.family in ("integer", "number"))
     else:
         fits = fits or (column.family == "boolean" and isinstance(value, int))

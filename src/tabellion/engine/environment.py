@@ -34,7 +34,7 @@ class Environment:
         return Store(self.url, deadline=self._deadline, read_only=read_only)
 
     def missing_file(self) -> str | None:
-        """The SQLite file that is not there; opening it would make an empty one."""
+        """The path of a SQLite file that does not exist; opening it would create an empty one."""
         if not self.url.startswith("sqlite"):
             return None
         path = self.url.partition("://")[2].removeprefix("/")

@@ -1,4 +1,4 @@
-"""Events: one frozen value per thing that happened; logs, metrics and pages are listeners."""
+"""Events: one frozen value for each thing that happened; logs, metrics and pages are listeners."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-#: What can happen, with one line on each; the docs list is checked against it.
+#: Every event with one line that describes it; a test compares the list in the docs with it.
 NAMES: dict[str, str] = {
     "worker_started": "a worker started and claims jobs",
     "worker_stopping": "a worker was asked to stop and claims no more jobs",
@@ -41,7 +41,7 @@ NAMES: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An action."""
+    """Something that happened, with its facts."""
 
     name: str
     worker: str = ""
@@ -49,11 +49,11 @@ class Event:
     queue: str = ""  #: or the gate's name, when a gate opened or closed
     key: str = ""
     attempt: int = 0
-    seconds: float | None = None  #: how long the handler ran, since a crash's claim, that a database was away
-    due_in: float | None = None  #: seconds until the next try
+    seconds: float | None = None  #: of the handler's run, since a crashed job's claim, or of a database's outage
+    due_in: float | None = None  #: seconds until the next attempt
     error: str | None = None
     traceback: str | None = None  #: of the handler's own frames, where it raised
-    note: str | None = None  #: what else there is to say: a database's address, what a worker has done
+    note: str | None = None  #: more details: a database's address, what a worker has done
     count: int = 1
     at: float = field(default_factory=time.time)
 
@@ -62,7 +62,7 @@ Listener = Callable[[Event], None]
 
 
 class Listeners:
-    """Whoever wants to know; called in the engine's thread, so they must be quick."""
+    """The listeners of one worker; they are called in the engine's thread, so they must be quick."""
 
     def __init__(self, listeners: tuple[Listener, ...] = ()) -> None:
         self._listeners: list[Listener] = []
@@ -72,7 +72,7 @@ class Listeners:
             self.add(listener)
 
     def add(self, listener: Listener) -> None:
-        """Adds a listener; one with a method `wants` gets events, but none are made for it that it does not want."""
+        """Adds a listener; its optional method `wants(name, queue)` decides which events are created for it."""
         self._listeners.append(listener)
         wants = getattr(listener, "wants", None)
         if wants is None:
@@ -81,16 +81,16 @@ class Listeners:
             self._choosy.append(wants)
 
     def wants(self, name: str, queue: str) -> bool:
-        """Whether anyone wants such an event: with many jobs a second, making one for nobody would be felt."""
+        """Whether any listener wants such an event: with many jobs a second, creating unused events would cost time."""
         if self._someone_hears_all:
             return True
-        for wants in self._choosy:  # noqa: SIM110 - asked for every job, and a generator takes as long as the question
+        for wants in self._choosy:  # noqa: SIM110 - called for every job, and a generator would double its time
             if wants(name, queue):
                 return True
         return False
 
     def tell(self, event: Event) -> None:
-        """Hands the event to everyone; a listener that raises is reported to the others and survived."""
+        """Calls every listener with the event; one that raises is reported to the others."""
         for listener in self._listeners:
             try:
                 listener(event)

@@ -1,4 +1,4 @@
-"""Claims whose lease ran out: what is known of them, and what becomes of them."""
+"""Claims whose lease has expired: how each is settled, with the evidence as its error."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tabellion.engine.sql import NOW
 from tabellion.messages import Message
 
 BATCH = 500
-CRASHES_ALLOWED = 2  # in a row, where the queue says nothing else
+CRASHES_ALLOWED = 2  # in a row, unless the queue declares max_crashes
 
 
 async def find_expired(database: Database, bound: Bound) -> list[Settlement]:
-    """How to settle every claim of this queue whose lease has run out."""
+    """The settlements of this queue's expired claims, BATCH at most, the oldest first."""
     queue = bound.queue
     limit = f"t.{sql.column(queue.max_attempts)}" if isinstance(queue.max_attempts, str) else "NULL"
     rows = await database.fetch(
@@ -56,13 +56,13 @@ def _settlement(bound: Bound, row: Mapping[str, Any]) -> Settlement:
 
 
 def _evidence(row: Mapping[str, Any]) -> Message:
-    """What is known of a claim whose lease ran out."""
+    """What is known about an expired claim, as its error."""
     worker: str = row["worker"]
     if row["host"]:
         worker = Message("attempt.worker_on", worker=worker, host=row["host"], pid=str(row["pid"]))
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row["claimed_at"]))
-    how = row["ending"] or Message("attempt.lease_not_renewed")
-    evidence = {"worker": worker, "how": how, "since": since}
+    ending = row["ending"] or Message("attempt.lease_not_renewed")
+    evidence = {"worker": worker, "how": ending, "since": since}
     return (
         Message("attempt.lease_lost_note", **evidence, note=row["note"])
         if row["note"]

@@ -1,4 +1,4 @@
-"""Why is this row not running? Answered in sentences."""
+"""Explains in sentences why a row is not running."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tabellion.engine.queue import STATES, Queue, format_state
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.engine.table import Row
-from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker import heartbeat
 from tabellion.errors import NotMigrated
 
 HISTORY = 20
@@ -38,7 +38,7 @@ class PastAttempt(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What is known of one row in one queue."""
+    """The state of one row in one queue, explained."""
 
     queue: str
     key: str
@@ -48,7 +48,7 @@ class Explanation:
 
 
 async def explain(store: Store, queue: Queue, key: Any) -> Explanation:
-    """Looks at the row, the register, the controls and the roster, and says what stands in the way."""
+    """Reads the row, the register, the controls and the live workers, and explains what blocks the row."""
     bound = await store.bind(queue)
     row = await _row(store, bound, str(key))
     try:
@@ -93,7 +93,7 @@ def _state(row: Row) -> str:
 
 
 def _without_register(bound: Bound, key: str, row: Row | None) -> Explanation:
-    """What the table alone tells: nothing of ours has worked here yet."""
+    """The explanation from the table alone, where no worker has created the register yet."""
     queue, state = bound.queue, "missing" if row is None else _state(row)
     if state == "missing" or row is None:
         sentence = f"There is no row with {bound.key.name} = {key} in {queue.table}."
@@ -133,7 +133,7 @@ async def _why_waiting(store: Store, bound: Bound, row: Row, last: PastAttempt |
     running = await _running(store, queue)
     if limit is not None and running >= limit:
         sentences.append(f"{running} jobs of this queue are running and its limit for all workers together is {limit}.")
-    alive = [member for member in await roster.members(store) if queue.name in member["queues"].split(",")]
+    alive = [member for member in await heartbeat.members(store) if queue.name in member["queues"].split(",")]
     if not alive:
         sentences.append("No live worker serves this queue: start one with `tabellion worker`.")
     elif all(member["busy"] >= member["slots"] for member in alive):
@@ -186,7 +186,7 @@ def _why_parked(queue: Queue, key: Any, last: PastAttempt) -> list[str]:
 def _why_failed(queue: Queue, key: Any, last: PastAttempt | None) -> list[str]:
     sentences = [f"It has failed: {format_state(queue.states['failed'])}."]
     if last is not None and last["outcome"] is not None:
-        # A row that is cancelled while it waits has no attempt that could have been.
+        # A row that was cancelled while it waited was never attempted.
         which = f"Attempt {last['attempt']}" if last["attempt"] else "It"
         sentences.append(
             f"{which} {_outcome_words(last['outcome'])} {_ago(last['settled_ago'])} ago: "
@@ -238,7 +238,7 @@ async def _running(store: Store, queue: Queue) -> int:
 
 
 async def _ahead(store: Store, bound: Bound, row: Row) -> int:
-    """How many ready rows come before this one, as far as the line's first column tells."""
+    """How many ready rows come before this one, judged by the first column of the order."""
     queue = bound.queue
     column, descending = bound.order[0]
     value = row["row"][column]
@@ -268,7 +268,7 @@ def _outcome_words(outcome: str | None) -> str:
 
 
 def _ago(seconds: float | None) -> str:
-    """Seconds as people say them."""
+    """Seconds as a duration in words."""
     if seconds is None:
         return "some time"
     for size, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):

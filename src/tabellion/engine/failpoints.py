@@ -1,4 +1,4 @@
-"""Named places in the code where a test may make the process die, fail or stall; nothing otherwise.
+"""Named places in the code where a test can make the process die, fail or stall; without a test they do nothing.
 
 `TABELLION_FAILPOINTS="claim.post_commit:kill@3,settle.drop_ack:raise@5"` kills the process at the third pass of
 the first place and raises at the fifth pass of the second. Actions: kill, raise, stop (SIGSTOP to itself).
@@ -41,7 +41,7 @@ class _Failpoint:
 
 
 def parse(text: str) -> dict[str, _Failpoint]:
-    """The failpoints a text asks for; an unknown name is an error, since it would test nothing."""
+    """The failpoints that a text names; an unknown name is an error, since it would test nothing."""
     armed: dict[str, _Failpoint] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         place, _, rest = item.partition(":")
@@ -62,7 +62,7 @@ def arm(text: str) -> None:
 
 
 def failpoint(place: str) -> None:
-    """Passes the place; does nothing unless a test asked for something here."""
+    """Marks a place in the code; does nothing unless a test has armed it."""
     if not _armed:
         return
     armed = _armed.get(place)

@@ -1,4 +1,4 @@
-"""A job: one row, claimed."""
+"""A job: one claimed row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def storable(text: str) -> str:
-    """The text as every database takes it: NULs and lone surrogates, as file names bring them, written out."""
+    """The text in a form that every database accepts: NULs and lone surrogates (in file names) are escaped."""
     return text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -74,8 +74,8 @@ class Job:
         self.key = key  #: the primary key's value
         self.text_key = text_key  #: the key as the register writes it
         self.values = values  #: the row as it was claimed
-        self.n = n  #: which execution of this row in this queue it is, over its whole life
-        self.token = token  #: proves the claim; every move carries it
+        self.n = n  #: the number of this execution of the row in this queue, over all retries and restarts
+        self.token = token  #: proves the claim; every move sends it
         self.attempt = attempt  #: 1 for the first try; a crash counts, a release does not
         self.worker = worker
         self.crashes = crashes
@@ -83,7 +83,7 @@ class Job:
         self.age = age  #: seconds between the first claim of this job and this one
         self.environment = environment
         self.cost: float | None = None  #: what this attempt has cost; set it, the register keeps it
-        self.retry_base: float | None = None  #: seconds before its first retry, where its queue's are not its own
+        self.retry_base: float | None = None  #: seconds before its first retry, if not the queue's
         self.lost = False  #: true once the claim is gone: stop, nothing you return will be kept
         self.root: Path | None = None
         self.context: JobContext | None = None  #: where its calls to models find their gates and memos
@@ -120,7 +120,7 @@ class Job:
         self._also.append((statement, values))
 
     def note(self, text: str) -> None:
-        """Says how far the job is: people see it in `status`, and it stays as evidence after a crash."""
+        """Reports how far the job is: `status` shows it, and after a crash it is part of the error."""
         if self.lost:
             raise LeaseLost(f"{self}: the claim was lost, the handler should stop")
         plain = storable(str(text))

@@ -1,4 +1,4 @@
-"""Writes events to Python's logging, each as a sentence with its facts, and sets logging up where nobody has."""
+"""Writes events to Python's logging, each as a sentence with its facts; sets logging up if the program has not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REMIND = 60.0  # seconds before the same traceback, or the same refusal, is writ
 MOST_REMEMBERED = 1000
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
-#: How loud an event is at most; what is not named here is an everyday event, seen at DEBUG.
+#: The highest level of each event; the others are routine and logged at DEBUG.
 LEVELS = {
     "worker_started": INFO,
     "worker_stopping": INFO,
@@ -47,7 +47,7 @@ LEVELS = {
     "gate_opened": INFO,
     "listener_failed": ERROR,
 }
-#: What happens again and again while its cause lasts: written once a minute for each place.
+#: Events that repeat while their cause lasts: written once a minute per queue and environment.
 LASTING = ("claim_refused", "listener_failed")
 
 _SENTENCES = {
@@ -83,17 +83,17 @@ _FACTS = tuple(field.name for field in fields(Event) if field.name not in ("name
 
 
 class LogListener:
-    """The listener that every worker has: `tabellion.queue.NAME` tells of jobs, `tabellion.worker` of all else."""
+    """The listener that every worker has: logs jobs to `tabellion.queue.NAME`, all else to `tabellion.worker`."""
 
     def __init__(self) -> None:
         self._written: dict[tuple[str, ...], float] = {}
 
     def wants(self, name: str, queue: str) -> bool:
-        """Whether anyone would see an event of this name: everyday events are not made for nobody."""
+        """Whether the logger's level admits an event of this name; otherwise it is not created."""
         return _logger(name, queue).isEnabledFor(LEVELS.get(name, DEBUG))
 
     def __call__(self, event: Event) -> None:
-        """Writes the event, unless the same was written a moment ago."""
+        """Writes the event, unless the same one was written less than REMIND seconds ago."""
         logger, level = _logger(event.name, event.queue), _level(event)
         if not logger.isEnabledFor(level):
             return
@@ -108,14 +108,14 @@ class LogListener:
             record.traceback = event.traceback
         logger.handle(record)
 
-    def _is_due(self, *what: str) -> bool:
+    def _is_due(self, *subject: str) -> bool:
         now = monotonic()
-        last = self._written.get(what)
+        last = self._written.get(subject)
         if last is not None and now - last < REMIND:
             return False
         if len(self._written) >= MOST_REMEMBERED:
             self._written.clear()
-        self._written[what] = now
+        self._written[subject] = now
         return True
 
 
@@ -137,12 +137,12 @@ def sentence(event: Event) -> str:
 
 
 def log_to_stderr(level: int | str = INFO, *, as_json: bool = False) -> logging.Handler:
-    """Shows everything of tabellion's on standard error, as lines for people or as one JSON object a line.
+    """Logs all of tabellion's records to standard error, as text or as one JSON object per line.
 
-    `Worker.run()` does this by itself where nothing is set up for logging. Called again, the last call holds.
+    `Worker.run()` does this itself if logging is not set up. A second call replaces the first.
     """
     logger = logging.getLogger("tabellion")
-    for handler in [one for one in logger.handlers if isinstance(one, _StderrHandler)]:
+    for handler in [existing for existing in logger.handlers if isinstance(existing, _StderrHandler)]:
         logger.removeHandler(handler)
     handler = _StderrHandler()
     handler.setFormatter(_JSONFormatter() if as_json else logging.Formatter(FORMAT))
@@ -154,7 +154,7 @@ def log_to_stderr(level: int | str = INFO, *, as_json: bool = False) -> logging.
 
 @contextlib.contextmanager
 def log_by_default() -> Iterator[None]:
-    """For the length of a block: where no handler is set up for logging, what tabellion has to say is shown."""
+    """Logs to standard error for the length of a block, if no logging handler is set up."""
     logger = logging.getLogger("tabellion")
     if logger.hasHandlers():
         yield
@@ -170,14 +170,14 @@ def log_by_default() -> Iterator[None]:
 
 
 def printable(text: str) -> str:
-    """The text on one line, control characters written out."""
+    """The text on one line, control characters escaped."""
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode("ascii", "replace") for char in text
     )
 
 
 class _StderrHandler(logging.Handler):
-    """Writes to standard error as it is at that moment, like Python's handler of last resort."""
+    """Writes to the current `sys.stderr`, like Python's handler of last resort."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -187,35 +187,35 @@ class _StderrHandler(logging.Handler):
 
 
 class _JSONFormatter(logging.Formatter):
-    """One JSON object for each record; an event's facts have the names of its fields."""
+    """One JSON object per record; an event's facts have the names of its fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         known = vars(record)
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        told: dict[str, Any] = {"event": known["event"]} if "event" in known else {}
-        told |= {
+        entry: dict[str, Any] = {"event": known["event"]} if "event" in known else {}
+        entry |= {
             "level": record.levelname.lower(),
             "timestamp": f"{moment}.{int(record.msecs):03d}Z",
             "logger": record.name,
             "message": record.getMessage(),
         }
-        told |= {name: known[name] for name in _FACTS if name in known}
+        entry |= {name: known[name] for name in _FACTS if name in known}
         if "traceback" in known:
-            told["traceback"] = known["traceback"]
+            entry["traceback"] = known["traceback"]
         elif record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(told, ensure_ascii=False, default=str)
+            entry["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(entry, ensure_ascii=False, default=str)
 
 
 @functools.cache
 def _logger(name: str, queue: str) -> logging.Logger:
-    """Where an event is logged; a gate's events name the gate where others name their queue."""
+    """The logger of an event; the `queue` of a gate's event is the name of the gate."""
     of_queue = queue and not name.startswith("gate_")
     return logging.getLogger(f"tabellion.queue.{queue}" if of_queue else "tabellion.worker")
 
 
 def _level(event: Event) -> int:
-    """How loud this one event is: what is in order is quieter than its like."""
+    """The level of this event: lower than usual if nothing is wrong."""
     level = LEVELS.get(event.name, DEBUG)
     if event.name == "worker_stopped" and event.error is None:
         return INFO
@@ -225,7 +225,7 @@ def _level(event: Event) -> int:
 
 
 def _facts(event: Event) -> dict[str, Any]:
-    """What is known of the event, by the names of its fields; texts cannot forge a line or drive a terminal."""
+    """The event's facts by field name; texts are escaped so that they cannot forge a line or control a terminal."""
     facts = {name: value for name in _FACTS if (value := getattr(event, name)) not in ("", None)}
     if event.count == 1:
         del facts["count"]
@@ -241,7 +241,7 @@ def _origin(event: Event) -> tuple[str, str]:
 
 
 def _indent_traceback(text: str) -> str:
-    """A traceback whose lines cannot be taken for lines of the log."""
+    """A traceback, indented so that its lines cannot be taken for log lines."""
     return "\n".join(f"    {printable(line.expandtabs())}" for line in text.splitlines())
 
 

@@ -1,4 +1,4 @@
-"""Memos: the results of paid steps, remembered by the hash of what was asked, so that nothing is paid for twice."""
+"""Memos: the results of paid calls, stored by the hash of the request, so that nothing is paid for twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tabellion.engine.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks: a job by its claim, or someone outside any queue."""
+    """The caller of a paid call: a job, identified by its claim, or code outside any queue."""
 
     queue: str = ""
     key: str = ""
@@ -23,12 +23,12 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class Memo:
-    """What is known about one question."""
+    """What is stored for one request."""
 
-    reply: str | None = field(default=None, repr=False)  #: the answer; None: nobody has one
-    mine: bool = False  #: whether this asker is the one to find out
-    same: bool = False  #: whether the same job asked before: then this is a resume, else a duplicate
-    hint: Mapping[str, Any] = field(default_factory=dict)  #: what the last useless answer taught
+    reply: str | None = field(default=None, repr=False)  #: the answer; None: there is none yet
+    mine: bool = False  #: whether this caller has to obtain it
+    same: bool = False  #: whether the same job made the request before: then this is a resume, else a duplicate
+    hint: Mapping[str, Any] = field(default_factory=dict)  #: what was learned from the last useless answer
 
 
 class Memos:
@@ -38,15 +38,15 @@ class Memos:
         self._store = store
 
     async def recall(self, key: str, asker: Asker, model: str, lease: float) -> Memo:
-        """The remembered answer; or the order to find it out, which nobody else gets for `lease` seconds.
+        """The stored answer; or the task to obtain it (`mine`), which no other caller gets for `lease` seconds.
 
-        Neither an answer nor the order: someone else is finding out.
+        With neither, another caller is obtaining it.
         """
         database, dialect = self._store.database, self._store.dialect
         await self._store.open()
         until = sql.later("CAST($6 AS double precision)" if dialect == "postgresql" else "$6", dialect)
-        # Whoever was to find out and holds its claim no longer will not: a crash must not block the next try.
-        taken = await database.fetch(
+        # A job that has lost its claim will not obtain the answer: a crash must not block the next attempt.
+        acquired = await database.fetch(
             f"""INSERT INTO tabellion_memos AS m (key, model, queue, row_key, token, asked_at, lease_until)
 VALUES ($1, $2, $3, $4, $5, {NOW}, {until})
 ON CONFLICT (key) DO UPDATE SET queue = excluded.queue, row_key = excluded.row_key, token = excluded.token,
@@ -58,8 +58,8 @@ WHERE m.reply IS NULL AND (m.lease_until IS NULL OR m.lease_until < {NOW}
 RETURNING hint""",
             key, model, asker.queue, asker.key, asker.token, lease,
         )  # fmt: skip
-        if taken:
-            return Memo(mine=True, hint=_load_json(taken[0]["hint"]))
+        if acquired:
+            return Memo(mine=True, hint=_load_json(acquired[0]["hint"]))
         rows = await database.fetch("SELECT reply, queue, row_key FROM tabellion_memos WHERE key = $1", key)
         if not rows:
             return Memo()
@@ -67,7 +67,7 @@ RETURNING hint""",
         return Memo(rows[0]["reply"], same=same)
 
     async def remember(self, key: str, asker: Asker, reply: str, cost: float | None) -> None:
-        """Keeps an answer, if this asker is still the one to find out."""
+        """Stores an answer, if it is still this caller's task."""
         await self._store.database.fetch(
             """UPDATE tabellion_memos SET reply = $3, cost = $4, lease_until = NULL, raw = NULL, hint = NULL
 WHERE key = $1 AND token = $2 AND reply IS NULL""",
@@ -77,7 +77,7 @@ WHERE key = $1 AND token = $2 AND reply IS NULL""",
     async def give_up(
         self, key: str, asker: Asker, *, hint: Mapping[str, Any] | None = None, raw: str | None = None
     ) -> None:
-        """No answer came of it: the next asker may try, with what was learned."""
+        """Gives up the task without an answer: the next caller may try, with the hint."""
         await self._store.database.fetch(
             """UPDATE tabellion_memos SET lease_until = NULL, hint = coalesce($3, hint), raw = coalesce($4, raw)
 WHERE key = $1 AND token = $2 AND reply IS NULL""",
@@ -85,7 +85,7 @@ WHERE key = $1 AND token = $2 AND reply IS NULL""",
         )  # fmt: skip
 
     async def forget(self, older_than: float) -> int:
-        """Deletes memos asked for longer ago than so many seconds; returns how many."""
+        """Deletes memos requested more than `older_than` seconds ago; returns how many."""
         edge = sql.later(
             "-CAST($1 AS double precision)" if self._store.dialect == "postgresql" else "-$1", self._store.dialect
         )

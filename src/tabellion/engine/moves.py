@@ -1,4 +1,4 @@
-"""What the moves have in common on every database: which columns of the row they write."""
+"""The parts of the moves that all databases share: which columns of the row each one writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Numbered = tuple[str, list[Any]]  #: a statement with `$1, $2, …` and its valu
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """On which terms rows are claimed, beside the queue's own."""
+    """Conditions of one claim in addition to those of the queue."""
 
     where: str = ""  #: a condition on the row `t`, with `:name` placeholders
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class Terms:
     also: Callable[[Job], Iterable[tuple[str, Mapping[str, Any]]]] | None = None  #: commits with the claim of each
 
     def condition(self, bound: Bound, after: int) -> Numbered:
-        """What stands beside the ready state, its values numbered after those there are."""
+        """The condition to add to the ready state, its placeholders numbered from `after` + 1."""
         parts, values = [f"AND (\n{self.where}\n)"] if self.where else [], dict(self.values)
         if self.only is not None:
             parts.append(f"AND t.{sql.column(bound.key.name)} = :tabellion_only")
@@ -40,7 +40,7 @@ class Terms:
 
 
 def extra_condition(bound: Bound) -> str:
-    """The queue's own condition on ready rows (on its own lines: it may end in a comment), and that there is a key."""
+    """The queue's `where=` (on its own lines, since it may end in a comment), and that the key is not NULL."""
     where = f"AND (\n{bound.queue.where}\n)" if bound.queue.where else ""
     return f"{where} AND t.{sql.column(bound.key.name)} IS NOT NULL" if bound.key.nullable else where
 
@@ -77,7 +77,7 @@ def at_settlement(bound: Bound, outcome: Outcome, *, error: str, columns: Sequen
 
 
 def at_restart(bound: Bound) -> str:
-    """The SET items of a row that starts a new life: ready, every mirror empty but for an error that is kept."""
+    """The SET items of a restart: ready, with every mirror empty except an error that the queue keeps."""
     items = enter_state(bound, bound.queue.states["ready"])
     items |= clear_mirrors(bound, "worker", "started_at", "finished_at") | clear_error(bound)
     if "attempts" in bound.queue.mirrors:
@@ -86,19 +86,19 @@ def at_restart(bound: Bound) -> str:
 
 
 def at_return(bound: Bound) -> str:
-    """The SET items of a row that goes back to ready although no claim of ours ends."""
+    """The SET items of a row that goes back to ready without a claim in the register."""
     items = enter_state(bound, bound.queue.states["ready"]) | clear_mirrors(bound, "worker", "started_at")
     return set_items(items | touch(bound))
 
 
 def at_renewal(bound: Bound) -> str:
-    """The SET items of a row whose claim goes on, where its times are renewed with the lease."""
+    """The SET items of a lease renewal, for queues that renew the times in the row with it."""
     renewed = {bound.queue.mirrors[age]: stamp(bound, age) for age in AGES if age in bound.queue.mirrors}
     return set_items(renewed)
 
 
 def at_cancel(bound: Bound, *, error: str) -> str:
-    """The SET items of a row that is cancelled while it waits, or while nobody works on it."""
+    """The SET items of a row that is cancelled while it is waiting or parked."""
     mirrors, items = bound.queue.mirrors, enter_state(bound, bound.queue.states["failed"])
     if "error" in mirrors:
         items[mirrors["error"]] = fit_to_column(bound, mirrors["error"], error)
@@ -108,14 +108,14 @@ def at_cancel(bound: Bound, *, error: str) -> str:
 
 
 def enter_state(bound: Bound, state: sql.State) -> dict[str, str]:
-    """Columns with the SQL of the values that make this state; what the database computes follows by itself."""
+    """The columns of this state with their values as SQL, without those that the database computes itself."""
     return {
         name: sql.literal(value, bound.dialect) for name, value in state.items() if not bound.column(name).generated
     }
 
 
 def clear_mirrors(bound: Bound, *mirrors: str) -> dict[str, str]:
-    """Columns of these mirrors with the SQL of an empty value; a time that may not be NULL keeps its last value."""
+    """The columns of these mirrors with an empty value as SQL; a time that may not be NULL keeps its last value."""
     empty = {
         bound.queue.mirrors[mirror]: empty_value(bound.column(bound.queue.mirrors[mirror]), mirror, bound.dialect)
         for mirror in mirrors
@@ -125,37 +125,37 @@ def clear_mirrors(bound: Bound, *mirrors: str) -> dict[str, str]:
 
 
 def clear_error(bound: Bound) -> dict[str, str]:
-    """The error's column emptied, unless the queue keeps it."""
+    """The error mirror with an empty value as SQL; nothing if the queue keeps its errors."""
     return {} if bound.queue.keep_error else clear_mirrors(bound, "error")
 
 
 def touch(bound: Bound, now: str | None = None) -> dict[str, str]:
-    """The column that tells when we last changed the row, where there is one."""
+    """The `updated_at` mirror set to now, if the queue has one."""
     mirrors = bound.queue.mirrors
     return {mirrors["updated_at"]: now or stamp(bound, "updated_at")} if "updated_at" in mirrors else {}
 
 
 def set_items(items: Mapping[str, str]) -> str:
-    """Columns and the SQL of their new values as SET takes them."""
+    """Columns and the SQL of their new values as the items of SET."""
     return ", ".join(f"{sql.column(column)} = {value}" for column, value in items.items())
 
 
 def native_key(bound: Bound, text: str) -> str:
-    """A key's text in its column's type, so that the row is found by its index."""
+    """A key's text cast to its column's type, so that the index is used."""
     if bound.dialect == "postgresql":
         return f"CAST(CAST({text} AS text) AS {bound.key.type})"
     return f"CAST({text} AS INTEGER)" if bound.key.family == "integer" else text
 
 
-def extras(one: Settlement) -> list[Numbered]:
+def extras(settlement: Settlement) -> list[Numbered]:
     """The statements that commit with a settlement; the job's own only with its finish."""
-    own = one.job._also if one.outcome == "done" else []
-    return [_bind_statement(statement, values) for statement, values in (*own, *one.also)]
+    own = settlement.job._also if settlement.outcome == "done" else []
+    return [_bind_statement(statement, values) for statement, values in (*own, *settlement.also)]
 
 
-def guard(one: Settlement) -> Numbered | None:
-    """The question that must give a row."""
-    return None if one.guard is None else _bind_statement(*one.guard)
+def guard(settlement: Settlement) -> Numbered | None:
+    """The query that must return a row for the settlement to be written."""
+    return None if settlement.guard is None else _bind_statement(*settlement.guard)
 
 
 def _bind_statement(statement: str, values: Mapping[str, Any], after: int = 0) -> Numbered:
@@ -179,13 +179,13 @@ def texts(outcomes: Sequence[Outcome]) -> str:
 
 
 def stamp(bound: Bound, mirror: str) -> str:
-    """Now, as this mirror's column wants it."""
+    """The current time in the type of this mirror's column."""
     column = bound.column(bound.queue.mirrors[mirror])
     return sql.stamp(column.family, column.plain_type, bound.dialect)
 
 
 def fit_to_column(bound: Bound, column: str, text: str) -> str:
-    """A text, cut to what a `varchar(n)` column takes."""
+    """A text, cut to the length of a `varchar(n)` column."""
     length = bound.column(column).length
     cut = f"substr({text}, 1, {length})" if length else text
     return cut if bound.column(column).nullable else f"coalesce({cut}, '')"

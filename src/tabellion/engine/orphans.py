@@ -1,4 +1,4 @@
-"""Rows that are running with no claim in the register: left by workers that do not use it, or used to."""
+"""Orphans: rows that are running without a claim in the register, held or left by programs that do not use it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_COUNTED = 1000
 
 
 async def count(database: Database, bound: Bound) -> int:
-    """How many there are, counted up to a thousand."""
+    """The number of orphans, counted up to a thousand."""
     running = sql.holds(bound.queue.states["running"], database.dialect)
     rows = await database.fetch(
         f"""SELECT count(*) AS n FROM (SELECT 1 FROM {sql.name(bound.queue.table)} AS t
@@ -27,10 +27,10 @@ WHERE {running} AND {is_unclaimed(bound)} LIMIT {MOST_COUNTED}) AS f""",
 
 
 async def take_over(database: Database, bound: Bound) -> int:
-    """Gives back those that are older than the queue's `stale_after`; returns how many.
+    """Puts orphans back to ready that are older than the queue's `stale_after`; returns how many.
 
-    A row that the database does not let go keeps nobody else from it, and stays counted as running outside. Age is told
-    by `started_at`, or where that is not declared or empty, by `updated_at`.
+    A row that the database refuses to change does not block the others and stays an orphan. The age is taken from
+    `started_at`, or from `updated_at` where that is empty or not declared.
     """
     queue, dialect = bound.queue, database.dialect
     if queue.stale_after is None:
@@ -40,7 +40,7 @@ async def take_over(database: Database, bound: Bound) -> int:
 
 
 async def give_back(database: Database, bound: Bound, condition: str = "1 = 1", *terms: Any) -> list[str]:
-    """Puts them back to ready where the condition ($2, … are its terms) holds; returns their keys."""
+    """Puts orphans back to ready that meet the condition ($2, … are its terms); returns their keys."""
     key = f"t.{sql.column(bound.key.name)}"
     table, values = sql.name(bound.queue.table), (bound.queue.name, *terms)
     chosen = f"""{sql.holds(bound.queue.states["running"], database.dialect)} AND {condition}
@@ -52,22 +52,22 @@ async def give_back(database: Database, bound: Bound, condition: str = "1 = 1", 
     except AWAY:
         raise
     except StoreError:
-        # The database refuses it to one of the rows: the others are given back one by one.
-        found = await find(database, bound, condition, *terms)
-    given: list[str] = []
-    for one in found:
-        same = f"{update} AND {key} = {native_key(bound, f'${len(values) + 1}')} RETURNING 1 AS moved"
+        # The database refuses one of the rows: the others are put back one by one.
+        orphans = await find(database, bound, condition, *terms)
+    returned: list[str] = []
+    for orphan in orphans:
+        update_one = f"{update} AND {key} = {native_key(bound, f'${len(values) + 1}')} RETURNING 1 AS moved"
         try:
-            given += [one] if await database.fetch(same, *values, one) else []
+            returned += [orphan] if await database.fetch(update_one, *values, orphan) else []
         except AWAY:
             raise
         except StoreError:
             continue
-    return given
+    return returned
 
 
 async def find(database: Database, bound: Bound, condition: str = "1 = 1", *terms: Any) -> list[str]:
-    """Their keys where the condition ($2, … are its terms) holds, a thousand at most."""
+    """The keys of orphans that meet the condition ($2, … are its terms), a thousand at most."""
     rows = await database.fetch(
         f"""SELECT CAST(t.{sql.column(bound.key.name)} AS text) AS key FROM {sql.name(bound.queue.table)} AS t
 WHERE {sql.holds(bound.queue.states["running"], database.dialect)} AND {condition} AND {is_unclaimed(bound)}
@@ -79,13 +79,16 @@ LIMIT {MOST_COUNTED}""",
 
 
 def running_since(bound: Bound) -> str:
-    """Since when the row `t` has been running, in seconds since 1970; NULL where nothing tells."""
+    """SQL: when the row `t` started running, in seconds since 1970; NULL if its times are empty."""
     columns = [bound.column(name) for name in bound.queue.age_columns()]
-    ages = [sql.mirror_epoch(f"t.{sql.column(one.name)}", one.family, one.plain_type, bound.dialect) for one in columns]
+    ages = [
+        sql.mirror_epoch(f"t.{sql.column(column.name)}", column.family, column.plain_type, bound.dialect)
+        for column in columns
+    ]
     return ages[0] if len(ages) == 1 else f"coalesce({', '.join(ages)})"
 
 
 def is_unclaimed(bound: Bound) -> str:
-    """$1 queue: the row has no live claim, and it is not one of ours that was parked."""
+    """$1 queue: the condition that the row `t` has no live claim and is not parked."""
     return f"""NOT ({is_parked(bound)}) AND NOT EXISTS (SELECT 1 FROM tabellion_attempts AS a
 WHERE a.queue = $1 AND a.settled_at IS NULL AND a.key = CAST(t.{sql.column(bound.key.name)} AS text))"""

@@ -1,4 +1,4 @@
-"""Jobs whose row the database lets nobody move: ended in the register, and left alone until someone mends it."""
+"""Parked jobs: the database refuses even the failed state, so they end in the register and the row stays as it is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_LISTED = 1000
 
 
 def describe_refusal(settlement: Settlement, refusal: StoreError) -> str:
-    """What is said of a job that fails because its ending was refused."""
+    """The error of a job that fails because the database refused its settlement."""
     if STATE_OF[settlement.outcome] == "ready":
         before = f"{settlement.error}; " if settlement.error else ""
         return f"{before}the row could not be put back to ready: {refusal}"
@@ -23,13 +23,13 @@ def describe_refusal(settlement: Settlement, refusal: StoreError) -> str:
 
 
 def describe_parking(bound: Bound, why: str, refusal: StoreError) -> str:
-    """What is said of a job that cannot even fail: how it ended, and why that could not be written."""
+    """The error of a parked job: how it ended, and why that could not be written."""
     failed = format_state(bound.queue.changes["failed"])
     return f"{why}; the database rejects the state failed ({failed}), so the row is left running: {refusal.words}"
 
 
 async def park(database: Database, bound: Bound, settlement: Settlement, error: str) -> bool:
-    """Ends the claim and leaves the row as it is; False: the claim was not ours any more."""
+    """Ends the claim and leaves the row unchanged; False: the claim was not ours any more."""
     job = settlement.job
     expired = f"AND lease_until < {NOW}" if settlement.expired_only else ""
     settle = f"""UPDATE tabellion_attempts SET settled_at = {NOW}, outcome = 'parked', retry_at = NULL, error = $5,
@@ -38,8 +38,8 @@ WHERE queue = $1 AND key = $2 AND n = $3 AND CAST(token AS text) = $4 AND settle
 RETURNING n"""
     cost = price(job.cost)
     values = (bound.queue.name, job.text_key, job.n, job.token, error, job._note, cost)
-    counted = (bound.queue.name, "", *counts.numbers("parked", 1, cost or 0.0))
-    return bool(await database.transact([(settle, values), (counts.add(database.dialect), counted)], guarded=True))
+    count_values = (bound.queue.name, "", *counts.numbers("parked", 1, cost or 0.0))
+    return bool(await database.transact([(settle, values), (counts.add(database.dialect), count_values)], guarded=True))
 
 
 async def parked_rows(database: Database, bound: Bound) -> list[str]:
@@ -53,7 +53,7 @@ WHERE {is_parked(bound)} LIMIT {MOST_LISTED}""",
 
 
 async def has_work(database: Database, bound: Bound) -> bool:
-    """Whether a row is ready, due now or later, or being worked on; a parked one is neither."""
+    """Whether a row is ready, due now or later, or being worked on; a parked row is none of these."""
     ready = f"{sql.holds(bound.queue.states['ready'], bound.dialect)} {extra_condition(bound)}"
     running = f"{sql.holds(bound.queue.states['running'], bound.dialect)} AND NOT ({is_parked(bound)})"
     source = sql.name(bound.queue.table)

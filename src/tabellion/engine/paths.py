@@ -1,4 +1,4 @@
-"""Paths in messages that others see: where files are on this machine is not for them."""
+"""Hides folders of this machine in messages that other people see."""
 
 from __future__ import annotations
 

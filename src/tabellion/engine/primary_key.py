@@ -1,4 +1,4 @@
-"""Which column identifies a row, and what to do about a table where none does."""
+"""Finds the column that identifies a row; if there is none, the SQL that adds one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEW_KEY = "job_id"  # the column that recipes add
 def key_column(queue: Queue, table: Table) -> Column | None:
     """The column that identifies a row of this queue: the one it names, or the primary key.
 
-    In a partitioned table every unique index has the partition's columns in it; what is left of the primary key counts.
+    In a partitioned table every unique index includes the partition columns, so these are left out of the primary key.
     """
     primary = table.primary_key
     if len(primary) > 1:
@@ -26,13 +26,13 @@ def key_column(queue: Queue, table: Table) -> Column | None:
 
 
 def key_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[DeclarationProblem]:
-    """Why no single column identifies a row, or why this one does not; each with a recipe."""
+    """Why no single column identifies a row, or why the declared one does not; each with the SQL that fixes it."""
     if table.kind in ("view", "foreign"):
         yield not_a_table(table)
         return
     key = key_column(queue, table)
     if key is None:
-        if queue.key is None:  # otherwise it is an unknown column, which has been said
+        if queue.key is None:  # otherwise it is an unknown column, which is reported elsewhere
             yield _in_partition(table) if table.behind else DeclarationProblem(_no_key(table), _recipe(table, dialect))
         return
     if key.name not in table.unique_columns():
@@ -52,11 +52,11 @@ def key_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Decla
                 f"CREATE INDEX ON {sql.name(table.name)} ({sql.column(key.name)});",
             )
     if not key.type:
-        what = f"the key {key.name!r} has no type, so that 5 and '5' are two rows"
-        yield DeclarationProblem(what, "declare it INTEGER or TEXT, or name another unique column with key=")
+        problem = f"the key {key.name!r} has no type, so that 5 and '5' are two rows"
+        yield DeclarationProblem(problem, "declare it INTEGER or TEXT, or name another unique column with key=")
     if key.family == "bytes":
-        what = f"the key {key.name!r} is {key.type}, which has no plain text form"
-        yield DeclarationProblem(what, "name another unique column with key=")
+        problem = f"the key {key.name!r} is {key.type}, which has no plain text form"
+        yield DeclarationProblem(problem, "name another unique column with key=")
 
 
 def _unique_in_partition(table: Table, key: Column) -> bool:
@@ -68,7 +68,7 @@ def _unique_in_partition(table: Table, key: Column) -> bool:
 
 
 def not_a_table(table: Table) -> DeclarationProblem:
-    """Why a view or a foreign table carries no queue, and which table does."""
+    """Why a view or a foreign table cannot be a queue, and which table can."""
     if table.kind == "foreign":
         return DeclarationProblem(
             f"{table.name!r} is a foreign table: its rows cannot be locked from here",
@@ -82,7 +82,7 @@ def not_a_table(table: Table) -> DeclarationProblem:
 
 
 def _in_partition(table: Table) -> DeclarationProblem:
-    """A partition cannot be given columns of its own."""
+    """The problem of a partition, which cannot have columns of its own."""
     return DeclarationProblem(
         f"{table.name!r} is a partition of {table.behind[0]!r} and has no key of one column",
         f"declare the queue on {table.behind[0]!r}; where= may name the rows of this partition",
@@ -102,7 +102,7 @@ def _make_unique(table: Table, key: Column) -> str:
 
 
 def _number(table: Table, key: Column, dialect: Dialect) -> str:
-    """The SQL that gives new rows values of their own, in all partitions."""
+    """The SQL that gives new rows unique values across all partitions."""
     name, column = sql.name(table.name), sql.column(key.name)
     if key.family == "uuid":
         return f"ALTER TABLE {name} ALTER COLUMN {column} SET DEFAULT gen_random_uuid();"
@@ -117,7 +117,7 @@ def _number(table: Table, key: Column, dialect: Dialect) -> str:
 
 
 def _recipe(table: Table, dialect: Dialect) -> str:
-    """What gives the table a column that identifies a row; it can be run as it is."""
+    """The SQL that adds a column which identifies a row; it can be run as it is."""
     known = sorted(table.unique_columns())
     if known:
         return f"name one of its unique columns: key={known[0]!r} (`adopt` takes --key {known[0]})"

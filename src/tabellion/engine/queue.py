@@ -1,4 +1,4 @@
-"""A queue: a table you already have, and four states of its rows. A declaration, no I/O."""
+"""The declaration of a queue: a table you already have, and four states of its rows. No I/O."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 StateName = Literal["ready", "running", "done", "failed"]
 STATES: tuple[StateName, ...] = ("ready", "running", "done", "failed")
 MIRRORS = ("worker", "started_at", "finished_at", "error", "attempts", "updated_at")
-#: Mirrors that tell how long a row has been running, the best first.
+#: Mirrors that show how long a row has been running, the most accurate first.
 AGES = ("started_at", "updated_at")
 
 MAX_ATTEMPTS = 4  # the first try and three retries
@@ -89,16 +89,16 @@ class Queue:
         self.where = where
         self.order = _parse_order(order)
         self.mirrors: dict[str, str] = {
-            mirror: named
-            for mirror, named in zip(
+            mirror: column
+            for mirror, column in zip(
                 MIRRORS, (worker, started_at, finished_at, error, attempts, updated_at), strict=True
             )
-            if named is not None
+            if column is not None
         }
         self.keep_error = keep_error  #: whether a success and a restart leave the last error in its column
         self.renew_mirrors = renew_mirrors  #: whether a renewal of the lease also renews the times in the row
         self.max_attempts = max_attempts
-        #: How many deaths of its worker in a row are a job's last, where they are counted apart from attempts.
+        #: After how many crashes in a row a job fails, where crashes are not counted as attempts.
         self.max_crashes = max_crashes
         self.lease = lease
         self.timeout = timeout
@@ -110,29 +110,29 @@ class Queue:
         self.limit = limit
         self.share = share
         self.stale_after = stale_after
-        self.uses = uses  #: the gate before the model that its handler calls: while it is closed, nothing is claimed
-        self.try_states = try_states  #: whether every change of state is tried, and taken back, before work begins
-        #: How an error is written into the row and the register, if not as it is: `describe(job, error)`.
+        self.uses = uses  #: the gate of the model that its handler calls: while it is closed, nothing is claimed
+        self.try_states = try_states  #: whether every change of state is tried and rolled back before work begins
+        #: Rewrites an error before it is stored in the row and the register: `describe(job, error)`.
         self.describe_error: Callable[[Job, str], str] | None = None
         self.function: HandlerFunction | None = None
         self.is_async = False  #: whether the handler runs on the event loop; otherwise it gets a thread of its own
 
-        given = {"ready": ready, "running": running, "done": done, "failed": failed}
-        self.changes: dict[StateName, dict[str, Scalar]] = {state: self._columns(given[state]) for state in STATES}
-        began, ran = self.changes["ready"], self.changes["running"]
-        #: Each state with every column that makes it so: what `ready` says, then what the state changes.
+        declared = {"ready": ready, "running": running, "done": done, "failed": failed}
+        self.changes: dict[StateName, dict[str, Scalar]] = {state: self._columns(declared[state]) for state in STATES}
+        ready_columns, running_columns = self.changes["ready"], self.changes["running"]
+        #: Each state with all the columns that define it: those of `ready`, then what the state changes.
         self.states: dict[StateName, dict[str, Scalar]] = {
-            "ready": dict(began),
-            "running": began | ran,
-            "done": began | ran | self.changes["done"],
-            "failed": began | ran | self.changes["failed"],
+            "ready": dict(ready_columns),
+            "running": ready_columns | running_columns,
+            "done": ready_columns | running_columns | self.changes["done"],
+            "failed": ready_columns | running_columns | self.changes["failed"],
         }
         problems = list(self._problems(order))
         if problems:
             raise DeclarationError(f"queue {self.name!r}", problems)
 
     def handler(self, function: Function) -> Function:
-        """Makes `function` the one that works this queue's jobs: `@invoices.handler`."""
+        """Registers `function` as the handler of this queue's jobs: `@invoices.handler`."""
         if self.function is not None and self.function is not function:
             raise DeclarationError(
                 f"queue {self.name!r}",
@@ -153,25 +153,25 @@ class Queue:
         try:
             return int(row[self.max_attempts])
         except (KeyError, TypeError, ValueError):
-            return MAX_ATTEMPTS  # SQLite lets any text stand in an integer column
+            return MAX_ATTEMPTS  # SQLite accepts any text in an integer column
 
     def columns(self) -> set[str]:
-        """Every column the declaration names, the key excepted when it was not given."""
-        named = set(self.mirrors.values()) | {column for column, _ in self.order or ()}
+        """Every column that the declaration names, including the key if it was declared."""
+        columns = set(self.mirrors.values()) | {column for column, _ in self.order or ()}
         for state in self.states.values():
-            named |= set(state)
+            columns |= set(state)
         if isinstance(self.max_attempts, str):
-            named.add(self.max_attempts)
+            columns.add(self.max_attempts)
         if self.key:
-            named.add(self.key)
-        return named
+            columns.add(self.key)
+        return columns
 
     def age_columns(self) -> list[str]:
-        """The columns that tell how long a row has been running, the best first."""
+        """The columns that show how long a row has been running, the most accurate first."""
         return [self.mirrors[mirror] for mirror in AGES if mirror in self.mirrors]
 
     def leads_to(self, other: Queue) -> bool:
-        """Whether this queue's `done` is the other's `ready`: two stages that meet."""
+        """Whether this queue's `done` is the other's `ready`, so that its results are the other's new jobs."""
         return _bare(self.table) == _bare(other.table) and not disjoint(self.states["done"], other.states["ready"])
 
     def __repr__(self) -> str:
@@ -244,14 +244,14 @@ class Queue:
                 yield DeclarationProblem(f"{setting}={number!r} must be above zero", f"correct {setting}= {where}")
 
 
-def disjoint(one: State, other: State) -> bool:
+def disjoint(state: State, other: State) -> bool:
     """Whether no row can be in both states: some column has two different values."""
-    return any(column in other and not same(value, other[column]) for column, value in one.items())
+    return any(column in other and not same(value, other[column]) for column, value in state.items())
 
 
-def same(one: Scalar, other: Scalar) -> bool:
+def same(value: Scalar, other: Scalar) -> bool:
     """Equality that keeps 1 and True apart from '1', as a column would."""
-    return one == other and isinstance(one, str) == isinstance(other, str)
+    return value == other and isinstance(value, str) == isinstance(other, str)
 
 
 def format_state(state: State) -> str:
@@ -264,45 +264,45 @@ def format_state(state: State) -> str:
 
 
 def check_together(queues: Sequence[Queue]) -> None:
-    """Refuses queues that cannot share their tables, listing every collision."""
+    """Raises a DeclarationError that lists every collision between queues of the same table."""
     problems: list[DeclarationProblem] = []
-    for index, one in enumerate(queues):
+    for index, queue in enumerate(queues):
         for other in queues[index + 1 :]:
-            if one.name == other.name:
+            if queue.name == other.name:
                 problems.append(
                     DeclarationProblem(
-                        f"two queues are named {one.name!r}",
+                        f"two queues are named {queue.name!r}",
                         f"rename one: Queue({other.table!r}, name=…)",
                     )
                 )
-            elif _bare(one.table) == _bare(other.table):
-                problems += _collisions(one, other)
+            elif _bare(queue.table) == _bare(other.table):
+                problems += _collisions(queue, other)
     if problems:
         raise DeclarationError("these queues together", problems)
 
 
-def _collisions(one: Queue, other: Queue) -> Iterable[DeclarationProblem]:
-    for first, second in ((one, other), (other, one)):
+def _collisions(queue: Queue, other: Queue) -> Iterable[DeclarationProblem]:
+    for first, second in ((queue, other), (other, queue)):
         for state in STATES:
             if state == "running" and first is other:
                 continue
             if not disjoint(first.states["running"], second.states[state]):
                 yield DeclarationProblem(
                     f"{format_state(second.states[state])} means {first.name}.running and {second.name}.{state} "
-                    f"of table {one.table!r}",
+                    f"of table {queue.table!r}",
                     f"give {first.name}.running a value that no other state has",
                 )
-    overlapping = not disjoint(one.states["ready"], other.states["ready"])
-    if overlapping and (one.where or "") == (other.where or ""):
+    overlapping = not disjoint(queue.states["ready"], other.states["ready"])
+    if overlapping and (queue.where or "") == (other.where or ""):
         yield DeclarationProblem(
-            f"{one.name}.ready and {other.name}.ready match the same rows of table {one.table!r}: "
+            f"{queue.name}.ready and {other.name}.ready match the same rows of table {queue.table!r}: "
             f"{format_state(other.states['ready'])}",
             "give one of them a different ready state, or distinguish them with where=",
         )
 
 
 def _bare(table: str) -> str:
-    """The table without the schema it has by default."""
+    """The table name without the default schema."""
     return table.removeprefix("public.").removeprefix("main.")
 
 

@@ -1,4 +1,4 @@
-"""Rows that the database does not let run: set aside for a while, so that no other row waits behind them."""
+"""Rows that the database does not allow to run: set aside for a while, so that the rows after them can be claimed."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tabellion.engine.settlement import CONTINUING, charging_outcomes
 from tabellion.engine.sql import NOW
 from tabellion.errors import AWAY, StoreError
 
-AGAIN = 600.0  # seconds until such a row is tried again: someone may have mended it
-MOST_AT_ONCE = 3  # rows set aside by one claim: where more are refused, it is the table that refuses, not the row
+AGAIN = 600.0  # seconds until such a row is tried again: someone may have fixed it
+MOST_AT_ONCE = 3  # rows set aside by one claim: if more are refused, the cause is the table and not the row
 
-Told = Callable[[Bound, str, str], None]  #: queue, key, error
+RefusalCallback = Callable[[Bound, str, str], None]  #: queue, key, error
 
 
 async def claim_one_by_one(
-    database: Database, bound: Bound, n: int, worker: str, limited: bool, tell: Told | None
+    database: Database, bound: Bound, n: int, worker: str, limited: bool, on_refused: RefusalCallback | None
 ) -> list[Job]:
-    """Claims up to `n` rows after a claim of all of them was refused, and sets aside the rows that refuse it.
+    """Claims up to `n` rows after a claim of all of them was refused, and sets aside the rows that cause the refusal.
 
-    Raises what the database said when it refuses one row after another, or when no row can be blamed.
+    Raises the database's error when it refuses one row after another, or when the cause is not the row.
     """
     jobs: list[Job] = []
     refused = 0
@@ -38,8 +38,8 @@ async def claim_one_by_one(
             if not is_about_the_row(error):
                 raise
             await _set_aside(database, bound, row["key"], worker, error.words)
-            if tell is not None:
-                tell(bound, row["key"], error.words)
+            if on_refused is not None:
+                on_refused(bound, row["key"], error.words)
             refused += 1
             if refused == MOST_AT_ONCE:
                 if jobs:
@@ -49,12 +49,12 @@ async def claim_one_by_one(
 
 
 def is_about_the_row(error: StoreError) -> bool:
-    """Whether a rule of the table refused it, which another row may pass."""
+    """Whether a rule of the table refused the row; another row may satisfy it."""
     return bool(error.rule) and not error.constraint.startswith("tabellion_")
 
 
 def _first_in_line(bound: Bound) -> str:
-    """$1 queue, $2 how many -> the keys of rows that a claim would take, in order."""
+    """$1 queue, $2 how many -> the keys of the rows that a claim would take, in order."""
     key = f"t.{sql.column(bound.key.name)}"
     return f"""SELECT {key} AS native, CAST({key} AS text) AS key FROM {sql.name(bound.queue.table)} AS t
 WHERE {sql.holds(bound.queue.states["ready"], bound.dialect)} {extra_condition(bound)}
@@ -65,7 +65,7 @@ ORDER BY {bound.order_by()} LIMIT $2"""
 
 
 async def _set_aside(database: Database, bound: Bound, key: str, worker: str, error: str) -> None:
-    """Notes in the register that it was tried; the attempt is not spent, and the row is left as it is."""
+    """Records in the register that the row was tried; the attempt is not used up, and the row is left unchanged."""
     continuing, spent = texts(CONTINUING), texts(charging_outcomes(bound.queue))
     token = "CAST(CAST($4 AS text) AS uuid)" if database.dialect == "postgresql" else "$4"
     await database.fetch(

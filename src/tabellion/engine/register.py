@@ -1,4 +1,4 @@
-"""The register: our own few tables in each database, and how they come to be."""
+"""The register: tabellion's own tables in each database, and their migrations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LATELY = (
 
 
 def _revoke(*tables: str) -> str:
-    """Supabase and PostgREST publish every table of `public`: the register is nobody's API."""
+    """Hides the tables from Supabase and PostgREST, which publish every table of `public`."""
     return f"""DO $$ DECLARE outsider text; BEGIN
   FOR outsider IN SELECT rolname FROM pg_roles WHERE rolname IN ('anon', 'authenticated') LOOP
     EXECUTE format('REVOKE ALL ON {", ".join(tables)} FROM %I', outsider);
@@ -25,7 +25,7 @@ END $$"""
 
 
 def _grant_alike(table: str) -> str:
-    """Whoever was given rights on the attempts needs them on a table that is written together with them."""
+    """Copies the rights on `tabellion_attempts` to a table that is written together with it."""
     return f"""DO $$ DECLARE held record; BEGIN
   FOR held IN SELECT grantee, privilege_type AS what FROM information_schema.role_table_grants
       WHERE table_schema = current_schema() AND table_name = 'tabellion_attempts' AND grantee <> current_user
@@ -37,7 +37,7 @@ END $$"""
 
 
 #: One entry per version, oldest first; a version once released is never edited.
-#: Changes only add (a column that may be NULL, a table, an index) or drop an index: older workers go on beside newer.
+#: Changes only add (a column that may be NULL, a table, an index) or drop an index: older workers run beside new ones.
 VERSIONS: tuple[dict[Dialect, tuple[str, ...]], ...] = (
     {
         "postgresql": (
@@ -183,9 +183,10 @@ VERSIONS: tuple[dict[Dialect, tuple[str, ...]], ...] = (
 )""",
         ),
     },
-    # What a dashboard asks every second must not grow with history: what was settled lately, and what waits.
+    # The dashboard's queries run every second and must not get slower as history grows: they read recent settlements
+    # and waiting rows.
     {"postgresql": _LATELY, "sqlite": _LATELY},
-    # An index entry for each settled attempt cost a tenth of the speed: what was settled is counted instead.
+    # An index entry for each settled attempt cost a tenth of the throughput: settlements are counted instead.
     {
         "postgresql": (
             """CREATE TABLE tabellion_counts (
@@ -259,16 +260,16 @@ VERSION_TABLE: dict[Dialect, str] = {
 
 
 def attempts_due(dialect: Dialect, alias: str = "a") -> str:
-    """The attempts, to be reached by the index of what is due later.
+    """The attempts table with a hint to use the index on `retry_at`.
 
-    SQLite keeps no statistics here: left to itself it would rather read all of history in the order of the key.
+    SQLite has no statistics here, and without the hint it would read the whole history in key order.
     """
     hint = " INDEXED BY tabellion_attempts_due" if dialect == "sqlite" else ""
     return f"tabellion_attempts AS {alias}{hint}"
 
 
 def statements(dialect: Dialect, since: int) -> list[str]:
-    """What brings a register of version `since` (0: none) up to date, in order."""
+    """The statements that bring a register of version `since` (0: none) up to date, in order."""
     steps = [VERSION_TABLE[dialect]]
     for number, version in enumerate(VERSIONS[since:], since + 1):
         steps += version[dialect]
@@ -277,7 +278,7 @@ def statements(dialect: Dialect, since: int) -> list[str]:
 
 
 def script(dialect: Dialect, since: int) -> str:
-    """The same as one text, for someone who may run it."""
+    """The same as one SQL script, for a role that may run it."""
     begin = {"postgresql": "BEGIN;\nSET LOCAL lock_timeout = '2s';", "sqlite": "BEGIN IMMEDIATE;"}[dialect]
     return "\n".join([begin, *(f"{statement};" for statement in statements(dialect, since)), "COMMIT;", ""])
 
@@ -299,11 +300,11 @@ async def migrate(database: Database) -> int:
     }[database.dialect]
     first = [*lock, VERSION_TABLE[database.dialect], "SELECT max(version) AS version FROM tabellion_schema"]
     try:
-        # Two transactions: the version must be read after the lock is ours, in a snapshot of its own.
-        found = (await database.transact([(text, ()) for text in first]))[-1][0]["version"] or 0
-        if found < CURRENT:
+        # Two transactions: the version must be read in a new snapshot, after the lock is held.
+        installed = (await database.transact([(text, ()) for text in first]))[-1][0]["version"] or 0
+        if installed < CURRENT:
             failpoint("migrate.mid")
-            await database.transact([(text, ()) for text in [*lock, *statements(database.dialect, found)]])
+            await database.transact([(text, ()) for text in [*lock, *statements(database.dialect, installed)]])
     except Forbidden as error:
         role = (await database.fetch("SELECT current_user AS role"))[0]["role"]
         raise NotMigrated(
@@ -311,7 +312,7 @@ async def migrate(database: Database) -> int:
             f"ask a role that may do so to run the SQL that `tabellion migrate --sql --grant {role}` prints"
         ) from error
     except StoreError as error:
-        # Another process may have been quicker.
+        # Another process may have migrated first.
         if isinstance(error, Unreachable) or await version(database) < CURRENT:
             raise
     return await version(database)

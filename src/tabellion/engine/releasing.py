@@ -1,4 +1,4 @@
-"""Releases running rows by hand: those without a live claim, and with `force` those that a worker holds."""
+"""Puts running rows back to ready by hand: orphans, and on demand rows that a live worker holds."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 
-#: `held`: by a live worker; `parked`: the database rejected its failed state; `rejected`: it rejects ready.
+#: `held`: a live worker holds it; `parked`: the database refused its failed state; `rejected`: it refuses ready.
 Reason = Literal["held", "not_running", "parked", "rejected", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRow:
-    """A row that was not released, with the reason."""
+    """A row that was requested and not released."""
 
     key: str
     reason: Reason
-    worker: str | None = None  #: that holds it
-    note: str | None = None  #: the last note of its handler
+    worker: str | None = None  #: the worker that holds it
+    note: str | None = None  #: its handler's last note
 
 
 @dataclass(slots=True)
@@ -47,44 +47,44 @@ class _Claim:
 async def release_rows(
     store: Store, queue: Queue, keys: Sequence[Any], *, force: bool = False, by: str = "", dry_run: bool = False
 ) -> ReleasedRows:
-    """Puts these rows back to ready if they are running and no live worker holds them; `force` ends live claims.
+    """Puts these rows back to ready if they are running and no live worker holds them; `force` ends live claims too.
 
-    The attempt of an ended claim is not spent, and the fence rejects whatever its holder still writes.
+    Ending a claim does not use up the attempt, and the fence refuses whatever its holder still writes.
     """
     bound = await store.bind(queue)
-    result = ReleasedRows()
-    for key in dict.fromkeys(str(value) for value in keys):
+    answer = ReleasedRows()
+    for key in dict.fromkeys(str(requested) for requested in keys):
         state = await _state(store, bound, key)
         claim = await _claim(store, queue, key) if state == "running" else None
         if state != "running":
-            result.kept.append(KeptRow(key, state))
+            answer.kept.append(KeptRow(key, state))
         elif claim is not None and not (claim.expired or force):
-            result.kept.append(KeptRow(key, "held", claim.row["worker"], claim.row["note"]))
-        elif dry_run or (await _end_claim(store, bound, claim, by) if claim else await _release_row(store, bound, key)):
-            result.released.append(key)
+            answer.kept.append(KeptRow(key, "held", claim.row["worker"], claim.row["note"]))
+        elif dry_run or (await _end_claim(store, bound, claim, by) if claim else await _give_back(store, bound, key)):
+            answer.released.append(key)
         else:
-            result.kept.append(KeptRow(key, "rejected"))
-    await _wake_workers(store, queue, result, dry_run)
-    return result
+            answer.kept.append(KeptRow(key, "rejected"))
+    await _tell_workers(store, queue, answer, dry_run)
+    return answer
 
 
 async def release_orphans(store: Store, queue: Queue, *, by: str = "", dry_run: bool = False) -> ReleasedRows:
-    """Releases every row that is running without a live claim; a dry run lists at most a thousand."""
+    """Puts every row back to ready that is running without a live claim; a dry run lists a thousand at most."""
     bound = await store.bind(queue)
     claims = [claim for claim in await _claims(store, queue) if claim.expired]
-    result = ReleasedRows()
+    answer = ReleasedRows()
     for claim in claims:
         if dry_run or await _end_claim(store, bound, claim, by):
-            result.released.append(claim.row["key"])
+            answer.released.append(claim.row["key"])
         else:
-            result.kept.append(KeptRow(claim.row["key"], "rejected"))
+            answer.kept.append(KeptRow(claim.row["key"], "rejected"))
     if dry_run:
-        result.released += await orphans.find(store.database, bound)
+        answer.released += await orphans.find(store.database, bound)
     else:
-        result.released += await orphans.give_back(store.database, bound)
-        result.kept += [KeptRow(key, "rejected") for key in await orphans.find(store.database, bound)]
-    await _wake_workers(store, queue, result, dry_run)
-    return result
+        answer.released += await orphans.give_back(store.database, bound)
+        answer.kept += [KeptRow(key, "rejected") for key in await orphans.find(store.database, bound)]
+    await _tell_workers(store, queue, answer, dry_run)
+    return answer
 
 
 async def _state(store: Store, bound: Bound, key: str) -> Literal["running", "parked", "not_running", "missing"]:
@@ -104,7 +104,7 @@ async def _claim(store: Store, queue: Queue, key: str) -> _Claim | None:
 
 
 async def _claims(store: Store, queue: Queue, only: str = "", *values: str) -> list[_Claim]:
-    """The unsettled claims of this queue."""
+    """The claims of this queue that have not been settled."""
     rows = await store.database.fetch(
         f"""SELECT key, n, CAST(token AS text) AS token, attempt, crashes, worker, note,
   CASE WHEN lease_until < {NOW} THEN 1 ELSE 0 END AS expired
@@ -116,19 +116,19 @@ FROM tabellion_attempts WHERE queue = $1 AND settled_at IS NULL {only} ORDER BY 
 
 
 async def _end_claim(store: Store, bound: Bound, claim: _Claim, by: str) -> bool:
-    """Ends a claim as its worker would to release it; an expired claim only if it has not been renewed since."""
+    """Ends a claim as its worker does when it releases the row; an expired one only if it was not renewed since."""
     error = f"released by {by}" if by else "released by hand"
     ending = Settlement(bound.job(claim.row), "released", error=error, expired_only=claim.expired)
     [verdict] = await store.settle([ending])
     return verdict.outcome == "released"
 
 
-async def _release_row(store: Store, bound: Bound, key: str) -> bool:
-    same = f"t.{sql.column(bound.key.name)} = {native_key(bound, '$2')}"
-    return bool(await orphans.give_back(store.database, bound, same, key))
+async def _give_back(store: Store, bound: Bound, key: str) -> bool:
+    is_row = f"t.{sql.column(bound.key.name)} = {native_key(bound, '$2')}"
+    return bool(await orphans.give_back(store.database, bound, is_row, key))
 
 
-async def _wake_workers(store: Store, queue: Queue, result: ReleasedRows, dry_run: bool) -> None:
-    if result.released and not dry_run:
+async def _tell_workers(store: Store, queue: Queue, answer: ReleasedRows, dry_run: bool) -> None:
+    if answer.released and not dry_run:
         await ask_for_leases(store, queue)
         await store.database.wake()

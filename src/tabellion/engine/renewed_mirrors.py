@@ -1,4 +1,4 @@
-"""Times in the rows that are renewed with the lease, for programs beside us that judge a row by its age."""
+"""Renews the times in the rows with the lease, for other programs that judge a row by its age."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tabellion.errors import StoreError
 
 
 async def renew_mirrors(database: Database, bound: Bound, jobs: Sequence[Job]) -> None:
-    """Renews them in the rows of these jobs, whose leases have just been renewed, where the queue asks for it."""
+    """Renews the times in the rows of these jobs, whose leases were just renewed, if the queue declares it."""
     if bound.queue.renew_mirrors and jobs:
-        # The leases are what matters: a row that cannot be written now is written at the next renewal.
+        # Only the leases must succeed: a row that cannot be written now is written at the next renewal.
         with contextlib.suppress(StoreError):
             await database.renew_mirrors(bound, jobs)

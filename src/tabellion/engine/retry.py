@@ -1,4 +1,4 @@
-"""When a failed job is tried again."""
+"""The delay before a failed job is retried."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LONGEST_DELAY = 3600.0
 def delay(base: float, attempt: int, jitter: float | None = None, waits: Sequence[float] = ()) -> float:
     """Seconds until the next try after `attempt` tries: base·2ⁿ plus up to half of that at random.
 
-    With `waits` it is the nth of them instead of base·2ⁿ, and the last one for every try after it.
+    With `waits` it is the nth of them instead of base·2ⁿ, and the last one for every later try.
     """
     step: float = min(base * 2.0 ** min(attempt - 1, 32), LONGEST_DELAY)
     if waits:

@@ -1,4 +1,4 @@
-"""How a claim ended: what becomes of the row, and what the register keeps."""
+"""Settlements: how a claim ended, what is written to the row, and what the register keeps."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tabellion.messages import Message
 
 Outcome = Literal[
     "done",  # the handler returned
-    "failed",  # no try is left, or none would help
-    "retried",  # an error; another try is due later
-    "limited",  # rate limited; later, the attempt not spent
-    "released",  # handed back by its worker, the attempt not spent
-    "crashed",  # the lease ran out: the worker died or froze
+    "failed",  # no attempt is left, or another would not help
+    "retried",  # an error; another attempt is due later
+    "limited",  # rate limited; due later, the attempt is not used up
+    "released",  # released by its worker, the attempt is not used up
+    "crashed",  # the lease expired: the worker died or froze
     "quarantined",  # crashed too often in a row
     "cancelled",  # a person stopped it
-    "parked",  # the database refused even the failed state: the row was left as it is
-    "superseded",  # the row's owner changed the row meanwhile; the owner wins
+    "parked",  # the database refused even the failed state: the row was left unchanged
+    "superseded",  # the row's owner changed the row meanwhile; the owner's change is kept
 ]
 
-#: After these the next claim continues the job's count; after any other it starts a new life.
+#: After these the next claim continues the job's counters; after any other they start anew.
 CONTINUING: tuple[Outcome, ...] = ("retried", "limited", "released", "crashed")
-#: Of those, the ones after which the row shows an error.
+#: Those of them after which the row's error mirror is filled in.
 SHOWN: tuple[Outcome, ...] = ("retried", "crashed")
 
 STATE_OF: dict[Outcome, StateName] = {
@@ -42,29 +42,29 @@ STATE_OF: dict[Outcome, StateName] = {
 
 
 def charging_outcomes(queue: Queue) -> tuple[Outcome, ...]:
-    """The outcomes that spend an attempt of this queue: a crash does unless the queue counts crashes apart."""
+    """The outcomes that use up an attempt: a crash does unless the queue declares max_crashes."""
     return ("retried", "crashed") if queue.max_crashes is None else ("retried",)
 
 
 @dataclass(slots=True)
 class Settlement:
-    """One claim's ending, ready to be written."""
+    """How one claim ended, ready to be written."""
 
     job: Job
     outcome: Outcome
     values: Mapping[str, Any] = field(default_factory=dict)  #: columns to write with the new state
-    error: str | None = None  #: a message keeps its code
-    after: float | None = None  #: seconds until the next try is due
-    expired_only: bool = False  #: a sweep: only if the lease has still run out
-    also: Sequence[tuple[str, Mapping[str, Any]]] = ()  #: statements that commit with it, whatever the outcome
-    guard: tuple[str, Mapping[str, Any]] | None = None  #: a question that must give a row, or nothing is written
-    seconds: float | None = None  #: how long the handler ran, for those who listen
-    traceback: str | None = None  #: where the handler raised, for those who listen
-    form: Mapping[str, Any] | None = None  #: the code and parameters of the error, where it has them
-    written: bool = False  #: whether the error is as the database keeps it
+    error: str | None = None  #: a Message keeps its code
+    after: float | None = None  #: seconds until the next attempt is due
+    expired_only: bool = False  #: set by a sweep: settle only if the lease is still expired
+    also: Sequence[tuple[str, Mapping[str, Any]]] = ()  #: statements that commit with it, for any outcome
+    guard: tuple[str, Mapping[str, Any]] | None = None  #: a query that must return a row, or nothing is written
+    seconds: float | None = None  #: how long the handler ran, for the event
+    traceback: str | None = None  #: where the handler raised, for the event
+    form: Mapping[str, Any] | None = None  #: the code and parameters of the error, if it has them
+    written: bool = False  #: whether the error has its stored form
 
     def write_error(self, longest: int) -> None:
-        """Turns the error into what the database keeps, once: its text, and its code and parameters beside it."""
+        """Converts the error to its stored form, once: its text in `error`, its code and parameters in `form`."""
         if self.error is None or self.written:
             return
         self.form = self.error.form if isinstance(self.error, Message) else self.form
@@ -86,17 +86,17 @@ class Settlement:
 
     @property
     def is_plain(self) -> bool:
-        """Whether there is nothing to write but the ending itself."""
+        """Whether there is nothing to write but the outcome."""
         job = self.job
         return self.error is None and self.after is None and job._note is None and job.cost is None and not self.values
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the database made of one settlement."""
+    """The result of writing one settlement."""
 
     job: Job
-    outcome: Outcome | None  #: None: the claim was not ours any more, nothing was changed
+    outcome: Outcome | None  #: None: the claim was not ours any more, and nothing was changed
     error: str | None = None  #: why the database refused it
 
     @property

@@ -1,4 +1,4 @@
-"""Identifiers, literals and conditions as SQL text: the one place where text is quoted."""
+"""Identifiers, literals and conditions as SQL text: the only module that quotes text."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def name(identifier: str) -> str:
 
 
 def column(identifier: str) -> str:
-    """A quoted column name, dots and all."""
+    """A quoted column name; a dot is part of the name."""
     return '"' + identifier.replace('"', '""') + '"'
 
 
 def literal(value: Scalar, dialect: Dialect) -> str:
-    """A constant written into the text, so that partial indexes can be used (a parameter hides it)."""
+    """A constant in the SQL text itself: with a parameter, the planner could not use partial indexes."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -51,7 +51,7 @@ def assign(state: State, dialect: Dialect) -> list[str]:
 
 
 def bind(text: str, values: Mapping[str, object], after: int = 0) -> tuple[str, list[object]]:
-    """Turns `:name` placeholders into `$1, $2, …`, `after` those there are, and lists the values in that order."""
+    """Turns `:name` placeholders into `$1, $2, …`, counted from `after` + 1, and lists the values in that order."""
     order: dict[str, int] = {}
 
     def number(match: re.Match[str]) -> str:
@@ -74,7 +74,7 @@ def question_marks(text: str) -> str:
     return _NUMBERED.sub(lambda match: f"?{match.group(1)}" if match.group(1) else match.group(0), text)
 
 
-#: Stands in a statement's text for the database's clock, or a test's.
+#: The placeholder in a statement's text for the database's clock, or a test's.
 NOW = "@now@"
 CLOCK: dict[Dialect, str] = {
     "postgresql": "clock_timestamp()",
@@ -83,7 +83,7 @@ CLOCK: dict[Dialect, str] = {
 
 
 def later(seconds: str, dialect: Dialect) -> str:
-    """The time so many seconds from now."""
+    """The time `seconds` from now."""
     if dialect == "postgresql":
         return f"({NOW} + make_interval(secs => {seconds}))"
     return f"({NOW} + {seconds})"
@@ -95,17 +95,17 @@ def epoch(expression: str, dialect: Dialect) -> str:
 
 
 def moment(mark: str, dialect: Dialect) -> str:
-    """A parameter, in seconds since 1970, as a register time: planners see through it, and not through a clock."""
+    """A parameter, in seconds since 1970, as a register time; unlike with a clock, the planner knows its value."""
     return f"to_timestamp(CAST({mark} AS double precision))" if dialect == "postgresql" else mark
 
 
 def instant(seconds: float, dialect: Dialect) -> str:
-    """A fixed time as text, for clocks that a test sets."""
+    """A fixed time as SQL, for tests that set the clock."""
     return f"to_timestamp({seconds!r}::float8)" if dialect == "postgresql" else f"({seconds!r} + 0.0)"
 
 
 def stamp(family: str, type_name: str, dialect: Dialect) -> str:
-    """Now, as a mirror column of this type wants it."""
+    """The current time in the form that a mirror column of this type stores."""
     if dialect == "postgresql":
         if family == "time":
             return f"({NOW} AT TIME ZONE 'UTC')" if "without" in type_name else NOW

@@ -6,10 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tabellion.engine import declaration, parking, register, sql
-from tabellion.engine import expired_claims as crash
-from tabellion.engine import orphans as outsiders
-from tabellion.engine import refused_rows as refusing
+from tabellion.engine import declaration, expired_claims, orphans, parking, refused_rows, register, sql
 from tabellion.engine.batches import alike, renewable
 from tabellion.engine.database import database_at
 from tabellion.engine.declaration import Bound
@@ -60,12 +57,13 @@ class Store:
     ) -> None:
         self.url = url
         self.database = database_at(url, deadline, connections, clock, durable, read_only)
-        self._read_only = read_only  #: makes neither the register nor a file, and leaves SQLite's journal as it is
+        self._read_only = read_only  #: creates neither register nor file, and leaves SQLite's journal as it is
         self._bound: dict[Queue, Bound] = {}
         self._tried: set[Queue] = set()
         self._ready = False
         self._opening = asyncio.Lock()
-        self.tell_refused: refusing.Told | None = None  #: is told of each row that the database does not let run
+        #: Called for each row that the database does not allow to run.
+        self.tell_refused: refused_rows.RefusalCallback | None = None
 
     @property
     def dialect(self) -> Dialect:
@@ -73,7 +71,7 @@ class Store:
         return self.database.dialect
 
     async def open(self, *, migrate: bool = True) -> None:
-        """Connects and sees to it that the register is there; called by every move that needs it."""
+        """Connects and makes sure that the register exists; called by every move that needs it."""
         if self._ready:
             return
         async with self._opening:
@@ -124,12 +122,12 @@ class Store:
         return bound
 
     def unbind(self, queue: Queue) -> None:
-        """Forgets how the queue's table looked: the next move looks at it again."""
+        """Forgets what the queue's table looks like: the next move reads the catalog again."""
         self._bound.pop(queue, None)
         self._tried.discard(queue)
 
     async def _try_condition(self, bound: Bound) -> None:
-        """Has the database read the queue's `where=` once: it is the one piece of SQL that is not ours."""
+        """Has the database parse the queue's `where=` once: it is the only SQL that tabellion does not write."""
         if bound.queue.where is None:
             return
         try:
@@ -149,9 +147,9 @@ class Store:
         return await self.database.table(name)
 
     async def check(self, queues: Iterable[Queue]) -> None:
-        """Checks every queue against this database, its changes of state included; one error lists all that is wrong.
+        """Checks every queue against this database, its changes of state included; one error lists every problem.
 
-        The states are tried once: a database that was away is the same one when it is back.
+        State changes are tried once per store: a database that was unreachable has the same rules when it is back.
         """
         problems = []
         for queue in queues:
@@ -205,9 +203,9 @@ class Store:
         try:
             jobs = await self.database.claim(bound, n, worker, limited, terms)
         except StoreError as error:
-            if terms is not None or not refusing.is_about_the_row(error):
+            if terms is not None or not refused_rows.is_about_the_row(error):
                 raise
-            jobs = await refusing.claim_one_by_one(self.database, bound, n, worker, limited, self.tell_refused)
+            jobs = await refused_rows.claim_one_by_one(self.database, bound, n, worker, limited, self.tell_refused)
         for column in bound.table.columns.values():
             if column.family == "json":
                 for job in jobs:
@@ -217,15 +215,15 @@ class Store:
     async def renew(self, jobs: Sequence[Job]) -> list[Job]:
         """Extends these claims' leases and writes their notes; returns the jobs whose claim is gone."""
         lost: list[Job] = []
-        for mine in renewable(jobs):
-            bound = await self.bind(mine[0].queue)
-            answer = await self.database.renew(bound, mine)
-            lost += [job for job in mine if not answer.get(job.text_key, False)]
-            await renew_mirrors(self.database, bound, [job for job in mine if answer.get(job.text_key)])
+        for batch in renewable(jobs):
+            bound = await self.bind(batch[0].queue)
+            answer = await self.database.renew(bound, batch)
+            lost += [job for job in batch if not answer.get(job.text_key, False)]
+            await renew_mirrors(self.database, bound, [job for job in batch if answer.get(job.text_key)])
         return lost
 
     async def held(self, queue: Queue, key: Any) -> Job | None:
-        """The live claim of a row as the register knows it, for whoever goes on with it; None: nobody has it."""
+        """The live claim of a row as the register knows it, for its holder to continue; None: not claimed."""
         bound = await self.bind(queue)
         rows = await self.database.fetch(
             """SELECT key, n, CAST(token AS text) AS token, attempt, crashes, worker FROM tabellion_attempts
@@ -235,9 +233,9 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         return bound.job(rows[0]) if rows else None
 
     async def amend(self, job: Job, statements: Sequence[Numbered]) -> list[list[Any]]:
-        """Statements of a holder who goes on: they commit with a renewal of the claim, and only if it still holds.
+        """Runs statements of a claim's holder: they commit with a renewal of the claim, and only if it still holds.
 
-        The first one must give a row; otherwise nothing is changed, the lease neither, and nothing is returned.
+        The first one must return a row; otherwise neither the rows nor the lease change, and the list is empty.
         """
         bound = await self.bind(job.queue)
         results = await self.database.amend(bound, job, statements)
@@ -247,7 +245,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         return results
 
     async def settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:
-        """Writes how claims ended: many alike in one transaction, those with `job.also` each in its own.
+        """Writes how claims ended: similar ones together in one transaction, those with `job.also` each in its own.
 
         A result that the database refuses fails its own job and no other.
         """
@@ -258,53 +256,53 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
             except AWAY:
                 raise
             except (StoreError, DeclarationError):
-                # One value spoils the transaction for all: find it by settling each alone.
-                for one in batch:
-                    verdicts += await self._settle_alone(one)
+                # One bad value fails the whole transaction: find it by settling each alone.
+                for settlement in batch:
+                    verdicts += await self._settle_alone(settlement)
         return verdicts
 
     async def finish(self, job: Job, values: Mapping[str, Any] | None = None) -> None:
-        """The job is done: writes `values` with the done state, only if the claim still holds."""
+        """Ends the job as done: writes `values` with the done state, only if the claim still holds."""
         await self._settle_one(Settlement(job, "done", values or {}))
 
     async def fail(self, job: Job, error: str) -> None:
-        """The job failed for good."""
+        """Ends the job as failed, permanently."""
         await self._settle_one(Settlement(job, "failed", error=error))
 
     async def retry(self, job: Job, after: float, error: str) -> None:
-        """The job goes back to ready and is due again after so many seconds; the attempt is spent."""
+        """Puts the row back to ready, due again after `after` seconds; the attempt is used up."""
         await self._settle_one(Settlement(job, "retried", error=error, after=after))
 
     async def defer(self, job: Job, after: float, error: str) -> None:
-        """The job goes back to ready and is due again after so many seconds; the attempt is not spent."""
+        """Puts the row back to ready, due again after `after` seconds; the attempt is not used up."""
         await self._settle_one(Settlement(job, "limited", error=error, after=after))
 
     async def release(self, job: Job) -> None:
-        """The job goes back to ready at once, in its place; the attempt is not spent."""
+        """Puts the row back to ready at once, at its place in the order; the attempt is not used up."""
         failpoint("release.pre_commit")
         await self._settle_one(Settlement(job, "released"))
 
     async def end(self, settlement: Settlement) -> None:
-        """Writes how one claim ended, with the statements and the guard it brings; LeaseLost: nothing was written."""
+        """Writes how one claim ended, with its statements and its guard; raises LeaseLost when nothing was written."""
         await self._settle_one(settlement)
 
     async def sweep(self, queue: Queue) -> list[Settlement]:
-        """Ends expired claims: back to ready, or failed when attempts or patience are used up."""
+        """Ends expired claims: back to ready, or failed when no attempt or allowed crash is left."""
         bound = await self.bind(queue)
-        swept = await crash.find_expired(self.database, bound)
+        swept = await expired_claims.find_expired(self.database, bound)
         verdicts = {verdict.job: verdict for verdict in await self.settle(swept)}
-        for one in swept:
-            verdict = verdicts[one.job]
-            one.outcome, one.error = verdict.outcome or one.outcome, verdict.error or one.error
-        return [one for one in swept if verdicts[one.job].accepted]
+        for ending in swept:
+            verdict = verdicts[ending.job]
+            ending.outcome, ending.error = verdict.outcome or ending.outcome, verdict.error or ending.error
+        return [ending for ending in swept if verdicts[ending.job].accepted]
 
     async def take_over(self, queue: Queue) -> int:
-        """Gives back rows that workers outside the register left running, once older than `stale_after`."""
-        return await outsiders.take_over(self.database, await self.bind(queue))
+        """Puts rows back to ready that workers outside the register left running for longer than `stale_after`."""
+        return await orphans.take_over(self.database, await self.bind(queue))
 
     async def foreign(self, queue: Queue) -> int:
-        """How many rows are running with no claim in the register: workers that do not use it, or used to."""
-        return await outsiders.count(self.database, await self.bind(queue))
+        """How many rows are running without a claim in the register: other programs hold or left them."""
+        return await orphans.count(self.database, await self.bind(queue))
 
     async def counts(self, queue: Queue, cap: int = 1_000_000) -> dict[StateName, int]:
         """How many rows are in each state, counted up to `cap` each."""
@@ -321,12 +319,12 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         return {state: int(rows[0][state]) for state in STATES}
 
     async def has_work(self, queue: Queue) -> bool:
-        """Whether a row is ready, due now or later, or being worked on; a parked one is neither."""
+        """Whether a row is ready, due now or later, or being worked on; a parked row is none of these."""
         return await parking.has_work(self.database, await self.bind(queue))
 
     async def explain(self, queue: Queue, key: Any) -> Explanation:
-        """Why is this row not running? In sentences, with the row's history."""
-        from tabellion.engine.explanation import explain  # it is built on this class
+        """Explains in sentences why this row is not running, with its history."""
+        from tabellion.engine.explanation import explain  # it imports this module
 
         return await explain(self, queue, key)
 
@@ -344,19 +342,22 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
 
     async def _settle_batch(self, batch: Sequence[Settlement]) -> list[Verdict]:
         bound = await self.bind(batch[0].job.queue)
-        for one in batch:
-            one.write_error(LONGEST_ERROR)
+        for settlement in batch:
+            settlement.write_error(LONGEST_ERROR)
         unknown = [column for column in batch[0].values if column not in bound.table.columns]
         if unknown:
             raise ValueRefused(bound.describe_unknown(unknown[0]))
         answer = await self.database.settle(bound, batch)
-        # What brings statements is ended by others too, in the same words: only the first of them was written.
+        # Several callers may settle one claim with statements of their own: only the first one's were written.
         missing = [
-            one for one in batch if one.job.text_key not in answer and not (one.expired_only or one.also or one.guard)
+            settlement
+            for settlement in batch
+            if settlement.job.text_key not in answer
+            and not (settlement.expired_only or settlement.also or settlement.guard)
         ]
         if missing:
             answer |= await self._already(bound, missing)
-        return [Verdict(one.job, answer.get(one.job.text_key)) for one in batch]  # type: ignore[arg-type]
+        return [Verdict(settlement.job, answer.get(settlement.job.text_key)) for settlement in batch]  # type: ignore[arg-type]
 
     async def _settle_alone(self, settlement: Settlement) -> list[Verdict]:
         try:
@@ -378,19 +379,19 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
             raise
         except StoreError as error:
             bound = await self.bind(job.queue)
-            said = storable(parking.describe_parking(bound, settlement.error or why, error))[:LONGEST_ERROR]
-            parked = await parking.park(self.database, bound, settlement, said)
-            return [Verdict(job, "parked" if parked else None, said)]
+            parking_error = storable(parking.describe_parking(bound, settlement.error or why, error))[:LONGEST_ERROR]
+            parked = await parking.park(self.database, bound, settlement, parking_error)
+            return [Verdict(job, "parked" if parked else None, parking_error)]
 
     async def _already(self, bound: Bound, missing: Sequence[Settlement]) -> dict[str, str]:
-        """Settlements that an earlier call of ours wrote before its answer was lost."""
+        """The outcomes of settlements that an earlier call wrote although its answer was lost."""
         written: dict[str, str] = {}
-        for one in missing:
+        for settlement in missing:
             rows = await self.database.fetch(
                 """SELECT outcome FROM tabellion_attempts
 WHERE queue = $1 AND key = $2 AND n = $3 AND CAST(token AS text) = $4 AND settled_at IS NOT NULL""",
-                bound.queue.name, one.job.text_key, one.job.n, one.job.token,
+                bound.queue.name, settlement.job.text_key, settlement.job.n, settlement.job.token,
             )  # fmt: skip
-            if rows and rows[0]["outcome"] in (one.outcome, "parked"):
-                written[one.job.text_key] = rows[0]["outcome"]
+            if rows and rows[0]["outcome"] in (settlement.outcome, "parked"):
+                written[settlement.job.text_key] = rows[0]["outcome"]
         return written

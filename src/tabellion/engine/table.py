@@ -7,38 +7,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Row = dict[str, Any]  #: values by column, of a table that only its owner knows
+Row = dict[str, Any]  #: values by column, of a table that tabellion does not define
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its type as the database spells it, whether it may be empty, and who fills it in."""
+    """One column: its type as the database spells it, whether it may be NULL, and how it gets its value."""
 
     name: str
     type: str
     nullable: bool = True
     labels: tuple[str, ...] = ()  #: the values an enum type allows
     default: str | None = None  #: the SQL of its DEFAULT
-    generated: bool = False  #: the database computes it; nobody can write it
+    generated: bool = False  #: the database computes it; it cannot be written
     base: str = ""  #: the type below a domain
     numbered: bool = False  #: each new row gets a value of its own, from a sequence or at random
 
     @property
     def plain_type(self) -> str:
-        """Its type, a domain's being the type below it."""
+        """Its type; for a domain, the type below it."""
         return self.base or self.type
 
     @property
     def length(self) -> int | None:
-        """How many characters it takes, where its type says so."""
-        said = re.search(r"char\w*(?: varying)?\s*\((\d+)\)", self.plain_type, re.IGNORECASE)
-        return int(said.group(1)) if said else None
+        """The maximum number of characters, if its type has one."""
+        match = re.search(r"char\w*(?: varying)?\s*\((\d+)\)", self.plain_type, re.IGNORECASE)
+        return int(match.group(1)) if match else None
 
     @property
     def family(self) -> str:
-        """What kind of values it takes: integer, number, boolean, text, time, json, uuid, bytes or other."""
+        """The kind of its values: integer, number, boolean, text, time, json, uuid, bytes or other."""
         if self.labels:
-            return "other"  # an enum may be called anything, even date_status
+            return "other"  # an enum may have any name, even date_status
         spelled = self.plain_type.lower()
         for family, marks in _FAMILIES:
             if any(mark in spelled for mark in marks):
@@ -60,7 +60,7 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class TableIndex:
-    """One index: its columns in order, its condition, and the statement that makes it."""
+    """One index: its columns in order, its condition, and the statement that creates it."""
 
     name: str
     columns: tuple[str, ...]
@@ -71,7 +71,7 @@ class TableIndex:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One CHECK constraint: its name where it has one, its expression, and the columns it is about."""
+    """One CHECK constraint: its name if it has one, its expression, and the columns it uses."""
 
     name: str
     expression: str
@@ -83,7 +83,7 @@ Kind = Literal["table", "partitioned", "view", "foreign"]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of the owner's, seen through the catalog."""
+    """A user's table as the catalog describes it."""
 
     name: str
     columns: Mapping[str, Column]
@@ -92,9 +92,9 @@ class Table:
     row_security: bool = False
     references: Mapping[str, tuple[str, str]] = field(default_factory=dict)  #: column -> (table, column)
     kind: Kind = "table"
-    partition_columns: tuple[str, ...] = ()  #: what decides in which partition a row is
+    partition_columns: tuple[str, ...] = ()  #: the columns that decide which partition a row is in
     checks: tuple[Check, ...] = ()
-    behind: tuple[str, ...] = ()  #: the tables that a view shows, or the one that it is a partition of
+    behind: tuple[str, ...] = ()  #: the tables that a view reads, or the table that this is a partition of
 
     def unique_columns(self) -> set[str]:
         """Columns that alone identify a row."""

@@ -1,4 +1,4 @@
-"""Moments as people and programs write them."""
+"""Formats times as ISO 8601."""
 
 from __future__ import annotations
 

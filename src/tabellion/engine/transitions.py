@@ -1,4 +1,4 @@
-"""Tries every change of state on one real row, takes it back, and names what the table refuses."""
+"""Tries every change of state on a real row, rolls it back, and reports what the table refuses."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tabellion.engine.queue import STATES, StateName, format_state
 from tabellion.engine.settlement import Outcome
 from tabellion.errors import Busy, DeclarationProblem, Forbidden, StoreError, Unreachable
 
-ROWS_TRIED = 3  # a trigger may refuse one row and take the next
-ROWS_SEEN = 1000  # where no row is ready, a row in another state is looked for among so many
+ROWS_TRIED = 3  # a trigger may refuse one row and accept the next
+ROWS_SEEN = 1000  # if no row is ready, one in another state is looked for among this many
 TRIED = "'a trial of tabellion, rolled back'"
 
 CLAIM, CANCEL, DONE, FAIL, RETRY, RESTART, RENEW = (
@@ -45,32 +45,32 @@ class Refusal:
 
     state: StateName  #: the state that cannot be entered
     problem: DeclarationProblem
-    stops_work: bool = True  #: False: only people make this change, or a handler's result may satisfy the table
+    stops_work: bool = True  #: False: only people make this change, or the handler's result may satisfy the table
 
 
 async def check_transitions(database: Database, bound: Bound) -> list[DeclarationProblem]:
-    """What keeps this queue's rows from their states, each with its fix; the table is left as it is."""
+    """The changes of state that this queue needs and the table refuses, each with its fix; changes nothing."""
     return [refusal.problem for refusal in await try_transitions(database, bound) if refusal.stops_work]
 
 
 async def try_transitions(database: Database, bound: Bound) -> list[Refusal]:
-    """The same, with the refusals that need not keep workers from their work."""
+    """The same, including refusals that do not stop a worker."""
     try:
         by_rule = await _check_rules(database, bound)
         by_trial, entered = await _check_by_trial(database, bound) if bound.queue.try_states else ([], set())
     except Forbidden as error:
         return [Refusal("running", _forbidden(bound, str(error)))]
-    # A row that has entered a state is right, whatever we read into the rules.
+    # If a row could enter a state, our reading of the rules was wrong.
     by_rule = [refusal for refusal in by_rule if refusal.state not in entered]
     known = {refusal.state for refusal in by_rule}
     return by_rule + [refusal for refusal in by_trial if refusal.state not in known]
 
 
-# -- what the catalog tells, rows or none --------------------------------------------------------------------------
+# -- by the catalog, with or without rows --------------------------------------------------------------------------
 
 
 async def _check_rules(database: Database, bound: Bound) -> list[Refusal]:
-    """States that a CHECK, a domain or a foreign key refuses whatever else the row holds."""
+    """States that a CHECK, a domain or a foreign key refuses whatever the row's other values are."""
     refusals = []
     for state in STATES:
         values = bound.queue.states[state]
@@ -89,14 +89,14 @@ async def _check_rules(database: Database, bound: Bound) -> list[Refusal]:
             )
             alias = sql.column(bound.table.name.rpartition(".")[2])
             try:
-                [found] = await database.fetch(f"SELECT *{tests} FROM (SELECT {row}) AS {alias}")
+                [row_values] = await database.fetch(f"SELECT *{tests} FROM (SELECT {row}) AS {alias}")
             except (Unreachable, Busy):
                 raise
             except StoreError as error:
                 refusals.append(_refusal(bound, state, error.words, f"use a value that its type allows in {state}="))
                 continue
             for number, check in enumerate(checks):
-                if not found[f"c{number}"]:
+                if not row_values[f"c{number}"]:
                     name = f"constraint {check.name!r}" if check.name else "a CHECK constraint"
                     words = f"{name} refuses it: CHECK {_in_parentheses(check.expression)}"
                     refusals.append(
@@ -114,16 +114,16 @@ async def _check_references(database: Database, bound: Bound, state: StateName) 
         table, column = bound.table.references.get(name, ("", ""))
         if not table or value is None:
             continue
-        # PostgreSQL's catalog spells the table as SQL does, SQLite's as it is called.
+        # PostgreSQL's catalog gives the table as quoted SQL, SQLite's as a plain name.
         source = table if bound.dialect == "postgresql" else sql.name(table)
         target = "rowid" if column == "rowid" else sql.column(column)
         try:
-            found = await database.fetch(
+            rows = await database.fetch(
                 f"SELECT 1 FROM {source} WHERE {target} = {sql.literal(value, bound.dialect)} LIMIT 1"
             )
         except Forbidden:
-            continue  # the database looks there with its owner's rights; ours do not reach
-        if not found:
+            continue  # the database checks references with its owner's rights, which we do not have
+        if not rows:
             words = f"{name} must be in {table}.{column}, where there is no {value!r}"
             refusals.append(_refusal(bound, state, words, f"insert it into {table}, or use an existing value"))
     return refusals
@@ -134,13 +134,13 @@ def _in_parentheses(expression: str) -> str:
     return text if text.startswith("(") else f"({text})"
 
 
-# -- what a row tells ----------------------------------------------------------------------------------------------
+# -- by a trial on a row -------------------------------------------------------------------------------------------
 
 
 async def _check_by_trial(database: Database, bound: Bound) -> tuple[list[Refusal], set[StateName]]:
-    """Changes of state that every row refuses which could be tried, and the states that one could enter.
+    """Changes of state that every tried row was refused, and the states that at least one could enter.
 
-    What only some rows are refused is their own affair.
+    A refusal of only some rows is about those rows and not about the declaration.
     """
     refusals: dict[str, Refusal] | None = None
     entered: set[StateName] = set()
@@ -150,27 +150,31 @@ async def _check_by_trial(database: Database, bound: Bound) -> tuple[list[Refusa
         if state in STATES:
             lock += f" AND {sql.holds(bound.queue.states[state], bound.dialect)}"
         if bound.dialect == "postgresql":
-            lock += " FOR UPDATE SKIP LOCKED"  # a row that someone works on is not waited for
+            lock += " FOR UPDATE SKIP LOCKED"  # do not wait for a row that is being worked on
         try:
             answers = await database.try_out((lock, [key]), _trials(bound, key, state))
         except Busy:
             continue
         if not answers or any(isinstance(answer, Busy) for answer in answers.values()):
             continue
-        found = await _refusals(database, bound, answers)
-        entered |= {_TARGET[change] for change in answers if change in _TARGET and change not in found}
-        refusals = found if refusals is None else {change: refusals[change] for change in found if change in refusals}
+        row_refusals = await _refusals(database, bound, answers)
+        entered |= {_TARGET[change] for change in answers if change in _TARGET and change not in row_refusals}
+        refusals = (
+            row_refusals
+            if refusals is None
+            else {change: refusals[change] for change in row_refusals if change in refusals}
+        )
         if not refusals:
             break
-    # Two ways into the same state that are refused in the same words are one problem.
+    # Two ways into the same state that are refused with the same error are one problem.
     different: dict[tuple[StateName, str], Refusal] = {}
-    for one in sorted((refusals or {}).values(), key=lambda one: not one.stops_work):
-        different.setdefault((one.state, one.problem.what.partition(" is refused")[2]), one)
+    for refusal in sorted((refusals or {}).values(), key=lambda refusal: not refusal.stops_work):
+        different.setdefault((refusal.state, refusal.problem.what.partition(" is refused")[2]), refusal)
     return list(different.values()), entered
 
 
 async def _rows_to_try(database: Database, bound: Bound) -> list[tuple[str, str]]:
-    """Keys and states of a few rows: ready ones as a claim finds them, else the nearest to ready among the first."""
+    """Keys and states of a few rows: ready ones as a claim finds them, otherwise those nearest to ready."""
     key, table = f"t.{sql.column(bound.key.name)}", sql.name(bound.queue.table)
     ready = f"SELECT CAST({key} AS text) AS key, 'ready' AS state FROM {table} AS t"
     ready += f" WHERE {sql.holds(bound.queue.states['ready'], bound.dialect)} {extra_condition(bound)}"
@@ -182,18 +186,18 @@ async def _rows_to_try(database: Database, bound: Bound) -> list[tuple[str, str]
 FROM {table} AS t WHERE {key} IS NOT NULL LIMIT {ROWS_SEEN}) AS s
 ORDER BY CASE state WHEN 'ready' THEN 1 WHEN 'failed' THEN 2 WHEN 'running' THEN 3 ELSE 4 END"""
     rows = []
-    for question in (ready, others):
+    for query in (ready, others):
         try:
-            rows = await database.fetch(f"{question} LIMIT {ROWS_TRIED}")
+            rows = await database.fetch(f"{query} LIMIT {ROWS_TRIED}")
         except Busy:
-            continue  # a large table without an index: claims will be as slow, and `doctor` says so
+            continue  # a large table without an index: claims will be as slow, and `doctor` reports it
         if rows:
             break
     return [(row["key"], row["state"]) for row in rows]
 
 
 def _trials(bound: Bound, key: str, state: str) -> Sequence[TrialStatements]:
-    """Every change of state there is, from the row's own state on."""
+    """Every change of state that a queue makes, starting from the row's own state."""
     table = sql.name(bound.queue.table)
     where = f"WHERE t.{sql.column(bound.key.name)} = {native_key(bound, '$1')}"
 
@@ -205,13 +209,13 @@ def _trials(bound: Bound, key: str, state: str) -> Sequence[TrialStatements]:
 
     columns = ", ".join(f"t.{sql.column(column)}" for column in bound.queue.states["running"])
     running = f"CASE WHEN {sql.holds(bound.queue.states['running'], bound.dialect)} THEN 1 ELSE 0 END AS tabellion_runs"
-    looked = f"SELECT {running}, {columns} FROM {table} AS t {where}", [key]
+    look = f"SELECT {running}, {columns} FROM {table} AS t {where}", [key]
     restart = TrialStatements(RESTART, [change(at_restart(bound))])
-    claimed = change(at_claim(bound, worker="'tabellion'", attempt="1"))
+    claim = change(at_claim(bound, worker="'tabellion'", attempt="1"))
     from_ready = (
         TrialStatements(
             CLAIM,
-            [claimed, looked],
+            [claim, look],
             (
                 TrialStatements(DONE, [settle("done")]),
                 TrialStatements(FAIL, [settle("failed")], (restart,)),
@@ -225,7 +229,7 @@ def _trials(bound: Bound, key: str, state: str) -> Sequence[TrialStatements]:
         return from_ready
     if state == "running":
         return (TrialStatements(RETRY, [settle("retried")], from_ready),)
-    # From `done`, or from a state that is not ours, no move of ours leads to ready: a refusal of that says nothing.
+    # No move leads from `done`, or from a state outside the queue, to ready: a refusal of that change means nothing.
     return (TrialStatements(RESTART if state == "failed" else "", [change(at_restart(bound))], from_ready),)
 
 
@@ -240,14 +244,14 @@ async def _refusals(database: Database, bound: Bound, answers: Answers) -> dict[
         if isinstance(answer, Forbidden):
             refusals[change] = Refusal(state, _forbidden(bound, f"{change}: {answer}"))
         elif isinstance(answer, StoreError):
-            # Uniqueness is about two rows, and the other one may be gone when it matters.
+            # A unique constraint involves two rows, and the other one may be gone later.
             if answer.rule != "unique":
                 where = f" (raised in function {answer.function})" if answer.function else ""
-                what = _format_refusal(bound, state, f"{change} is refused: {answer.words}{where}")
+                problem = _format_refusal(bound, state, f"{change} is refused: {answer.words}{where}")
                 stops_work = change not in _BY_HAND
                 if change == DONE:
                     stops_work = not await _may_be_made_good(database, bound, answer)
-                refusals[change] = Refusal(state, DeclarationProblem(what, _fix(bound, answer)), stops_work)
+                refusals[change] = Refusal(state, DeclarationProblem(problem, _fix(bound, answer)), stops_work)
         elif change == CLAIM and answer and not answer[0].pop("tabellion_runs"):
             words = f"after the change the row is {format_state(answer[0])}: a trigger or rule of the table reverts it"
             refusals[change] = _refusal(bound, state, words, "change the trigger, or name the values that it writes")
@@ -259,7 +263,7 @@ async def _refusals(database: Database, bound: Bound, answers: Answers) -> dict[
 
 
 async def _may_be_made_good(database: Database, bound: Bound, error: StoreError) -> bool:
-    """Whether the refusal of `done` is about columns that the handler's result may fill in."""
+    """Whether `done` was refused because of columns that the handler's result may fill in."""
     if error.rule == "check":
         about = [check.columns for check in bound.table.checks if error.constraint in (check.name, check.expression)]
         about = about or [check.columns for check in bound.table.checks if error.constraint in check.expression]
@@ -274,7 +278,7 @@ async def _may_be_made_good(database: Database, bound: Bound, error: StoreError)
 
 
 async def _columns_of_triggers(database: Database, bound: Bound, function: str) -> frozenset[str]:
-    """The columns of the new row that the table's triggers look at; '' stands for the whole row."""
+    """The columns of the new row that the table's triggers read; '' means the whole row."""
     if bound.dialect == "postgresql":
         rows = await database.fetch(
             """SELECT p.prosrc AS text FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid
@@ -287,16 +291,16 @@ WHERE t.tgrelid = to_regclass($1) AND NOT t.tgisinternal AND p.proname = $2""",
             "SELECT sql AS text FROM sqlite_master WHERE type = 'trigger' AND lower(tbl_name) = lower($1)",
             bound.queue.table.rpartition(".")[2],
         )
-    named = set()
+    names = set()
     for row in rows:
         for match in re.finditer(r'(?i)(\breturn\s+)?\bnew\b(?:\s*\.\s*"?(\w+)"?)?', row["text"] or ""):
             if match.group(2) or not match.group(1):
-                named.add(match.group(2) or "")
+                names.add(match.group(2) or "")
     known = {column.lower(): column for column in bound.table.columns}
-    return frozenset(known.get(name.lower(), name) for name in named)
+    return frozenset(known.get(name.lower(), name) for name in names)
 
 
-# -- in words ------------------------------------------------------------------------------------------------------
+# -- messages ------------------------------------------------------------------------------------------------------
 
 
 def _refusal(bound: Bound, state: StateName, words: str, fix: str) -> Refusal:

@@ -1,4 +1,4 @@
-"""What handlers return, as each database takes it."""
+"""Converts the values that handlers return to what each database accepts."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def json_text(value: Any) -> str:
 
 
 def for_postgres(values: Mapping[str, Any]) -> str:
-    """A row of values as one JSON object; the columns' own types give each its type back."""
+    """A row of values as one JSON object; the columns' types convert each value back."""
     return json_text({column: _plain(value) for column, value in values.items()})
 
 
 def for_sqlite(value: Any, family: str = "") -> Any:
-    """A value as SQLite keeps it; a JSON column keeps JSON text."""
+    """A value as SQLite stores it; a JSON column stores JSON text."""
     if family == "json" and value is not None:
         return json_text(value)
     if value is None or type(value) in (str, int, float, bool, bytes):
@@ -49,14 +49,14 @@ def for_sqlite(value: Any, family: str = "") -> Any:
 
 
 def for_insert(table: Table, column: str, value: Any) -> Any:
-    """A value for a plain INSERT or COPY: JSON columns get JSON text, the rest is the driver's business."""
+    """A value for a plain INSERT or COPY: JSON columns get JSON text, other values are left to the driver."""
     if value is None or table.columns[column].family != "json":
         return value
     return json_text(value)
 
 
 def parse_json(value: Any) -> Any:
-    """A JSON column's text as the value it stands for; what is no JSON stays a text."""
+    """A JSON column's text as the value it encodes; text that is not JSON stays text."""
     if not isinstance(value, str | bytes):
         return value
     try:

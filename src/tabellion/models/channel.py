@@ -16,8 +16,8 @@ from tabellion.models.errors import BadOutput, ModelError, Rejected, Unavailable
 from tabellion.models.refusal import clean
 
 ANSWER_LIMIT = 16 * 1024 * 1024
-LANES = 32  # a pool checks all its connections for each call, so a thousand in one pool would cost milliseconds
-IDLE = 64  # connections that each lane keeps: 2,048 in all
+POOLS = 32  # a pool checks all its connections for each call, so a thousand in one pool would cost milliseconds
+IDLE = 64  # connections that each pool keeps: 2,048 in all
 CONNECT = 15.0  # seconds
 AT_ONCE = 32  # calls that are prepared and sent at the same time
 LONGEST_TURN = 1.0  # seconds: a large file on a slow line must not delay the others
@@ -25,7 +25,7 @@ LONGEST_TURN = 1.0  # seconds: a large file on a slow line must not delay the ot
 
 def client(base_url: str, headers: Mapping[str, str] | None = None, limit: int = ANSWER_LIMIT) -> httpx2.AsyncClient:
     """The HTTP client of a model; proxies come from the usual variables, certificates are verified."""
-    transport = Lanes(limit, proxy_for(base_url))
+    transport = PooledTransport(limit, proxy_for(base_url))
     return httpx2.AsyncClient(
         transport=transport,
         headers={**(headers or {}), "accept-encoding": "identity"},  # a small packed answer may unpack to gigabytes
@@ -44,7 +44,7 @@ def proxy_for(base_url: str) -> str | None:
     return proxies.get(url.scheme) or proxies.get("all")
 
 
-class Turns:
+class SendLimiter:
     """Starts only a few calls at a time.
 
     A thousand calls that start at once would each wait for all the others at every step, and all be sent at the very
@@ -90,21 +90,21 @@ class Turn:
 _turn: ContextVar[Turn | None] = ContextVar("turn", default=None)
 
 
-class Lanes(httpx2.AsyncBaseTransport):
+class PooledTransport(httpx2.AsyncBaseTransport):
     """Several connection pools used in turn, with a limit on the size of each answer."""
 
     def __init__(self, limit: int, proxy: str | None = None) -> None:
         certificates = httpx2.create_ssl_context()
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=IDLE, keepalive_expiry=30.0)
-        self._lanes = [httpx2.AsyncHTTPTransport(verify=certificates, limits=limits, proxy=proxy) for _ in range(LANES)]
-        self._turns = itertools.cycle(self._lanes)
+        self._pools = [httpx2.AsyncHTTPTransport(verify=certificates, limits=limits, proxy=proxy) for _ in range(POOLS)]
+        self._next_pool = itertools.cycle(self._pools)
         self._limit = limit
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends the request through the next pool."""
         if turn := _turn.get():
             request.extensions = {**request.extensions, "trace": turn.watch}
-        response = await next(self._turns).handle_async_request(request)
+        response = await next(self._next_pool).handle_async_request(request)
         stream = response.stream
         assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - for the type checker
         encoding = response.headers.get("content-encoding", "identity")
@@ -119,8 +119,8 @@ class Lanes(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Closes every pool."""
-        for lane in self._lanes:
-            await lane.aclose()
+        for pool in self._pools:
+            await pool.aclose()
 
 
 class Counted(httpx2.AsyncByteStream):

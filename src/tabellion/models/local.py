@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -60,19 +61,24 @@ class Local:
 
     def _read(self, parts: Sequence[Part], schema: Schema | None, ask: Ask) -> tuple[str, object]:
         from tabellion.models.local_form import form_of
-        from tabellion.reading.errors import Unreadable
+        from tabellion.reading.errors import CODES, Unreadable
+        from tabellion.reading.sandbox import Stopped
 
         form = form_of(schema, self._types) if schema is not None else None
         try:
-            pages, headers = self._pages(parts, ask)
-            if form is None:
-                return "\n\n".join(page.text for page in pages), None
-            filled = form.fill(self._fields(form, pages, headers))
+            with _stop_after(ask.deadline) as stop:
+                pages, headers = self._pages(parts, stop)
+                if form is None:
+                    return "\n\n".join(page.text for page in pages), None
+                filled = form.fill(self._fields(form, pages, headers, stop))
         except Unreadable as error:
             raise Rejected(Message("model.local_unreadable", code=error.code, detail=error)) from None
+        except Stopped:
+            detail = CODES["timed_out"]
+            raise Rejected(Message("model.local_unreadable", code="timed_out", detail=detail)) from None
         return json.dumps(filled, ensure_ascii=False), filled
 
-    def _pages(self, parts: Sequence[Part], ask: Ask) -> tuple[list[Page], list[Header]]:
+    def _pages(self, parts: Sequence[Part], stop: threading.Event) -> tuple[list[Page], list[Header]]:
         from tabellion.reading.default_sandbox import default_sandbox
         from tabellion.reading.errors import Unreadable
         from tabellion.reading.pages import open_document
@@ -81,18 +87,19 @@ class Local:
         if not files:
             return list(paginate_text("\n".join(str(part) for part in parts))), []
         pool = self._sandbox or default_sandbox()
-        limits = replace(pool.limits, seconds=min(pool.limits.seconds, ask.deadline))
         pages: list[Page] = []
         headers = []
         for blob in files:
-            with open_document(blob.data, sandbox=pool, limits=limits) as document:
+            with open_document(blob.data, sandbox=pool, stop=stop) as document:
                 headers.append(document.header)
                 pages += [replace(page, number=len(pages) + number) for number, page in enumerate(document, 1)]
         if all(page.source == "failed" for page in pages):
             raise Unreadable("reader_crashed", pages[0].error or Message("unreadable.no_page"))
         return pages, headers
 
-    def _fields(self, form: SchemaForm, pages: Sequence[Page], headers: Sequence[Header]) -> dict[str, Field]:
+    def _fields(
+        self, form: SchemaForm, pages: Sequence[Page], headers: Sequence[Header], stop: threading.Event
+    ) -> dict[str, Field]:
         from tabellion.reading.default_sandbox import default_sandbox
         from tabellion.reading.reader import understand
 
@@ -100,8 +107,21 @@ class Local:
         with _file(form) as path:
             return understand(
                 pages, embedded.attachments if embedded else (), embedded.claims if embedded else None, [path],
-                self._sandbox or default_sandbox(),
+                self._sandbox or default_sandbox(), stop=stop,
             ).fields  # fmt: skip
+
+
+@contextmanager
+def _stop_after(seconds: float) -> Iterator[threading.Event]:
+    """An event that is set when the time is over: one deadline for all files and their fields."""
+    stop = threading.Event()
+    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), stop.set)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield stop
+    finally:
+        timer.cancel()
 
 
 @contextmanager

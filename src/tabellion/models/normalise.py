@@ -16,6 +16,7 @@ LONGEST = 2000  #: characters of a value; more is not a field but a page
 #: What models write for a missing value.
 NOTHING = {"", "null", "none", "n/a", "not found", "not specified"}
 AMBIGUOUS = {"$", "¥"}  #: signs of several currencies
+LONGEST_DATE = 200  #: characters of a value that can be a date
 
 
 def normalise_value(spec: FieldSpec, value: Any, order: DateOrder | None = None) -> Any:
@@ -60,11 +61,8 @@ def _normalise_text(spec: FieldSpec, text: str, order: DateOrder | None) -> Any:
     return text
 
 
-LONGEST = 200  #: characters of a value that can be a date
-
-
 def _date(text: str, order: DateOrder | None) -> str:
-    if len(text) > LONGEST:
+    if len(text) > LONGEST_DATE:
         return text
     found = days(text, order or "dmy")
     # A date whose day and month could be swapped stays as it is: a guess would look like a fact.

@@ -19,7 +19,7 @@ from tabellion.models.prices import Prices, cost, table
 if TYPE_CHECKING:
     import httpx2
 
-    from tabellion.models.channel import Turns
+    from tabellion.models.channel import SendLimiter
 
 Client = TypeVar("Client")
 
@@ -45,7 +45,7 @@ class Remote(ABC, Generic[Client]):
         self._headers = dict(headers or {})
         self._answer_limit = answer_limit
         # Connections belong to the event loop they were opened in; handlers that are plain functions have their own.
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[httpx2.AsyncClient, Client, Turns]] = (
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[httpx2.AsyncClient, Client, SendLimiter]] = (
             WeakKeyDictionary()
         )
 
@@ -86,13 +86,13 @@ class Remote(ABC, Generic[Client]):
             return float(billed)
         return cost(self.model, usage, self._prices)
 
-    def _get_clients(self) -> tuple[httpx2.AsyncClient, Client, Turns]:
+    def _get_clients(self) -> tuple[httpx2.AsyncClient, Client, SendLimiter]:
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
-            from tabellion.models.channel import Turns, client
+            from tabellion.models.channel import SendLimiter, client
 
             http = client(self.base_url, self._headers, self._answer_limit)
-            self._clients[loop] = (http, self._connect(http), Turns())
+            self._clients[loop] = (http, self._connect(http), SendLimiter())
         return self._clients[loop]
 
     def _load(self) -> None:

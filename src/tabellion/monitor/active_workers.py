@@ -1,4 +1,4 @@
-"""Who works on what, over all environments: each worker with the jobs it holds, the oldest, the newest and a note."""
+"""The workers of all environments: each with the jobs it holds, the oldest, the newest and a note."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tabellion.engine.declaration import Bound
 from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
-from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker import heartbeat
 from tabellion.errors import AWAY, DeclarationError, NotMigrated, StoreError
 from tabellion.monitor.workers import HeldJobs, held_jobs
 
@@ -22,22 +22,22 @@ class ActiveWorker(Answer):
     """One worker and one queue of an environment; a worker that holds nothing has no queue."""
 
     environment: str
-    worker: str | None  #: None: rows that are running and name nobody
+    worker: str | None  #: None: rows that are running without the name of a worker
     queue: str | None
     jobs: int
     oldest_at: str | None
     newest_at: str | None
-    key: str | None  #: of the job whose note this is
+    key: str | None  #: the key of the job that has this note
     note: str | None
-    registered: bool  #: False: the row's own column names it, and the register has no claim
+    registered: bool  #: False: only the row's own column names it, without a claim in the register
 
 
 async def active_workers(
     stores: Sequence[tuple[str, Store]], queues: Sequence[Queue]
 ) -> tuple[list[ActiveWorker], dict[str, str]]:
-    """The workers of these environments in their order, and why those that did not answer did not."""
+    """The workers of these environments in their order, and the errors of those that could not be reached, by name."""
     answers = await asyncio.gather(*(_ask(name, store, queues) for name, store in stores), return_exceptions=True)
-    found: list[ActiveWorker] = []
+    workers: list[ActiveWorker] = []
     problems: dict[str, str] = {}
     for (name, _), answer in zip(stores, answers, strict=True):
         if isinstance(answer, StoreError):
@@ -45,46 +45,55 @@ async def active_workers(
         elif isinstance(answer, BaseException):
             raise answer
         else:
-            found += answer
-    return found, problems
+            workers += answer
+    return workers, problems
 
 
 async def _ask(environment: str, store: Store, queues: Sequence[Queue]) -> list[ActiveWorker]:
     try:
         await store.open()
     except NotMigrated:
-        return []  # no worker of ours has ever been here
+        return []  # no worker that uses the register has ever run here
     names = {queue.name for queue in queues}
-    held = {worker: [one for one in jobs if one["queue"] in names] for worker, jobs in (await held_jobs(store)).items()}
-    working = [_active(environment, worker, one) for worker, jobs in held.items() for one in jobs]
+    held = {
+        worker: [entry for entry in jobs if entry["queue"] in names]
+        for worker, jobs in (await held_jobs(store)).items()
+    }
+    working = [_active(environment, worker, entry) for worker, jobs in held.items() for entry in jobs]
     idle = [
         _idle(environment, member["id"])
-        for member in await roster.members(store)
+        for member in await heartbeat.members(store)
         if not held.get(member["id"]) and names & set(member["queues"].split(","))
     ]
-    return [*working, *await _outsiders(environment, store, queues), *sorted(idle, key=lambda one: one["worker"] or "")]
+    return [
+        *working,
+        *await _outsiders(environment, store, queues),
+        *sorted(idle, key=lambda worker: worker["worker"] or ""),
+    ]
 
 
 async def _outsiders(environment: str, store: Store, queues: Sequence[Queue]) -> list[ActiveWorker]:
-    """Workers that do not use the register, as the rows they hold name them."""
-    found: list[ActiveWorker] = []
+    """Workers that do not use the register, by the names in the rows that they hold."""
+    outsiders: list[ActiveWorker] = []
     for queue in queues:
         try:
-            found += [_active(environment, who, held, registered=False) for who, held in await _unclaimed(store, queue)]
+            outsiders += [
+                _active(environment, worker, held, registered=False) for worker, held in await _unclaimed(store, queue)
+            ]
         except AWAY:
             raise
         except (DeclarationError, StoreError):
-            continue  # `status` says what is wrong with the queue
-    return found
+            continue  # `status` reports what is wrong with the queue
+    return outsiders
 
 
 async def _unclaimed(store: Store, queue: Queue) -> list[tuple[str | None, HeldJobs]]:
     bound = await store.bind(queue)
     worker, since = queue.mirrors.get("worker"), _since(bound)
-    who = f"t.{sql.column(worker)}" if worker else "NULL"
+    worker_column = f"t.{sql.column(worker)}" if worker else "NULL"
     rows = await store.database.fetch(
         f"""SELECT worker, count(*) AS jobs, min(since) AS oldest, max(since) AS newest
-FROM (SELECT {who} AS worker, {since} AS since FROM {sql.name(queue.table)} AS t
+FROM (SELECT {worker_column} AS worker, {since} AS since FROM {sql.name(queue.table)} AS t
   WHERE {sql.holds(queue.states["running"], store.dialect)} AND {orphans.is_unclaimed(bound)}) AS s
 GROUP BY worker ORDER BY worker LIMIT {SHOWN}""",
         queue.name,

@@ -61,7 +61,8 @@ class QueuePicture(Answer):
 
     name: str
     table: str
-    chore: Annotated[bool, Doc("Whether it does post-processing of documents: not counted in totals.")]
+    chore: Annotated[bool, Doc("Whether it does post-processing of other work: not counted in totals.")]
+    people: Annotated[bool, Doc("Whether people work it: it needs no worker and is not counted in totals.")]
     model: str | None
     states: Annotated[dict[StateName, str], Doc("The condition of each state.")]
     ready: int
@@ -228,6 +229,7 @@ def _queue(view: QueueView, counted: QueueCounts, facts: Facts) -> QueuePicture:
         "name": queue.name,
         "table": queue.table,
         "chore": view.chore,
+        "people": view.people,
         "model": model_of(queue),
         "states": {state: view.words(state) for state in STATES},
         "ready": counted.ready,

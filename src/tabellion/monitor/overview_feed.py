@@ -20,7 +20,7 @@ RESTLESS = ("at",)  #: keys that change although nothing has happened
 
 
 class Trouble(TypedDict):
-    """What subscribers get while the database is unreachable."""
+    """What subscribers get while the overview cannot be read."""
 
     problem: str
 
@@ -118,6 +118,10 @@ class OverviewFeed:
             except StoreError as error:
                 logger.warning("looking at %s: %s", self.overview.environment, type(error).__name__)
                 news = {"problem": type(error).__name__}
+            except Exception as error:  # e.g. of a pipeline's figure: subscribers must hear of it, and of its end
+                news = {"problem": type(error).__name__}
+                if news != published:  # not once a second
+                    logger.exception("looking at %s", self.overview.environment)
             if _drop_volatile(news) != _drop_volatile(published):
                 published = news
             for watch in list(self._watches):

@@ -10,6 +10,7 @@ from tabellion.engine import controls, counts, register, sql
 from tabellion.engine.controls import Control
 from tabellion.engine.environment import Environment
 from tabellion.engine.gates.row import gate_closure
+from tabellion.engine.parking import is_parked
 from tabellion.engine.queue import Queue
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
@@ -54,7 +55,7 @@ class LiveJob(TypedDict):
 
 
 class ErrorCount(TypedDict):
-    """An error and the number of jobs that failed with it."""
+    """An error and the number of rows whose last error it is."""
 
     error: str | None
     n: int
@@ -170,10 +171,17 @@ FROM tabellion_attempts WHERE settled_at IS NULL {only} ORDER BY claimed_at LIMI
 
 
 async def errors(store: Store, queue: Queue) -> list[ErrorCount]:
-    """The most frequent last errors of failed jobs, for `retry --error`."""
+    """The most frequent last errors of rows that are failed or parked now: those that `retry --error` would retry."""
+    try:
+        bound = await store.bind(queue)
+    except DeclarationError:
+        return []
     return await store.database.fetch(
-        f"""SELECT substr(error, 1, 160) AS error, count(*) AS n FROM tabellion_attempts
-WHERE queue = $1 AND outcome IN ('failed', 'quarantined', 'parked') GROUP BY substr(error, 1, 160)
-ORDER BY count(*) DESC LIMIT {ERRORS_SHOWN}""",
+        f"""SELECT substr(a.error, 1, 160) AS error, count(*) AS n
+FROM (SELECT CAST(t.{sql.column(bound.key.name)} AS text) AS key FROM {sql.name(queue.table)} AS t
+  WHERE {sql.holds(queue.states["failed"], store.dialect)} OR {is_parked(bound)}) AS f
+JOIN tabellion_attempts AS a ON a.queue = $1 AND a.key = f.key
+  AND a.n = (SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = $1 AND m.key = f.key)
+GROUP BY substr(a.error, 1, 160) ORDER BY count(*) DESC LIMIT {ERRORS_SHOWN}""",
         queue.name,
     )

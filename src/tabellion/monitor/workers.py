@@ -1,4 +1,4 @@
-"""The workers of a database as people look at them: alive, ended, or not heard of any more."""
+"""The workers of a database for people: alive, stopped, or lost (not seen any more)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
-from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker import heartbeat
 
-REMEMBERED = 3600.0  #: seconds after which a worker that is gone is shown no longer
+REMEMBERED = 3600.0  #: seconds for which a worker that has ended is still shown
 SHOWN = 200
 
 
@@ -26,7 +26,7 @@ class HeldJobs(Answer):
     note: Annotated[str | None, Doc("What the handler said last of its oldest job that has a note: `page 12 of 40`.")]
 
 
-class WorkerPicture(roster.WorkerFacts):
+class WorkerPicture(heartbeat.WorkerFacts):
     """A worker."""
 
     state: Literal["alive", "stopped", "lost"]
@@ -37,7 +37,7 @@ class WorkerPicture(roster.WorkerFacts):
     stopped_at: str | None
 
 
-class _Row(roster.WorkerRow):
+class _Row(heartbeat.WorkerRow):
     age: float
     seen_at: float
     started_at: float
@@ -45,11 +45,11 @@ class _Row(roster.WorkerRow):
 
 
 async def workers(store: Store) -> list[WorkerPicture]:
-    """Those that live, the oldest first, then those that ended within the hour, the last first."""
+    """The live workers, the oldest first, then those that ended within the hour, the last first."""
     d = store.dialect
     age = f"({sql.epoch(NOW, d)} - {sql.epoch('seen_at', d)})"
     rows: list[_Row] = await store.database.fetch(
-        f"""SELECT {roster.COLUMNS}, {age} AS age,
+        f"""SELECT {heartbeat.COLUMNS}, {age} AS age,
   {sql.epoch("seen_at", d)} AS seen_at, {sql.epoch("started_at", d)} AS started_at,
   {sql.epoch("stopped_at", d)} AS stopped_at FROM tabellion_workers
 WHERE {age} < {REMEMBERED} ORDER BY started_at, id LIMIT {SHOWN}"""
@@ -83,7 +83,7 @@ WHERE place = 1 ORDER BY worker, queue"""
 
 
 def _state(row: _Row) -> Literal["alive", "stopped", "lost"]:
-    return "stopped" if row["stopped_at"] is not None else "alive" if row["age"] < roster.ALIVE else "lost"
+    return "stopped" if row["stopped_at"] is not None else "alive" if row["age"] < heartbeat.ALIVE else "lost"
 
 
 def _worker(row: _Row, held: list[HeldJobs]) -> WorkerPicture:

@@ -144,7 +144,9 @@ async def _follow_redirects(http: httpx2.AsyncClient, url: str, redirects: int) 
             return response, current
         await response.aclose()
         location = response.headers.get("location", "")
-        if not location or not remaining:
+        if not location:
+            raise FetchFailed(f"the server returned status {response.status_code} without a Location header")
+        if not remaining:
             break
         target = parse(urljoin(current, location)).url
         if current.startswith("https:") and not target.startswith("https:"):

@@ -105,8 +105,8 @@ class Rules:
         networks = []
         for text in allow:
             try:
-                networks.append(ip_network(text))
-            except (ValueError, TypeError):
+                networks.append(ip_network(str(text)))  # a number would be an address too
+            except ValueError:
                 raise ConfigurationError(f"{text!r} is not a network; write it like 10.0.0.0/8 or fd00::/8") from None
         return cls(tuple(networks))
 

@@ -11,7 +11,7 @@ from tabellion.messages import Message, Translatable, translatable
 from tabellion.reading.page import Box
 
 
-class ToldField(Answer):
+class FieldJson(Answer):
     """A field as JSON."""
 
     value: Any
@@ -36,7 +36,7 @@ class Field:
     source: str = "text"  #: xml, text, ocr, model, or computed from other fields
     reasons: tuple[str, ...] = ()  #: messages: compare their codes
 
-    def as_dict(self) -> ToldField:
+    def as_dict(self) -> FieldJson:
         """The field as JSON."""
         box = [round(side, 4) for side in self.box] if self.box else None
         return {

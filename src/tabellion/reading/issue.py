@@ -11,7 +11,7 @@ from tabellion.messages import Translatable, translatable
 Severity = Literal["error", "warning"]
 
 
-class ToldIssue(Answer):
+class IssueJson(Answer):
     """An issue as JSON."""
 
     code: str
@@ -32,7 +32,7 @@ class Issue:
     fields: tuple[str, ...] = ()  #: the fields it is about
     rule: str = ""  #: its source: a rule of EN 16931, a standard, or the name of a rule of the document type
 
-    def as_dict(self) -> ToldIssue:
+    def as_dict(self) -> IssueJson:
         """The issue as JSON."""
         return {
             "code": self.code, "severity": self.severity, "message": self.message,

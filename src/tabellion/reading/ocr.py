@@ -45,7 +45,7 @@ NARROW = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: 0x20
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class OcrResult:
     """The result of OCR on a picture."""
 
     words: tuple[Word, ...]  #: not yet in reading order
@@ -86,17 +86,17 @@ def engine() -> tuple[Any, Any]:
     return rapidocr._load_det_model(), rapidocr._load_rec_model()
 
 
-def see(image: Image) -> Seen:
+def see(image: Image) -> OcrResult:
     """The words of a picture, with boxes in the upright picture."""
     pixels = _pixels(image)
     if _blank(pixels):
-        return Seen((), 0.0, 0)
+        return OcrResult((), 0.0, 0)
     turns, lines = _upright(pixels)
     height, width = pixels.shape[:2] if turns % 2 == 0 else pixels.shape[1::-1]
     words = tuple(word for line in lines for word in _words(line, width, height))
     letters = sum(len(line.text) for line in lines)
     score = sum(line.score * len(line.text) for line in lines) / letters if letters else 0.0
-    return Seen(words, score, turns * 90, _slope(lines))
+    return OcrResult(words, score, turns * 90, _slope(lines))
 
 
 def _slope(lines: Sequence[OcrLine]) -> float:

@@ -64,7 +64,7 @@ class Header:
     count: int  #: of pages
     size: int  #: in bytes
     notes: tuple[str, ...] = ()
-    claims: dict[str, dict[str, str]] | None = None  #: {"facturx": {"profile", "filename", "version"}}
+    claims: dict[str, dict[str, str]] | None = None  #: {"facturx": {"profile", "filename", "type"}}
     attachments: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)  #: embedded XML
     damage: str | None = None  #: why parts may be missing although it was read
 
@@ -313,17 +313,22 @@ class Document:
         return digest.hexdigest()
 
     def __iter__(self) -> Iterator[Page]:
-        """Yields each page once, as soon as it is read. A page that kills its child becomes a failed page."""
+        """Yields each page once, in order, as soon as it is read. A page that kills its child becomes a failed page."""
         number, deaths = self._first, 0
         while number <= self.header.count:
             try:
                 for item in self._items:
                     page = _parse_item(parse_page, item, "page")
-                    number = page.number + 1
+                    if page.number != number or number > self.header.count:
+                        raise Unreadable("reader_crashed", INVALID)
+                    number += 1
                     yield page
                 return
             except Unreadable as error:
                 deaths += 1
+                self._items.close()
+                if number > self.header.count:
+                    return  # every page was read: a child that dies or goes on after that changes nothing
                 if error.code not in FATAL or deaths > DEATHS:
                     raise
                 yield build_failed_page(number, str(error), code=error.code)
@@ -337,6 +342,8 @@ class Document:
 
     def _head(self) -> Header:
         header: Header = _parse_item(Header.from_dict, next(self._items, {}), "document")
+        if not 1 <= header.count <= self._arguments["limits"]["pages"]:
+            raise Unreadable("reader_crashed", INVALID)
         return header
 
 

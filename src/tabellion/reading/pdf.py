@@ -47,7 +47,7 @@ DAMAGED = Message("unreadable.pdf_cut_off")
 #: A value in the metadata, as an element or an attribute, with any prefix.
 VALUE = rb"(?:\s*=\s*[\"']|>)\s*([^<\"']{1,100})"
 PROFILE = re.compile(rb"\b(\w{1,20}):ConformanceLevel" + VALUE)
-CLAIMS = {"profile": b"ConformanceLevel", "filename": b"DocumentFileName", "version": b"Version"}
+CLAIMS = {"profile": b"ConformanceLevel", "filename": b"DocumentFileName", "type": b"DocumentType"}
 NO_PAGES = re.compile(rb"/Kids\s*\[\s*\]|/Count\s+0\b")
 A_PAGE = re.compile(rb"/Type\s*/Page\b")
 #: Keys of streams that are not the contents of a page.
@@ -184,7 +184,7 @@ class Pdf:
         return self._content.count(b"/Form") > FORMS
 
     def claims(self) -> dict[str, dict[str, str]] | None:
-        """The e-invoice declared in the file's metadata: `{"facturx": {"profile", "filename", "version"}}`, or None."""
+        """The e-invoice declared in the file's metadata: `{"facturx": {"profile", "filename", "type"}}`, or None."""
         texts = [self._content[max(0, match.start() - 5000) :][:10_000] for match in PROFILE.finditer(self._content)]
         texts = texts or [content for _, content in self._streams(b"/XML") if PROFILE.search(content)]
         for text in texts[:5]:

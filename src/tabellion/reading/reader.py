@@ -41,7 +41,7 @@ DAMAGED = "damaged"  #: the code of an issue: the document was read, but somethi
 TRIMMED = Message("note.too_many_words")
 
 Progress = Callable[[int, int], None]  #: called with the pages read and the number of pages
-Seen = Callable[[Page], None]  #: called with each page and all its words, as soon as it is read
+PageCallback = Callable[[Page], None]  #: called with each page and all its words, as soon as it is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def read_local(
     progress: Progress | None = None,
     name: str | None = None,
     stop: threading.Event | None = None,
-    seen: Seen | None = None,
+    seen: PageCallback | None = None,
     offers: bool = False,
 ) -> Reading:
     """Reads a path, or bytes with a `name`. A document that cannot be read does not raise: that is its `error`.
@@ -265,7 +265,7 @@ def _load_type_cached(path: Path, _changed: int, _size: int) -> DocumentType:
 
 
 def _pages(
-    document: Document, words: bool, progress: Progress | None, seen: Seen | None
+    document: Document, words: bool, progress: Progress | None, seen: PageCallback | None
 ) -> tuple[list[Page], str]:  # fmt: skip
     """All pages; in a long document only the first and last keep their words."""
     pages: list[Page] = []

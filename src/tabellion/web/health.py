@@ -138,6 +138,8 @@ async def _check_migrated(environment: ServedEnvironment, pipelines: list[Pipeli
     if path is not None and not str(path).startswith(":") and not await asyncio.to_thread(os.path.exists, path):
         raise Unreachable("the database file is missing")
     is_current = await environment.store.version() >= register.CURRENT
+    if not is_current and not pipelines:
+        raise NotMigrated("tabellion migrate")
     for pipeline in pipelines:
         is_current = is_current and all(
             [await schema.version(database) >= schema.current for schema in pipeline.all_schemas()]

@@ -62,9 +62,11 @@ class IdempotencyRow(TypedDict):
 class Reservation:
     """The right to answer under a key, or the stored answer."""
 
-    def __init__(self, answer: Any = None) -> None:
+    def __init__(self, answer: Any = None, lease_until: Any = None) -> None:
         self.answer = answer
         self.given: Any = None
+        #: Fences our writes: a later reservation of the same key always has a later one, as ours must have ended.
+        self.lease_until = lease_until
 
 
 @contextlib.asynccontextmanager
@@ -81,22 +83,20 @@ async def reserve_key(
         return
     await tables.SCHEMA.prepare(store)
     await _tidy(store)
-    stored = await _take_key(store, owner, key, print_, LEASE + seconds)
-    if stored is not None:
-        yield Reservation(stored)
+    reservation = await _take_key(store, owner, key, print_, LEASE + seconds)
+    if reservation.answer is not None:
+        yield reservation
         return
-    reservation = Reservation()
+    ours, values = "owner = $1 AND key = $2 AND lease_until = $3", (owner, key, reservation.lease_until)
     try:
         yield reservation
     finally:
         if reservation.given is None:
-            await store.database.fetch(
-                "DELETE FROM tabellion_idempotency_keys WHERE owner = $1 AND key = $2 AND answer IS NULL", owner, key
-            )
+            await store.database.fetch(f"DELETE FROM tabellion_idempotency_keys WHERE {ours}", *values)
         else:
             await store.database.fetch(
-                "UPDATE tabellion_idempotency_keys SET answer = $3 WHERE owner = $1 AND key = $2",
-                owner, key, json_text(reservation.given),
+                f"UPDATE tabellion_idempotency_keys SET answer = $4 WHERE {ours}",
+                *values, json_text(reservation.given),
             )  # fmt: skip
 
 
@@ -108,8 +108,8 @@ async def _tidy(store: Store) -> None:
         await store.database.fetch(f"DELETE FROM tabellion_idempotency_keys WHERE expires_at < {NOW}")
 
 
-async def _take_key(store: Store, owner: str, key: str, print_: str, lease_seconds: float) -> Any:
-    """None if the key is now ours; else the stored answer."""
+async def _take_key(store: Store, owner: str, key: str, print_: str, lease_seconds: float) -> Reservation:
+    """A reservation without an answer if the key is now ours; else one with the stored answer."""
     lease, expiry = (sql.later(repr(seconds), store.dialect) for seconds in (lease_seconds, KEPT))
     give_up_at = asyncio.get_running_loop().time() + PATIENCE
     while True:
@@ -123,7 +123,7 @@ ON CONFLICT (owner, key) DO UPDATE SET lease_until = excluded.lease_until, expir
   fingerprint = excluded.fingerprint, answer = NULL
 WHERE k.expires_at < {NOW}
   OR (k.answer IS NULL AND k.lease_until < {NOW} AND k.fingerprint = excluded.fingerprint)
-RETURNING key""",
+RETURNING lease_until""",
                     (owner, key, print_),
                 ),
                 (
@@ -134,14 +134,14 @@ WHERE k.owner = $1 AND k.key = $2""",
             ]
         )
         if reserved:
-            return None
+            return Reservation(lease_until=reserved[0]["lease_until"])
         if rows and rows[0]["fingerprint"] != print_:
             raise Problem(
                 409, "idempotency_mismatch", "this Idempotency-Key was already used for another request", field=HEADER,
                 fix="use a new key for a new request",
             )  # fmt: skip
         if rows and rows[0]["answer"] is not None:
-            return json.loads(rows[0]["answer"])
+            return Reservation(json.loads(rows[0]["answer"]))
         if asyncio.get_running_loop().time() > give_up_at:
             raise Problem(409, "idempotency_pending", field=HEADER, fix="try again", headers={"Retry-After": "5"})
         await asyncio.sleep(EVERY)

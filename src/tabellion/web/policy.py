@@ -45,6 +45,7 @@ MONITOR: Policy = {
     ("POST", "/api/queues/{name}/pause"): Role.OPERATOR,
     ("POST", "/api/queues/{name}/resume"): Role.OPERATOR,
     ("POST", "/api/queues/{name}/retry"): Role.OPERATOR,
+    ("POST", "/api/queues/{name}/release"): Role.OPERATOR,
 }
 
 ACCOUNT_PAGES: Policy = {

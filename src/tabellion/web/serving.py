@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import quote
 
 from fastapi import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from tabellion.web.problems import Problem
 
@@ -51,11 +53,24 @@ def file_answer(request: Request, path: Path, tag: str, media: str, headers: dic
         os.close(handle)
         raise
     first, last = piece or (0, size - 1)
-    length = {"Content-Length": str(last - first + 1)}
-    if piece is None:
-        return StreamingResponse(_read(handle, 0, size), 200, headers | length, media)
-    headers = headers | length | {"Content-Range": f"bytes {first}-{last}/{size}"}
-    return StreamingResponse(_read(handle, first, last + 1), 206, headers, media)
+    headers = headers | {"Content-Length": str(last - first + 1)}
+    if piece is not None:
+        headers["Content-Range"] = f"bytes {first}-{last}/{size}"
+    return _FileResponse(handle, first, last + 1, 200 if piece is None else 206, headers, media)
+
+
+class _FileResponse(StreamingResponse):
+    """Closes its file when it has been sent, and also if it never is."""
+
+    def __init__(self, handle: int, start: int, end: int, status: int, headers: dict[str, str], media: str) -> None:
+        super().__init__(_read(handle, start, end), status, headers, media)
+        self._close = weakref.finalize(self, os.close, handle)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._close()
 
 
 def _piece(request: Request, size: int, tag: str) -> tuple[int, int] | None:
@@ -81,12 +96,9 @@ def _piece(request: Request, size: int, tag: str) -> tuple[int, int] | None:
 
 
 async def _read(handle: int, start: int, end: int) -> AsyncIterator[bytes]:
-    try:
-        while start < end:
-            chunk = await asyncio.to_thread(os.pread, handle, min(CHUNK, end - start), start)
-            if not chunk:
-                return
-            start += len(chunk)
-            yield chunk
-    finally:
-        os.close(handle)
+    while start < end:
+        chunk = await asyncio.to_thread(os.pread, handle, min(CHUNK, end - start), start)
+        if not chunk:
+            return
+        start += len(chunk)
+        yield chunk

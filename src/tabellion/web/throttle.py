@@ -67,9 +67,8 @@ def address_of(request: Request) -> str:
     networks = [ipaddress.ip_network(item) for item in config.proxies]
     address_text = request.client.host if request.client else ""
     if config.public_url:
-        forwarded = [
-            item.strip() for item in ",".join(request.headers.getlist("x-forwarded-for")).split(",") if item.strip()
-        ]
+        items = ",".join(request.headers.getlist("x-forwarded-for")).split(",")
+        forwarded = [_without_port(item.strip()) for item in items if item.strip()]
         while forwarded and _is_within(address_text, networks):
             address_text = forwarded.pop()
     try:
@@ -79,6 +78,13 @@ def address_of(request: Request) -> str:
     if address.version == 6:
         return str(ipaddress.ip_network((int(address), 64), strict=False))
     return str(address)
+
+
+def _without_port(text: str) -> str:
+    """The address of `203.0.113.7:4711` or `[2001:db8::9]:4711`: some proxies add the client's port."""
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0] if text.count(":") == 1 else text
 
 
 def _is_within(text: str, networks: Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]) -> bool:

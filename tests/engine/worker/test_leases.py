@@ -73,18 +73,25 @@ STRANGE: dict[str, Any] = {"no text": 5, "a nul": "a\x00b", "half a character": 
 def test_a_strange_note_does_not_take_the_environment_down(url: str, owner: Owner, what: str) -> None:
     """A note that cannot be written is its own job's trouble: leases of the others are renewed, the database is up."""
     owner.insert(1, 2)
-    queue = jobs_queue(lease=1.0)
+    queue = jobs_queue(lease=3.0)
     diary = Diary()
+    noted, go = threading.Event(), threading.Event()
 
     @queue.handler
     async def work(job: Job) -> None:
         if job.key == 1:
             with contextlib.suppress(TypeError, ValueError, TabellionError):
                 job.note(STRANGE[what])
-        await asyncio.sleep(2.0)
+            noted.set()
+        while not go.is_set():
+            await asyncio.sleep(0.01)
 
     with working(make_worker(url, queue, listeners=[diary])):
-        eventually(lambda: owner.status(2) == "done", within=10)
+        assert noted.wait(20)
+        lease = eventually(lambda: owner.attempts(2)[0]["lease_until"])
+        eventually(lambda: owner.attempts(2)[0]["lease_until"] != lease)
+        go.set()
+        eventually(lambda: owner.status(2) == "done")
     assert owner.outcomes(2) == ["done"]
     assert "environment_down" not in diary.names
 
@@ -168,13 +175,13 @@ def test_a_handler_that_will_not_stop_is_settled_without_it(url: str, owner: Own
 def test_blocking_the_loop_for_three_leases_costs_no_lease(url: str, owner: Owner) -> None:
     """A handler that blocks its event loop for three leases is not run twice while another worker competes."""
     owner.insert(1)
-    queue = jobs_queue(lease=0.6)
+    queue = jobs_queue(lease=1.2)  # shorter, and a busy machine alone could cost it
     runs: list[int] = []
 
     @queue.handler
     async def work(job: Job) -> dict[str, Any]:
         runs.append(job.n)
-        time.sleep(1.8)
+        time.sleep(3.6)
         return {"result": str(job.n)}
 
     with working(make_worker(url, queue, id="a"), make_worker(url, queue, id="b")):

@@ -144,6 +144,23 @@ def test_shares_keep_a_busy_environment_from_starving_the_rest(url: str, owner: 
     assert order.index("dev") < 30
 
 
+def test_shares_are_turns_where_there_is_one_slot(url: str, owner: Owner, second: Owner) -> None:
+    """A queue that runs one job at a time alternates between environments by their shares."""
+    owner.insert(*range(1, 21))
+    second.insert(*range(1, 11))
+    queue = jobs_queue(concurrency=1)
+    order: list[str] = []
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        order.append(job.environment)
+
+    environments = [Environment("prod", url, share=2), Environment("dev", second.url, share=1)]
+    drain(Worker(environments, [queue], concurrency=4, poll=0.05))
+    assert len(order) == 30
+    assert 3 <= order[:15].count("dev") <= 7
+
+
 def test_shares_of_queues(url: str, owner: Owner) -> None:
     """With `share=` on queues, the later queue is not starved by the first one's backlog."""
     owner("CREATE TABLE scans (id integer PRIMARY KEY, status text NOT NULL)")

@@ -85,11 +85,11 @@ def worked(url: str, settings: OcrSettings, **options: Any) -> None:
     drain(make_worker(url, *ocr_queues(settings), **options))
 
 
-def rows(url: str, text: str = "SELECT * FROM extraction_queue ORDER BY id") -> list[dict[str, Any]]:
+def rows(url: str, text: str = "SELECT * FROM extraction_queue ORDER BY id", *values: Any) -> list[dict[str, Any]]:
     """The rows of the table, with metadata parsed."""
 
     async def go(store: Store) -> list[dict[str, Any]]:
-        return [dict(row) for row in await store.database.fetch(text)]
+        return [dict(row) for row in await store.database.fetch(text, *values)]
 
     found = ask(url, go)
     for row in found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tabellion.reading.boosting.mend import Mend, mend_amounts
+from tabellion.reading.boosting.mend import AmountCorrection, mend_amounts
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_the_one_sign_that_closes_the_sum(parts: list[str], total: str, position
 
 def test_the_reason_is_told() -> None:
     """Which sign was read for which, and the sum that closes."""
-    assert mend_amounts(["95,00", "10,00"], "185,00") == Mend(
+    assert mend_amounts(["95,00", "10,00"], "185,00") == AmountCorrection(
         2, "185,00", "105,00", "8 read instead of 0: 95,00 + 10,00 = 105,00"
     )
 

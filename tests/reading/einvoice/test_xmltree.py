@@ -52,6 +52,20 @@ def test_a_lying_encoding_is_an_issue_and_still_read(data: bytes) -> None:
     assert read(data) == (["é & ü", "second"], ["xml_encoding"])
 
 
+@pytest.mark.parametrize(
+    "name", ["base64", "hex", "zip", "bz2", "rot13", "quopri", "uu", "punycode", "idna", "undefined"]
+)
+def test_a_codec_that_is_not_a_character_set_is_an_issue_and_the_text_is_read(name: str) -> None:
+    """Python knows codecs that are not encodings of text; a declaration of one makes nothing unreadable."""
+    assert read(TEXT.format(name).encode()) == (["é & ü", "second"], ["xml_encoding"])
+
+
+@pytest.mark.parametrize("name", ["a\0b", "é" * 30])
+def test_a_name_that_cannot_be_an_encoding_is_an_issue(name: str) -> None:
+    """A name that is not even well-formed XML does not raise."""
+    assert read(TEXT.format(name).encode()) == ([], ["xml_encoding", "xml_damaged"])
+
+
 def test_namespaces_attributes_and_lines_are_kept() -> None:
     """A node knows its local name, namespace, attributes and line."""
     root = parse(b'<p:a xmlns:p="urn:p">\n<p:b p:k="v" l="w"/></p:a>').root

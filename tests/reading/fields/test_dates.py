@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tabellion.reading.fields.dates import read_dates
@@ -62,3 +64,11 @@ def test_nobody_pays_before_the_invoice_is_issued() -> None:
     assert (read["invoice_date"].value, read["due_date"].value) == ("2024-03-04", "2024-04-03")
     assert read["invoice_date"].confidence <= 0.65
     assert "but day and month could be swapped" in read["invoice_date"].reasons
+
+
+def test_reading_dates_in_the_other_order_leaves_the_labels_alone() -> None:
+    """A copy of the sheet with another order has its own labels by line, each once."""
+    original = sheet("Date: 03/04/2024\nDue date: 04/03/2024")
+    labels = sum(map(len, original.on_line.values()))
+    copy = replace(original, order="mdy")
+    assert [sum(map(len, one.on_line.values())) for one in (original, copy)] == [labels, labels]

@@ -53,3 +53,24 @@ def test_a_type_of_ones_own_is_read_by_its_labels() -> None:
 def test_what_is_not_said_is_not_there() -> None:
     """An empty page gives no fields."""
     assert read_fields(paper("Hello"), typefile.compile_type(POLICY)) == {}
+
+
+def test_patterns_are_searched_by_the_engine_that_validates_them() -> None:
+    """A valid pattern reads ids, texts and lists, and one that would backtrack for hours in Python ends."""
+    doctype = typefile.compile_type(r"""
+name: member
+version: "1"
+fields:
+  code: {type: id, labels: [Member code], pattern: "\\p{L}{2}-[0-9]{4}"}
+  holder: {type: name, labels: [Holder], pattern: "[\\p{L} ]+"}
+  serial: {type: name, labels: [Serial], pattern: "(a+)+b"}
+  cars: {type: list, labels: [Vehicles], items: {plate: {type: id, pattern: "\\p{Lu}{2} [0-9]{2}"}}}
+""")
+    drawing = f"""
+Member code: ÄÖ-1234, ÄÖ-12345
+Holder: Zoé Müller
+Serial: {"a" * 60}
+Vehicles: ÉÄ 01 ÉÄ 02, xÉÄ 03
+"""
+    found = {name: field.value for name, field in read_fields(paper(drawing), doctype).items()}
+    assert found == {"code": "ÄÖ-1234", "holder": "Zoé Müller", "cars": [{"plate": "ÉÄ 01"}, {"plate": "ÉÄ 02"}]}

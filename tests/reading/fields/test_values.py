@@ -50,6 +50,16 @@ def test_amounts_are_found_and_other_numbers_are_not(text: str, found: list[str]
     assert [str(one.value) for one in amounts(text)] == found
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "code"),
+    [("SFr. 1'200.50", "1200.50", "CHF"), ("SFR 12.50", "12.50", "CHF"), ("12,50 Kč", "12.50", "CZK"),
+     ("12,50zł", "12.50", "PLN"), ("złoty 12,50", "12.50", None)],
+)  # fmt: skip
+def test_an_amount_has_the_currency_that_is_printed_beside_it(text: str, value: str, code: str | None) -> None:
+    """Signs made of letters count only as whole words."""
+    assert [(str(one.value), one.currency) for one in amounts(text)] == [(value, code)]
+
+
 def test_a_percentage_is_told_from_money() -> None:
     """A number before a per cent sign is a rate."""
     assert [(one.percent, str(one.value)) for one in amounts("19 % 37.62")] == [(True, "19"), (False, "37.62")]
@@ -57,7 +67,18 @@ def test_a_percentage_is_told_from_money() -> None:
 
 @pytest.mark.parametrize(
     ("mark", "code"),
-    [("€", "EUR"), ("RM", "MYR"), ("CA$", "CAD"), ("chf", "CHF"), ("Fr.", "CHF"), ("XYZ", None), ("", None)],
+    [
+        ("€", "EUR"),
+        ("RM", "MYR"),
+        ("CA$", "CAD"),
+        ("chf", "CHF"),
+        ("Fr.", "CHF"),
+        ("SFr.", "CHF"),
+        ("Kč", "CZK"),
+        ("zł", "PLN"),
+        ("XYZ", None),
+        ("", None),
+    ],
 )
 def test_a_currency_is_named_by_its_sign_or_code(mark: str, code: str | None) -> None:
     """Signs and codes give the ISO code; what is no currency gives none."""
@@ -74,6 +95,7 @@ def test_a_currency_is_named_by_its_sign_or_code(mark: str, code: str | None) ->
         ("25MAR2018", "2018-03-25"),
         ("Date:9/3/201820:54:50", "2018-03-09"), ("2018/02/2213:34", "2018-02-22"), ("0ct 3, 201612:16", "2016-10-03"),
         ("2 février 2021", "2021-02-02"), ("May 5, 2020", "2020-05-05"), ("31. Dez. 2019", "2019-12-31"),
+        ("4. Mrz. 2019", "2019-03-04"),
     ],
 )  # fmt: skip
 def test_a_date_is_read_in_its_notation(text: str, iso: str) -> None:

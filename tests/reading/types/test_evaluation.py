@@ -52,6 +52,7 @@ def result(text: str, tolerance: str | None = None) -> bool | None:
         "all(gaps.n > 0)",
         'sum(where(rows.n, rows.t, "TPS")) == 1 and count(where(rows.n, rows.t, "TPS", "TVQ")) == 2',
         'count(where(rows.n, rows.t, "VAT")) == 0',
+        'sum(where(rows.n - sum(gaps.n) * 0 + a, lower(rows.t), "TPS")) == 1.1 or empty(gone)',
         "coalesce(gone, 7) == 7 and coalesce(a, 7) == a",
         "coalesce(gone, gone, 1) == 1",
         "len(word) == 4",
@@ -96,7 +97,7 @@ def test_what_holds(text: str) -> None:
         'valid_vat("ES1234567") == true',
         'sum(where(rows.n, rows.t, "VAT")) == 0',
         "all(rows.n + gaps.n > 0) and null",
-        "all(rows.n + where(gaps.n, rows.t, 'tvq') > 0)",
+        "all(rows.n + where(rows.n, rows.t, 'tvq') > 0)",
         f"{'9' * 20} * {' * '.join(['9' * 20] * 12)} * a < 0 and gone == 1 or gone == 1",
     ],
 )
@@ -165,7 +166,12 @@ def test_the_tolerance_is_the_rules_own() -> None:
         ("matches(word, '(?=a)')", 14, "no look-around"),
         ("round(a, b) > 1", 9, "must be a literal value"),
         ("round(a, 99) > 1", 9, "0 to 10 places"),
+        ("round(a, null) > 1", 9, "0 to 10 places"),
         ("count(where(rows.n, rows.t, word)) > 1", 28, "must be a literal value"),
+        ("sum(where(gaps.n, rows.t, 'gst')) > 1", 18, "must come from one list"),
+        ("sum(where(rows.n + gaps.n, rows.t, 'gst')) > 1", 27, "must come from one list"),
+        ("sum(where(where(rows.n, rows.t, 'gst'), rows.t, 'tvq')) > 1", 40, "must come from one list"),
+        ("sum(where(where(rows.n, rows.t, 'a'), where(rows.t, rows.t, 'b'), 'b')) > 1", 38, "must come from one list"),
     ],
 )
 def test_a_rule_that_could_never_be_judged_is_refused(text: str, at: int, what: str) -> None:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tabellion.reading.types.pattern import LONGEST_VALUE, fault, fits
+from tabellion.reading.types.pattern import LONGEST_LINE, LONGEST_VALUE, fault, find, fits
 
 
 @pytest.mark.parametrize(
@@ -124,3 +124,20 @@ def test_a_very_long_value_fits_no_pattern() -> None:
     """The length of a value is bounded before it is matched."""
     assert fits("a*", "a" * LONGEST_VALUE)
     assert not fits("a*", "a" * (LONGEST_VALUE + 1))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        ("[A-Z]{2}", "AB CD,EF", ["AB", "CD", "EF"]),
+        ("[A-Z]{2}", "ABC xAB AB-1 ÉAB", []),
+        ("[A-Z]{2}|[A-Z]{3}", "ABC", ["ABC"]),
+        ("[0-9]*", "a 12 b", ["12"]),
+        (r"(?P<a>\p{L})(\d)", "É1 ü2", ["É1", "ü2"]),
+        ("[0-9]+", "\ud800 17", ["17"]),
+        ("[0-9]+", " " * LONGEST_LINE + "17", []),
+    ],
+)
+def test_values_are_found_between_words(pattern: str, text: str, found: list[str]) -> None:
+    """A value has no letter, digit or hyphen beside it, and the sign between two values belongs to both."""
+    assert [text[start:end] for start, end in find(pattern, text)] == found

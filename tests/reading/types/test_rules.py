@@ -159,6 +159,24 @@ def test_ten_thousand_wrong_rows_are_not_ten_thousand_issues() -> None:
     assert max(len(issue.message) for issue in issues) < 300
 
 
+def test_a_sum_is_never_judged_by_a_part_of_its_table() -> None:
+    """A malformed row is an issue, and a sum over its table is not decided."""
+    rows: list[Any] = [{"description": "Paper", "amount": "60.00"}, "Ink", {"description": "Ink", "amount": "40.00"}]
+    assert [issue.fields for issue in changed(line_items=rows)] == [("line_items[1]",)]
+    assert [issue.fields for issue in changed(line_items=[*rows, 7])] == [("line_items[1]",), ("line_items[3]",)]
+
+
+def test_warnings_do_not_displace_an_error() -> None:
+    """However many warnings come first, the error is listed and rejects the document."""
+    made = compile_type(
+        "name: a\nversion: '1'\nfields:\n  l: {type: list, items: {a: {type: text, pattern: x, severity: warning}}}\n"
+        "  total: {type: money, required: true}\n"
+    )
+    issues = check(made, {"l": [{"a": "y"}] * (MOST_ISSUES + 5)})
+    assert len(issues) == MOST_ISSUES
+    assert (issues[0].code, verdict(issues)) == ("missing", "reject")
+
+
 def test_messages_are_safe_to_print_and_issues_are_told_as_json() -> None:
     """Control characters of a document do not reach a terminal."""
     [issue] = changed(total="\x1b[31m7")

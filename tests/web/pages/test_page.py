@@ -176,6 +176,7 @@ def test_what_goes_wrong_inside_is_a_page_without_details(
     [
         ("", "en"), ("fr", "fr"), ("fr-CA,fr;q=0.9,en;q=0.8", "fr"), ("de,en;q=0.5,fr;q=0.9", "fr"), ("de", "en"),
         ("en;q=0,fr;q=0.1", "fr"), ("*", "en"), ("fr;q=x,en", "en"), (",,;q=", "en"), ("FR", "fr"),
+        ("fr; q=0.9", "fr"), ("en ;\tQ=0.1 , fr ; q=0.9", "fr"), ("fr;level=1;q=0.2,en;q=0.5", "en"),
     ],
 )  # fmt: skip
 def test_a_browser_is_answered_in_its_language(header: str, language: str) -> None:

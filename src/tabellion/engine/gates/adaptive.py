@@ -1,4 +1,4 @@
-"""The adaptive policy: learns a server's quota from its refusals, whatever window the server counts by."""
+"""The adaptive policy: learns a server's quota from its refusals, whatever window the server uses."""
 
 from __future__ import annotations
 
@@ -14,54 +14,55 @@ from tabellion.engine.gates.passed_calls import PassedCalls, take_back
 
 @dataclass
 class Adaptive(Saved):
-    """Finds the server's limit, remembers it, stays a little below it, and looks now and then whether it has moved.
+    """Finds the server's limit, stays a little below it, and tests now and then whether it has changed.
 
-    Slots are spaced evenly over the whole fleet: calls spread evenly at a quota's average rate are within a token
+    Slots are spaced evenly over the whole fleet: calls spread evenly at a quota's average rate stay within a token
     bucket, a fixed window and a sliding window of any length, so the window need not be known to keep the quota. It
-    has to be known to learn the quota. A refusal stops the fleet; single calls, ever further apart, find out when the
-    server accepts again. What passed from one such time to the next is the quota, and the time between them is its
-    window or a multiple of it; a refusal that is over at once (a bucket, a sliding window) shows what passed in the
-    window before it.
+    has to be known to learn the quota. A refusal stops the fleet; single calls (probes), at growing intervals, test
+    whether the server accepts calls again. The calls that passed from one such time to the next are the quota, and the
+    time between them is its window or a multiple of it. If the server accepts calls again at once (a bucket, a sliding
+    window), the calls in the window before the refusal are the quota.
 
-    Going beyond the limit costs refusals. Each is a debt that calls which pass pay back, and only without debt does the
-    rate go beyond the limit: slowly at first, faster the longer nobody objects, at a pace that fits the window.
+    Exceeding the limit costs refusals. Each refusal adds to a debt that successful calls pay back, and only without
+    debt does the rate exceed the limit: slowly at first, faster the longer no call is refused, at a pace that fits the
+    window.
     """
 
     rates: Rates
-    rate: float = 0.0  #: 0: not begun
+    rate: float = 0.0  #: 0: not started
     next_at: float = 0.0  #: when the next slot is
-    paused_until: float = 0.0  #: by the server's own word
-    limit: float | None = None  #: the rate that seems to be allowed
+    paused_until: float = 0.0  #: as the server demanded
+    limit: float | None = None  #: the estimated rate that the server allows
     changed_at: float = 0.0
-    window: float = 0.0  #: seconds over which the server seems to count; 0: no sign of any
-    is_window_known: bool = False  #: whether it was measured from end to end, and is not only the least it can be
+    window: float = 0.0  #: seconds over which the server seems to count; 0: unknown
+    is_window_known: bool = False  #: whether it was measured from end to end; otherwise it is a lower bound
     passed: list[list[float]] = field(default_factory=list)  #: see PassedCalls
-    ends: list[list[float]] = field(default_factory=list)  #: when the last exhaustions ended, and calls until then
+    ends: list[list[float]] = field(default_factory=list)  #: when the last exhaustions ended, and the calls until then
     exhaustion: Exhaustion = field(default_factory=Exhaustion)  #: the last one
     ages: list[float] = field(default_factory=list)  #: seconds from the last refused calls to their refusals
-    debt: float = 0.0  #: refusals that calls have not made up for
-    beyond_since: float = 0.0  #: when the rate began to go beyond the limit; 0: it does not
+    debt: float = 0.0  #: refusals that successful calls have not paid back yet
+    beyond_since: float = 0.0  #: when the rate began to exceed the limit; 0: it does not
     epoch: int = 0
 
     GROWTH: ClassVar[float] = 1.6  # per second, while no limit is known
-    NEAR: ClassVar[float] = 0.97  # of the limit: where the rate rests
-    BELOW: ClassVar[float] = 0.95  # of it: where the rate goes when it was refused
-    RETURN: ClassVar[float] = 3.0  # seconds in which most of the way from BELOW to NEAR is made, or a sixth of a window
-    SLOPE, STEEPEST = 0.02, 0.75  # of the limit, per unit of time, when going beyond: at first, and at most
+    NEAR: ClassVar[float] = 0.97  # of the limit: the normal rate
+    BELOW: ClassVar[float] = 0.95  # of the limit: the rate after a refusal
+    RETURN: ClassVar[float] = 3.0  # seconds to return most of the way from BELOW to NEAR, or a sixth of a window
+    SLOPE, STEEPEST = 0.02, 0.75  # of the limit, per UNIT, by which the rate exceeds it: at first, and at most
     UNIT: ClassVar[float] = 2.0  # seconds in which the slope doubles, or a third of a window
-    PRICE: ClassVar[float] = 0.008  # of a refusal's debt, paid by each call: about as many refusals as are accepted
-    LONGEST_DEBT: ClassVar[float] = 45.0  # seconds, or three windows: a limit that rose must be found
+    PRICE: ClassVar[float] = 0.008  # of a refusal's debt, paid by each call: about the tolerated share of refusals
+    LONGEST_DEBT: ClassVar[float] = 45.0  # seconds, or three windows: a higher limit must be found in time
     PAUSE: ClassVar[float] = 0.1  # seconds before the first probe, at least
     LATER: ClassVar[float] = 0.4  # of the time already waited: the pause before the next probe
     LONGEST_PAUSE: ClassVar[float] = 30.0  # seconds between two probes, unless the server says more
-    GAP: ClassVar[float] = 0.25  # seconds after a probe, at most, in which its refusal would be heard of
-    FEW: ClassVar[int] = 20  # calls from which nothing certain can be told
-    LEAST_SPAN: ClassVar[float] = 1.0  # seconds, and ten calls, over which a rate is measured where no window is known
+    GAP: ClassVar[float] = 0.25  # seconds after a probe, at most, in which its refusal would arrive
+    FEW: ClassVar[int] = 20  # calls that are too few for an estimate
+    LEAST_SPAN: ClassVar[float] = 1.0  # seconds, and ten calls, over which a rate is measured while no window is known
     LONGEST_WINDOW: ClassVar[float] = 120.0  # seconds
-    LONGEST_DELAY: ClassVar[float] = 0.5  # seconds to wait for the fate of calls under way
+    LONGEST_DELAY: ClassVar[float] = 0.5  # seconds to wait for the outcomes of calls under way
     MOST_AGES: ClassVar[int] = 4
-    MOVED: ClassVar[float] = 0.15  # of the limit: a new one further away is not the old one found again
-    TRUST: ClassVar[float] = 1.25  # the limit is not further below the refused rate than this: it may have moved up
+    MOVED: ClassVar[float] = 0.15  # of the limit: if a new estimate is further away, the limit has changed
+    TRUST: ClassVar[float] = 1.25  # the limit is at least the refused rate divided by this: it may have risen
     MOST_ENDS: ClassVar[int] = 8
 
     def __post_init__(self) -> None:
@@ -69,24 +70,24 @@ class Adaptive(Saved):
 
     @classmethod
     def load(cls, rates: Rates, saved: Mapping[str, Any]) -> Self:
-        """The policy with the memory it had."""
+        """The policy with its saved fields."""
         loaded = super().load(rates, saved)
         if isinstance(loaded.exhaustion, dict):
             loaded.exhaustion = Exhaustion(**loaded.exhaustion)
         return loaded
 
     def as_dict(self) -> dict[str, Any]:
-        """Its memory."""
+        """Its fields for saving."""
         return super().as_dict() | {"exhaustion": asdict(self.exhaustion)}
 
     @property
     def speed(self) -> float:
-        """Calls per second at this moment."""
+        """The current rate in calls per second."""
         return self.rate
 
     @property
     def delay(self) -> float:
-        """Seconds that a refusal takes."""
+        """Seconds from a call to its refusal, as observed lately."""
         return min(*self.ages, self.LONGEST_DELAY) if self.ages else 0.0
 
     def grant(self, now: float, want: int) -> list[float]:
@@ -107,16 +108,16 @@ class Adaptive(Saved):
         return slots
 
     def next_slot(self, now: float) -> float:
-        """When the next slot comes within the horizon."""
+        """When the next slot comes within the horizon and can be granted."""
         return max(now, self.next_at - HORIZON)
 
     def record_success(self, now: float, count: int) -> None:
-        """Nothing to learn: a call that was not refused passed, however long its answer takes."""
+        """Does nothing: a call counts as passed unless it is refused, however long its answer takes."""
 
     def record_throttle(self, now: float, hint: float | None, epoch: int, age: float = 0.0) -> None:
         """Stops the fleet once per event, learns the limit, and sets the time of the next probe."""
         self.ages = [*self.ages, round(age, 3)][-self.MOST_AGES :]
-        # A refusal that took far longer than others was on its way to the server: a connection had to be made first.
+        # A refusal that took far longer than others waited for a connection before the call was made.
         made_at, spell = now - min(age, 2 * self.delay + 0.02), self.exhaustion
         is_news = epoch >= self.epoch
         is_probe = made_at < spell.clear_at
@@ -126,7 +127,7 @@ class Adaptive(Saved):
         elif is_news:
             spell.probes += 1
         if is_news or spell.probing:
-            # What is known of the last exhaustion is told anew, with this refusal.
+            # The end of the last exhaustion is estimated again, with this refusal.
             self.ends = self.ends[:-1] if is_probe or not is_news else self.ends
         spell = self.exhaustion
         spell.until = max(spell.until, made_at)
@@ -136,30 +137,30 @@ class Adaptive(Saved):
         if is_news:
             self._hold(now, made_at)
         elif spell.probing:
-            # One of many calls that went together: it changes nothing, but it tells more of the same event.
+            # One of many calls made together: it is not a new event, but it improves the estimate of this one.
             spell.clear_at += max(0.0, self.paused_until - spell.probe_at)
             spell.probe_at = self.next_at = max(spell.probe_at, self.paused_until)
             self._learn()
 
     def rewind(self, now: float) -> None:
-        """The schedule begins again now, unless the quota is used up."""
+        """Restarts the schedule now, unless the quota is used up."""
         held_until = max(self.paused_until, self.exhaustion.probe_at)
         self.next_at = min(self.next_at, max(now, held_until))
 
     def set_rate(self, now: float, rate: float) -> None:
-        """Goes at this rate from now on, and learns from there."""
+        """Sets the rate, and forgets what was learned."""
         self.rate, self.limit, self.changed_at, self.epoch = self._clamp_rate(rate), None, now, self.epoch + 1
         self.next_at, self.debt, self.beyond_since = now, 0.0, 0.0
         self.passed, self.ends, self.exhaustion = [], [], Exhaustion()
 
-    # -- what a refusal tells ----------------------------------------------------------------------------------
+    # -- after a refusal ---------------------------------------------------------------------------------------
 
     def _count_refusal(self, now: float, made_at: float, is_news: bool, is_probe: bool) -> None:
         calls = PassedCalls(self.passed)
         if not self.passed:
             self.passed.append([made_at, 1.0])
         if is_news:
-            # Slots that are out are worth nothing from now on; since the quota was used up only probes went.
+            # Slots that were handed out are void from now on; since the quota was used up only probes were made.
             calls.cut(now, calls.until(self.exhaustion.began_at) + 1 if is_probe else calls.until(now))
         calls.refuse(made_at)
         take_back(self.ends, made_at)
@@ -175,11 +176,11 @@ class Adaptive(Saved):
         )  # fmt: skip
 
     def _hold(self, now: float, made_at: float) -> None:
-        """Nothing goes until the probe, and nothing after it until its refusal would have been heard of."""
+        """Stops all calls until the probe, and after it until its refusal would have arrived."""
         spell = self.exhaustion
         pause = min(self.LATER * (made_at - spell.began_at), self.LONGEST_PAUSE)
         pause = max(2 / spell.rate, self.PAUSE, self.window / 30, pause)
-        # Not before the fate of all calls under way is known: they may have been refused too.
+        # Not before the outcomes of all calls under way are known: they may have been refused too.
         spell.probe_at = max(now + 1.1 * self.delay, made_at + pause, self.paused_until)
         self._learn()
         gap = min(1.5 * self.delay + 0.05, self.GAP) if spell.probes and not spell.hinted else 0.0
@@ -189,40 +190,40 @@ class Adaptive(Saved):
         self.epoch += 1
 
     def _learn(self) -> None:
-        """Estimates window and limit from what passed, and goes below the limit."""
+        """Estimates window and limit from the calls that passed, and sets the rate below the limit."""
         spell, calls = self.exhaustion, PassedCalls(self.passed)
         if spell.seconds > self.LONGEST_WINDOW:
             self._forgive()
             return
-        # The last moment that is known to be without quota; after refused probes, the likely end of the exhaustion.
+        # The last time at which the quota is known to be used up; after refused probes, the likely end of that.
         end = spell.ended_at if spell.probes else spell.until
         total = calls.until(end)
         begin = self.ends[-1] if self.ends else self.passed[0]
         cycle, within = max(spell.ended_at - begin[0], 0.05), total - begin[1]
         self._learn_window(cycle, within)
         least = 0.1 if spell.is_proven or within >= self.FEW / 2 else 0.5
-        found = max(self._measure(end, cycle, within), least * spell.rate)
-        goal = found
+        limit = max(self._measure(end, cycle, within), least * spell.rate)
+        goal = limit
         if spell.quick:
             first = self.ends[-min(spell.quick, len(self.ends))]
             seconds, few = max(end - first[0], 0.05), total - first[1]
-            since_first = max((few + 1) / seconds, 0.3 * found)
+            since_first = max((few + 1) / seconds, 0.3 * limit)
             if seconds > max(self.window, self.LEAST_SPAN) and few >= self.FEW / 2:
-                found = min(found, since_first)
-            goal = min(found, since_first)
+                limit = min(limit, since_first)
+            goal = min(limit, since_first)
         elif self.window < 2 * self.LEAST_SPAN:
-            found = min(found, spell.rate)
+            limit = min(limit, spell.rate)
             if self.ends and not spell.is_proven:
-                # A server that saves up unused calls lets more pass for a moment than it will in the long run.
-                found = min(found, max(within / cycle / 0.94, spell.rate / self.TRUST))
-        self.limit = self._clamp_rate(found)
-        self.rate = self._clamp_rate(self.BELOW * min(found, goal, spell.rate))
+                # A server that saves up unused calls (a token bucket) lets more pass at first than in the long run.
+                limit = min(limit, max(within / cycle / 0.94, spell.rate / self.TRUST))
+        self.limit = self._clamp_rate(limit)
+        self.rate = self._clamp_rate(self.BELOW * min(limit, goal, spell.rate))
         self.ends = [*self.ends, [spell.ended_at, total]][-self.MOST_ENDS :]
         most = self.PRICE * self.rate * max(self.LONGEST_DEBT, 3 * self.window)
         self.debt = min(self.debt, max(1.0, most))
 
     def _forgive(self) -> None:
-        """So long a refusal is trouble or a day's quota: it tells nothing of the rate, which was right before."""
+        """Restores the rate from before an exhaustion that is too long for a window: an outage, or a daily quota."""
         spell = self.exhaustion
         self.window, self.is_window_known = spell.window, spell.was_window_known
         self.limit = spell.limit or None
@@ -230,15 +231,15 @@ class Adaptive(Saved):
         self.passed, self.ends = [[spell.until, 0.0]], [[spell.until, 0.0]]
 
     def _learn_window(self, cycle: float, within: float) -> None:
-        """A window is as long as an exhaustion at least, and as the time from the end of one to the end of the next."""
+        """Estimates the window: an exhaustion at least, and the time from the end of one to the end of the next."""
         spell = self.exhaustion
         if not spell.is_proven:
             return
-        # A limit that was too high at a steady rate shows the window too, however short the exhaustion was.
+        # If the rate was steady and the limit too high, even a short exhaustion shows the window.
         is_steady = not (spell.was_beyond or self.is_window_known) and spell.seconds >= max(0.5, 0.02 * cycle)
         if (spell.seconds >= 0.15 * cycle or is_steady) and within >= self.FEW:
             if not self.ends:
-                # The first window began before the first call did.
+                # The first window began before the first call.
                 if cycle > self.window:
                     self.window, self.is_window_known = min(cycle, self.LONGEST_WINDOW), False
             elif spell.after_proven and (cycle > 0.5 * self.window or spell.seconds > 0.3 * cycle):
@@ -249,7 +250,7 @@ class Adaptive(Saved):
             self.window, self.is_window_known = min(spell.seconds, self.LONGEST_WINDOW), False
 
     def _measure(self, end: float, cycle: float, within: float) -> float:
-        """Calls per second that passed in the window before this time."""
+        """The rate of calls that passed in the window before `end`."""
         spell, calls = self.exhaustion, PassedCalls(self.passed)
         span = self.window
         if not self.is_window_known:
@@ -258,42 +259,43 @@ class Adaptive(Saved):
         longest = end - calls.since
         if spell.after_proven and cycle > 1.2 * spell.seconds and within >= self.FEW:
             longest = min(longest, cycle)
-        # Too high is mended by the next refusal, too low only in time: of windows as likely the best one counts.
+        # An estimate that is too high is corrected by the next refusal, one that is too low only slowly: of equally
+        # likely windows, the one with the highest rate counts.
         spans = (span, 1.1 * span, 1.25 * span) if self.window else (span,)
-        more = 0.0 if spell.is_proven else 1.0  # the refused call had its place among those that passed
+        more = 0.0 if spell.is_proven else 1.0  # the refused call would have been one of those that passed
         return max(calls.rate(end, min(seconds, max(longest, 0.1)), more) for seconds in spans)
 
     # -- between refusals --------------------------------------------------------------------------------------
 
     def _grow(self, now: float) -> None:
-        passed, self.changed_at = min(max(now - self.changed_at, 0.0), 1.0), now
+        elapsed, self.changed_at = min(max(now - self.changed_at, 0.0), 1.0), now
         unused = now - self.next_at
         if unused > 2 * BURST:
-            # Slots were left over: the rate was not what held anyone back, and what passed does not tell the limit.
+            # Slots were left over: the rate did not limit the callers, and the calls that passed do not show the limit.
             self.beyond_since = 0.0
             if unused > max(1.0, 2 / self.rate):
                 self.passed, self.ends = [], []
             return
         if self.limit is None:
-            self.rate = self._clamp_rate(self.rate * self.GROWTH**passed)
+            self.rate = self._clamp_rate(self.rate * self.GROWTH**elapsed)
         elif now >= self.exhaustion.clear_at:
-            self.rate = self._clamp_rate(self._approach(now, self.limit, passed))
+            self.rate = self._clamp_rate(self._approach(now, self.limit, elapsed))
 
-    def _approach(self, now: float, limit: float, passed: float) -> float:
-        """The rate a moment later: back to nearly the limit, and beyond it when no debt is left."""
+    def _approach(self, now: float, limit: float, elapsed: float) -> float:
+        """The rate after `elapsed` seconds: it returns to just below the limit, and exceeds it when no debt is left."""
         rate, window = self.rate, self.window
         if rate < self.NEAR * limit:
-            rate += (self.NEAR * limit - rate) * (1 - math.exp(-passed / max(self.RETURN, window / 6)))
+            rate += (self.NEAR * limit - rate) * (1 - math.exp(-elapsed / max(self.RETURN, window / 6)))
         if not self.beyond_since and now > self.exhaustion.probe_at + self._calm():
             self.beyond_since = now
         if self.beyond_since:
             unit = max(self.UNIT, window / 3)
             slope = self.SLOPE * 2 ** min((now - self.beyond_since) / unit, 30)
-            rate += min(slope, self.STEEPEST) / unit * limit * passed
+            rate += min(slope, self.STEEPEST) / unit * limit * elapsed
         return rate
 
     def _calm(self) -> float:
-        """Seconds after an exhaustion before the rate may go beyond the limit; for ever while there is debt to pay."""
+        """Seconds after an exhaustion before the rate may exceed the limit; infinite while there is debt."""
         before, limit = self.exhaustion.limit, self.limit or 0.0
         if not before or abs(limit / before - 1) > self.MOVED:
             return max(5.0, self.window)

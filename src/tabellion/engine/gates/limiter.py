@@ -1,7 +1,7 @@
-"""How fast calls may go: what a policy is, and the classic one; plain numbers, no clock or database of their own.
+"""Rate limits: the interface of a policy, and the classic one; plain numbers, without a clock or database.
 
-A *slot* is the right to make one call at a certain time or later. A policy hands out slots and hears what became of the
-calls. Its fields are its whole memory: they are saved as JSON and shared by every process that calls the same upstream.
+A *slot* is the right to make one call at a certain time or later. A policy hands out slots and learns from the outcomes
+of calls. Its fields are all it knows: they are saved as JSON and shared by every process that calls the same upstream.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, Self
 
-HORIZON = 1.0  # seconds ahead for which slots are handed out: what is handed out cannot be slowed down any more
+HORIZON = 1.0  # seconds ahead for which slots are handed out: once handed out, they cannot be slowed down
 BURST = 0.1  # seconds' worth of unused slots that may be used at once
 
 
@@ -24,48 +24,48 @@ class Rates:
 
 
 class Limiter(Protocol):
-    """What a gate needs of a policy. Times are seconds since 1970, by the database's clock."""
+    """The interface of a policy. Times are seconds since 1970, by the database's clock."""
 
-    epoch: int  #: counts the decreases; a refusal of a call made before the last one is no news
+    epoch: int  #: counts the decreases; a refusal of a call made before the last one is ignored
 
     def grant(self, now: float, want: int) -> list[float]:
-        """Up to `want` slots, as the times from which they are good."""
+        """Up to `want` slots, as the times from which they are valid."""
 
     def next_slot(self, now: float) -> float:
-        """When it makes sense to ask again."""
+        """When the next slot can be granted."""
 
     def record_success(self, now: float, count: int) -> None:
-        """So many calls were answered."""
+        """Records that `count` calls were answered."""
 
     def record_throttle(self, now: float, hint: float | None, epoch: int, age: float = 0.0) -> None:
-        """A call made `age` seconds ago was refused for its haste; `hint`: how long to wait, by the server's word."""
+        """Records a rate-limit refusal of a call made `age` seconds ago; `hint`: seconds to wait, by the server."""
 
     def rewind(self, now: float) -> None:
-        """The slots that are out are worth nothing: their times may be given away again."""
+        """Makes slots void that were handed out: their times may be granted again."""
 
     def set_rate(self, now: float, rate: float) -> None:
-        """A person says how fast to go from now on."""
+        """Sets the rate, as a person decided."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Its memory."""
+        """Its fields for saving."""
 
     @property
     def speed(self) -> float:
-        """Calls per second at this moment."""
+        """The current rate in calls per second."""
 
 
 class Saved:
-    """A policy's memory, to and from JSON."""
+    """Converts a policy's fields to and from JSON."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Its memory, without the bounds: those are a matter of configuration."""
-        # Not asdict: it copies every list, and a gate is saved at every turn.
-        names = (one.name for one in fields(self) if one.name != "rates")  # type: ignore[arg-type]
+        """Its fields for saving, without the bounds: those come from the configuration."""
+        # asdict() would copy every list, and a gate is saved at every turn.
+        names = (field.name for field in fields(self) if field.name != "rates")  # type: ignore[arg-type]
         return {name: getattr(self, name) for name in names}
 
     @classmethod
     def load(cls, rates: Rates, saved: Mapping[str, Any]) -> Self:
-        """The policy with the memory it had; what another version saved beside it is ignored."""
+        """The policy with its saved fields; fields of another version are ignored."""
         known = {field.name for field in fields(cls)} - {"rates"}  # type: ignore[arg-type]
         return cls(rates, **{name: value for name, value in saved.items() if name in known})  # type: ignore[call-arg]
 
@@ -81,7 +81,7 @@ class Classic(Saved):
     rates: Rates
     tokens: float = 5.0
     max_tokens: float = 5.0
-    refill_rate: float = 0.0  #: 0: not begun
+    refill_rate: float = 0.0  #: 0: not started
     last_refill: float = 0.0
     consecutive_successes: int = 0
     consecutive_429s: int = 0
@@ -95,11 +95,11 @@ class Classic(Saved):
 
     @property
     def speed(self) -> float:
-        """Calls per second at this moment, pauses aside."""
+        """The current rate in calls per second, pauses aside."""
         return self.refill_rate
 
     def grant(self, now: float, want: int) -> list[float]:
-        """As many slots as there are whole tokens, good at once; none during a pause."""
+        """As many slots as there are whole tokens, valid at once; none during a pause."""
         if now < self.backoff_until:
             return []
         self._refill(now)
@@ -108,7 +108,7 @@ class Classic(Saved):
         return [now] * count
 
     def next_slot(self, now: float) -> float:
-        """When the pause is over and a token is there."""
+        """When the pause is over and a token is available."""
         missing = max(0.0, 1.0 - self.tokens) / self.refill_rate
         return max(now, self.backoff_until, self.last_refill + missing)
 
@@ -123,7 +123,7 @@ class Classic(Saved):
                 self.consecutive_successes = 0
 
     def record_throttle(self, now: float, hint: float | None, epoch: int, age: float = 0.0) -> None:
-        """Slows down and stops everything for a while; the server's hint is not asked for."""
+        """Slows down and stops everything for a while; the server's hint is ignored."""
         self.consecutive_429s += 1
         self.consecutive_successes = 0
         self.max_tokens = max(self.LEAST_TOKENS, self.max_tokens - 2)
@@ -132,14 +132,14 @@ class Classic(Saved):
         self.epoch += 1
 
     def rewind(self, now: float) -> None:
-        """Tokens that are out are lost, as in the description."""
+        """Does nothing: tokens that were handed out are lost, as in the description."""
 
     def set_rate(self, now: float, rate: float) -> None:
-        """Goes at this rate from now on."""
+        """Sets the rate and ends a pause."""
         self.refill_rate, self.backoff_until = min(max(rate, self.rates.least), self.rates.most), 0.0
         self.epoch += 1
 
     def _refill(self, now: float) -> None:
-        passed = now - (self.last_refill or now)
-        self.tokens = min(self.max_tokens, self.tokens + passed * self.refill_rate)
+        elapsed = now - (self.last_refill or now)
+        self.tokens = min(self.max_tokens, self.tokens + elapsed * self.refill_rate)
         self.last_refill = now

@@ -16,13 +16,13 @@ LISTEN_AGAIN = 1.0
 
 
 class OpenGates:
-    """Every gate of one process, with their database: one home for all environments."""
+    """Every gate of one process, with their database, which all environments share."""
 
     def __init__(
         self, url: str, settings: Mapping[str, GateSettings] | None = None, opened: Callable[[], None] = lambda: None,
         changed: Callable[[str, str], None] = lambda _name, _closed: None,
     ) -> None:  # fmt: skip
-        # A gate asks often and may forget its last moment when the machine loses power: it need not wait for the disk.
+        # A gate writes often, and losing its last moment in a power failure is harmless: it need not wait for the disk.
         self._store = Store(url, connections=2, durable=False)
         self._settings = settings or {}
         self._opened, self._changed = opened, changed
@@ -42,27 +42,27 @@ class OpenGates:
         return gate
 
     async def _listen(self) -> None:
-        """Hears of changes that other processes made; without wake-ups they are seen at the next turn."""
+        """Listens for changes by other processes; without wake-ups they are seen at the next turn."""
         while True:
             try:
                 await self._store.open()
-                # Both connections made now: bad news must not wait for one.
+                # Open both connections now: reporting a failure must not wait for one.
                 await asyncio.gather(self._store.version(), self._store.version())
                 await self._store.database.listen(self._look, LISTEN_PAUSE)
                 return
             except Exception:
                 await asyncio.sleep(LISTEN_AGAIN)
 
-    def _look(self, said: str) -> None:
-        """Something changed: the gate that is named, or, where nothing can be said, perhaps any."""
-        name, _, epoch = said.rpartition(" ")
-        if name not in self._gates and (said or self._store.dialect == "postgresql"):
+    def _look(self, payload: str) -> None:
+        """Has the gate that the payload names read its row again; every gate if there is no payload."""
+        name, _, epoch = payload.rpartition(" ")
+        if name not in self._gates and (payload or self._store.dialect == "postgresql"):
             return
-        for gate in [self._gates[name]] if said else self._gates.values():
+        for gate in [self._gates[name]] if payload else self._gates.values():
             gate.look(epoch)
 
     async def close(self) -> None:
-        """Tells the last news and lets go of the database."""
+        """Reports the last outcomes and closes the connections."""
         for gate in self._gates.values():
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(2):

@@ -1,4 +1,4 @@
-"""The policies by name, with the rates they begin with."""
+"""The policies by name, with their default rates."""
 
 from __future__ import annotations
 

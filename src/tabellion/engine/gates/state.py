@@ -1,4 +1,4 @@
-"""What a gate knows, and what one turn at it does: rate, breaker and money, as plain values."""
+"""The state of a gate and what one turn does to it: rate, breaker and budget, without I/O."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tabellion.errors import ConfigurationError
 from tabellion.messages import Message
 
 DAY = 86_400.0
-KEPT = ("day", "spent", "typical", "needed", "calls", "refusals", "failures")  #: plain numbers of a gate
+KEPT = ("day", "spent", "typical", "needed", "calls", "refusals", "failures")  #: plain numbers that are saved
 
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """How a gate is to behave; what is None is the profile's own default."""
+    """The settings of a gate; None means the profile's default."""
 
     profile: str = "adaptive"
     rate: float | None = None  #: calls per second to start with
@@ -51,69 +51,69 @@ class GateSettings:
         return Rates(min(max(start, least), max(most, least)), least, most)
 
     def edited(self, edits: Mapping[str, Any]) -> GateSettings:
-        """The same with what a person changed live."""
-        known = {one.name for one in fields(self)}
+        """The same with the settings that a person changed at run time."""
+        known = {setting.name for setting in fields(self)}
         return replace(self, **{name: value for name, value in edits.items() if name in known})
 
 
 @dataclass(frozen=True, slots=True)
 class ThrottledCall:
-    """A call that was refused for its haste."""
+    """A call that was refused because of a rate limit."""
 
-    hint: float | None  #: seconds to wait, in the server's own words
+    hint: float | None  #: seconds to wait, as the server says (Retry-After)
     epoch: int  #: of the rate, when the call got its slot
     age: float = 0.0  #: seconds from the call to its refusal
 
 
 @dataclass
 class CallOutcomes:
-    """What became of calls since the last turn."""
+    """The outcomes of calls since the last turn."""
 
     ok: int = 0
     ok_ago: float = 0.0  #: seconds since the last of them
-    epochs: list[int] = field(default_factory=list)  #: of the breaker, when the answered calls were let through
+    epochs: list[int] = field(default_factory=list)  #: of the breaker, when the answered calls got their slots
     throttled: list[ThrottledCall] = field(default_factory=list)
     failed: int = 0
-    abandoned: int = 0  #: nobody waited for the answer
+    abandoned: int = 0  #: calls whose caller did not wait for the answer
     why: str = ""
-    refused: str = ""  #: the key was not accepted, and the provider's words
-    spent: float = 0.0  #: charged before calls, less what they did not cost after all
+    refused: str = ""  #: the provider's message, if it did not accept our key
+    spent: float = 0.0  #: estimates of calls, corrected by their real cost once known
     paid: float = 0.0  #: what answered calls cost
-    needed: float = 0.0  #: what a call would have cost that today's money does not cover
+    needed: float = 0.0  #: the estimate of a call that the rest of today's budget does not cover
 
     def __bool__(self) -> bool:
         return bool(self.ok or self.abandoned or self.spent or self.urgent)
 
     @property
     def urgent(self) -> bool:
-        """Whether others should know at once."""
+        """Whether other processes have to know at once."""
         return bool(self.throttled or self.failed or self.refused or self.needed)
 
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """What one turn at the gate gave."""
+    """The result of one turn at the gate."""
 
     slots: tuple[float, ...]  #: seconds from now at which calls may go
-    epoch: tuple[int, int]  #: of the rate and of the breaker: slots of an earlier one are worth nothing
-    again: float  #: seconds until asking again makes sense
-    closed: str = ""  #: why nothing may go, in words for people
-    reopens: float = 0.0  #: seconds until it may be otherwise
+    epoch: tuple[int, int]  #: of the rate and of the breaker: slots of an earlier epoch are void
+    again: float  #: seconds until another turn can give slots
+    closed: str = ""  #: why no call is allowed, as a text for people
+    reopens: float = 0.0  #: seconds until the gate may be open again
     wary: bool = False
     left: float | None = None  #: dollars of today's budget, when there is one
 
 
 @dataclass
 class GateState:
-    """Everything a gate remembers, shared by the fleet."""
+    """Everything that a gate remembers, shared by the fleet."""
 
     settings: GateSettings
     limiter: Limiter
     breaker: Breaker
-    edits: dict[str, Any] = field(default_factory=dict)  #: settings that a person changed live
+    edits: dict[str, Any] = field(default_factory=dict)  #: settings that a person changed at run time
     day: int = 0
     spent: float = 0.0  #: dollars today
-    typical: float = 0.0  #: dollars of a usual call
+    typical: float = 0.0  #: dollars of an average call
     needed: float = 0.0  #: dollars of a call that did not fit into today's budget
     calls: int = 0
     refusals: int = 0
@@ -121,7 +121,7 @@ class GateState:
 
     @classmethod
     def load(cls, settings: GateSettings, text: str | None) -> GateState:
-        """The state as it was saved, under these settings and what people changed since."""
+        """The saved state, with these settings and the changes that people made to them."""
         saved: dict[str, Any] = json.loads(text) if text else {}
         edits = saved.get("edits", {})
         settings = settings.edited(edits)
@@ -133,7 +133,7 @@ class GateState:
         )  # fmt: skip
 
     def dump(self) -> str:
-        """The same as JSON."""
+        """The state as JSON."""
         saved: dict[str, Any] = {name: getattr(self, name) for name in ("edits", *KEPT)}
         saved |= {
             "profile": self.settings.profile,
@@ -144,44 +144,44 @@ class GateState:
 
     @property
     def epoch(self) -> tuple[int, int]:
-        """Changes whenever slots that were handed out are worth nothing any more."""
+        """The epochs of rate and breaker; they change when slots that were handed out become void."""
         return self.limiter.epoch, self.breaker.epoch
 
-    def turn(self, now: float, news: CallOutcomes, want: int) -> TurnResult:
-        """Hears the news and hands out up to `want` slots."""
-        self.hear(now, news)
+    def turn(self, now: float, outcomes: CallOutcomes, want: int) -> TurnResult:
+        """Takes in outcomes and hands out up to `want` slots."""
+        self.hear(now, outcomes)
         return self.give(now, want)
 
-    def hear(self, now: float, news: CallOutcomes) -> None:
-        """Takes in what became of calls."""
-        settings, breaker_was = self.settings, self.breaker.epoch
+    def hear(self, now: float, outcomes: CallOutcomes) -> None:
+        """Takes in the outcomes of calls."""
+        settings, epoch_before = self.settings, self.breaker.epoch
         today = int(now // DAY)
         if today != self.day:
             self.day, self.spent, self.needed = today, 0.0, 0.0
-        self.spent = max(0.0, self.spent + news.spent)
-        self.calls += news.ok + news.failed + len(news.throttled)
-        self.refusals += len(news.throttled)
-        self.failures += news.failed
-        if news.ok:
-            self.limiter.record_success(now, news.ok)
-            if news.paid > 0:
-                self.typical += (news.paid / news.ok - self.typical) * (0.2 if self.typical else 1.0)
-        self.needed = max(self.needed, news.needed)
-        # Whoever is told to slow down is not talking to a dead server.
-        if news.ok or news.throttled:
-            answered = news.ok + len(news.throttled)
-            self.breaker.record_success(now - news.ok_ago, answered, self.breaker.epoch in news.epochs)
-        for refusal in news.throttled:
+        self.spent = max(0.0, self.spent + outcomes.spent)
+        self.calls += outcomes.ok + outcomes.failed + len(outcomes.throttled)
+        self.refusals += len(outcomes.throttled)
+        self.failures += outcomes.failed
+        if outcomes.ok:
+            self.limiter.record_success(now, outcomes.ok)
+            if outcomes.paid > 0:
+                self.typical += (outcomes.paid / outcomes.ok - self.typical) * (0.2 if self.typical else 1.0)
+        self.needed = max(self.needed, outcomes.needed)
+        # A server that refuses a call because of its rate is not down.
+        if outcomes.ok or outcomes.throttled:
+            answered = outcomes.ok + len(outcomes.throttled)
+            self.breaker.record_success(now - outcomes.ok_ago, answered, self.breaker.epoch in outcomes.epochs)
+        for refusal in outcomes.throttled:
             self.limiter.record_throttle(now, refusal.hint, refusal.epoch, refusal.age)
-        self.breaker.record_abandoned(news.abandoned)
-        self.breaker.record_failure(now, news.failed, news.why, settings.threshold, settings.recovery)
-        if news.refused:
-            self.breaker.record_refusal(now, news.refused)
-        if self.breaker.epoch != breaker_was:
+        self.breaker.record_abandoned(outcomes.abandoned)
+        self.breaker.record_failure(now, outcomes.failed, outcomes.why, settings.threshold, settings.recovery)
+        if outcomes.refused:
+            self.breaker.record_refusal(now, outcomes.refused)
+        if self.breaker.epoch != epoch_before:
             self.limiter.rewind(now)
 
     def give(self, now: float, want: int) -> TurnResult:
-        """Hands out slots, or says why there are none."""
+        """Hands out slots, or the reason why there are none."""
         closed, reopens = self.closure(now)
         allowed = 0 if closed else want
         trusted = self.breaker.allows(now, self.settings.threshold)
@@ -215,11 +215,11 @@ class GateState:
         return "", 0.0
 
     def spent_today(self, now: float) -> float:
-        """Dollars of this day, whether or not the day has been noticed yet."""
+        """Dollars spent today; 0 on a new day that has had no turn yet."""
         return self.spent if int(now // DAY) == self.day else 0.0
 
     def edit(self, now: float, changes: Mapping[str, Any], *, reset: bool = False) -> None:
-        """What a person changes live; raises ConfigurationError when it cannot be."""
+        """Applies a person's changes at run time; raises ConfigurationError for invalid ones."""
         self.settings = self.settings.edited(changes)
         self.edits |= changes
         if "budget" in changes:

@@ -1,4 +1,4 @@
-"""What PostgreSQL's catalog says of a table."""
+"""Reads the description of a table from PostgreSQL's catalog."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Fetch = Callable[..., Awaitable[list[Any]]]
 
 
 async def describe(fetch: Fetch, name: str) -> Table | None:
-    """The table with its columns, key, indexes and references; None when there is none of this name."""
-    found = await fetch(_TABLE, sql.name(name))
-    if not found or found[0]["oid"] is None:
+    """The table with its columns, key, indexes and references; None if there is no such table."""
+    tables = await fetch(_TABLE, sql.name(name))
+    if not tables or tables[0]["oid"] is None:
         return None
-    oid = found[0]["oid"]
+    oid = tables[0]["oid"]
     columns = {
         row["name"]: Column(
             row["name"],
@@ -46,12 +46,12 @@ async def describe(fetch: Fetch, name: str) -> Table | None:
         columns,
         primary_key,
         tuple(indexes),
-        found[0]["row_security"],
+        tables[0]["row_security"],
         references,
-        _KINDS.get(found[0]["kind"], "table"),
-        tuple(found[0]["partition_columns"]),
+        _KINDS.get(tables[0]["kind"], "table"),
+        tuple(tables[0]["partition_columns"]),
         tuple(checks),
-        tuple(found[0]["behind"]),
+        tuple(tables[0]["behind"]),
     )
 
 
@@ -69,7 +69,7 @@ _TABLE = """SELECT c.oid, c.relrowsecurity AS row_security, c.relkind::text AS k
           WHERE r.ev_class = c.oid AND c.relkind IN ('v', 'm') AND d.refobjid <> c.oid)) AS behind
 FROM pg_class AS c WHERE c.oid = to_regclass($1)"""
 
-#: A domain is followed down to the type it is made of: what a domain refuses is then told like anything else.
+#: A domain is resolved to its base type, so that its refusals are reported like any other.
 _COLUMNS = """
 WITH RECURSIVE below (number, type, modifier, required, preset, depth) AS (
   SELECT a.attnum, a.atttypid, a.atttypmod, a.attnotnull, pg_get_expr(d.adbin, d.adrelid), 0

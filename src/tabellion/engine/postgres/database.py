@@ -27,12 +27,12 @@ from tabellion.engine.values import for_postgres
 from tabellion.errors import ConfigurationError, Unreachable, ValueRefused
 
 CHANNEL = "tabellion"
-LOCK_TIMEOUT = 2.0  # seconds a move waits for a row that someone else has locked
-RACES = 5  # how often a claim that lost the race for a row is asked again at once
+LOCK_TIMEOUT = 2.0  # seconds a move waits for a row that another session has locked
+RACES = 5  # how often a claim that lost the race for a row is repeated at once
 Connection = Any  # asyncpg's connection, or the proxy its pools hand out
 
-#: A queue's table changes faster than its statistics: left to its guesses, the planner reads and sorts the whole
-#: backlog for one claim. Every move is written to walk an index in order and look rows up by key: only that is allowed.
+#: A queue's table changes faster than its statistics: with wrong estimates, the planner reads and sorts the whole
+#: backlog for one claim. Every move is written to read an index in order and find rows by key: only that is allowed.
 _PINNED = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off", "jit": "off"}
 _TURN = {
     on: "; ".join(f"SET {setting} = {'off' if on else 'on'}" for setting in _PINNED if on or setting != "jit")
@@ -62,7 +62,7 @@ class PostgreSQL:
         self.deadline = deadline
         self.clock = clock
         self._durable = durable
-        self.pooled: bool | None = None  #: whether a pooler stands between; None until asked
+        self.pooled: bool | None = None  #: whether the connection goes through a pooler; None: not known yet
         self._idle: dict[bool, list[Connection]] = {True: [], False: []}
         self._most = connections
         self._used = 0
@@ -70,10 +70,10 @@ class PostgreSQL:
         self._writer = counts.new_writer()
 
     async def open(self) -> None:
-        """Finds out whether the server is reached directly: a pooler tells a process id that is not the server's."""
+        """Finds out whether the connection is direct: a pooler reports a process id that is not the server's."""
         async with self.connection() as connection, connection.transaction():
-            told = await connection.fetchval("SELECT pg_backend_pid()")
-            pooled = told != connection.get_server_pid()
+            server_pid = await connection.fetchval("SELECT pg_backend_pid()")
+            pooled = server_pid != connection.get_server_pid()
         if pooled != self.pooled:
             self.pooled = pooled
             await self.close()
@@ -88,9 +88,9 @@ class PostgreSQL:
 
     @contextlib.asynccontextmanager
     async def connection(self, *, pinned: bool = False) -> AsyncIterator[Connection]:
-        """A connection for one call; one that failed or ran out of time is thrown away, never reused.
+        """A connection for one call; one that failed or timed out is closed and never reused.
 
-        On a `pinned` one the planner may only walk indexes in their order.
+        On a `pinned` connection the planner may only read indexes in their order.
         """
         idle, other = self._idle[pinned], self._idle[not pinned]
         async with self._free:
@@ -103,7 +103,7 @@ class PostgreSQL:
                     elif other and self._used + len(other) > self._most:
                         connection = other.pop()
                         if not self.pooled:
-                            await connection.execute(_TURN[pinned])  # a new one would take a hundred times as long
+                            await connection.execute(_TURN[pinned])  # connecting would take a hundred times as long
                     else:
                         connection = await self._connect(pinned)
                     yield connection
@@ -129,7 +129,7 @@ class PostgreSQL:
     async def transact(
         self, statements: Sequence[tuple[str, Sequence[Any]]], *, guarded: bool = False
     ) -> list[list[Any]]:
-        """Runs several statements in one transaction; `guarded`: all of them or, if the first gives no row, none."""
+        """Runs several statements in one transaction; `guarded`: none of them if the first returns no row."""
         async with self.connection() as connection:
             try:
                 async with connection.transaction():
@@ -148,12 +148,12 @@ class PostgreSQL:
         return results
 
     async def try_out(self, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
-        """Tries statements on a row and takes everything back; no answers where `lock` gives no row."""
+        """Tries statements on a row and rolls everything back; no answers if `lock` returns no row."""
         async with self.connection() as connection:
             return await postgres_trial.try_out(connection, self._text, lock, trials)
 
     async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Inserts rows by COPY and rings once; a single row in one statement, one round trip instead of four."""
+        """Inserts rows by COPY and notifies once; a single row by one statement, one round trip instead of four."""
         if len(rows) == 1:
             marks = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
             insert = f"INSERT INTO {sql.name(table)} ({', '.join(map(sql.column, columns))}) VALUES ({marks})"
@@ -169,18 +169,18 @@ class PostgreSQL:
             await connection.execute(f"NOTIFY {CHANNEL}")
 
     async def wake(self) -> None:
-        """Rings: workers that listen look at their queues at once."""
+        """Notifies listening workers, which then poll their queues at once."""
         await self.fetch("SELECT pg_notify($1, '')", CHANNEL)
 
     async def listen(self, ring: Callable[[str], None], _pause: float) -> None:
-        """Calls `ring` at every NOTIFY until cancelled; returns at once behind a pooler, which has no LISTEN."""
+        """Calls `ring` with every NOTIFY's payload until cancelled; returns at once behind a pooler, without LISTEN."""
         if self.pooled:
             return
         connection = await self._connect(pinned=False)
         lost = asyncio.Event()
         try:
             connection.add_termination_listener(lambda _: lost.set())
-            await connection.add_listener(CHANNEL, lambda _connection, _pid, _channel, said: ring(said))
+            await connection.add_listener(CHANNEL, lambda _connection, _pid, _channel, payload: ring(payload))
             await lost.wait()
             raise Unreachable("the connection that listens for wake-ups was lost")
         finally:
@@ -189,10 +189,10 @@ class PostgreSQL:
     async def claim(self, bound: Bound, n: int, worker: str, limited: bool, terms: Terms | None = None) -> list[Job]:
         """Claims up to `n` rows, in one statement; under a fleet-wide limit the queue's own row is locked first."""
         failpoint("claim.pre_commit")
-        condition, given = terms.condition(bound, 3) if terms else ("", [])
+        condition, condition_values = terms.condition(bound, 3) if terms else ("", [])
         single, early = (terms.only is not None, terms.early) if terms else (False, False)
         text = moves.claim(bound, condition, single=single, early=early)
-        values = [n, worker, bound.queue.lease, *given]
+        values = [n, worker, bound.queue.lease, *condition_values]
         for tries_left in range(RACES, -1, -1):
             try:
                 if limited or (terms and terms.also):
@@ -237,12 +237,15 @@ class PostgreSQL:
         return n if limit is None else min(n, limit - running)
 
     async def settle(self, bound: Bound, batch: Sequence[Settlement]) -> dict[str, str]:
-        """Settles jobs that end alike (same outcome, same columns); returns what became of each key."""
+        """Settles jobs of the same outcome and columns; returns the outcome of each key."""
         failpoint("settle.pre_commit")
         first = batch[0]
         columns = list(first.values)
-        jobs = [one.job for one in batch]
-        detailed, coded = not all(one.is_plain for one in batch), any(one.form for one in batch)
+        jobs = [settlement.job for settlement in batch]
+        detailed, coded = (
+            not all(settlement.is_plain for settlement in batch),
+            any(settlement.form for settlement in batch),
+        )
         text = moves.settle(
             bound, first.outcome, columns, expired_only=first.expired_only, detailed=detailed, coded=coded,
             writer=None if first.stands_alone else self._writer,
@@ -250,38 +253,38 @@ class PostgreSQL:
         values: list[Any] = [[job.text_key for job in jobs], [job.token for job in jobs]]
         if detailed:
             values += [
-                [one.error for one in batch],
-                [_text_of(one.after) for one in batch],
+                [settlement.error for settlement in batch],
+                [_text_of(settlement.after) for settlement in batch],
                 [job._note for job in jobs],
                 [_text_of(price(job.cost)) for job in jobs],
             ]
         if coded:
-            values += [list(part) for part in zip(*(one.serialize_error() for one in batch), strict=True)]
+            values += [list(part) for part in zip(*(settlement.serialize_error() for settlement in batch), strict=True)]
         if columns:
-            values.append([for_postgres(one.values) for one in batch])
+            values.append([for_postgres(settlement.values) for settlement in batch])
         rows = await (self._settle_alone(first, text, values) if first.stands_alone else self._fetch(text, values))
         failpoint("settle.post_commit")
         failpoint("settle.drop_ack")
         return {row["key"]: row["outcome"] for row in rows}
 
-    async def _settle_alone(self, one: Settlement, text: str, values: Sequence[Any]) -> list[Any]:
-        also, asked = extras(one), guard(one)
+    async def _settle_alone(self, settlement: Settlement, text: str, values: Sequence[Any]) -> list[Any]:
+        also, guard_query = extras(settlement), guard(settlement)
         async with self.connection(pinned=True) as connection:
             try:
                 async with connection.transaction():
                     if self.pooled:
                         await connection.execute(_PIN)
                     rows: list[Any] = await connection.fetch(self._text(text), *values)
-                    if rows and rows[0]["outcome"] == one.outcome:
-                        if asked:
-                            await self._run_all(connection, [asked], guarded=True)
+                    if rows and rows[0]["outcome"] == settlement.outcome:
+                        if guard_query:
+                            await self._run_all(connection, [guard_query], guarded=True)
                         await self._run_extras(connection, also)
-                        # Last of all: what was attached may wait for others, who must not wait for the count.
-                        cost = price(one.job.cost) or 0.0
-                        if counts.is_counted(one.outcome, bool(cost)):
-                            numbers = counts.numbers(one.outcome, 1, cost)
+                        # Last: attached statements may wait for other sessions, which must not wait for the count.
+                        cost = price(settlement.job.cost) or 0.0
+                        if counts.is_counted(settlement.outcome, bool(cost)):
+                            numbers = counts.numbers(settlement.outcome, 1, cost)
                             await connection.execute(
-                                self._text(counts.add("postgresql")), one.job.queue.name, self._writer, *numbers
+                                self._text(counts.add("postgresql")), settlement.job.queue.name, self._writer, *numbers
                             )
                     return rows
             except Undone:
@@ -316,7 +319,7 @@ class PostgreSQL:
         return {row["key"]: row["holds"] for row in rows}
 
     async def renew_mirrors(self, bound: Bound, jobs: Sequence[Job]) -> None:
-        """Renews the times in the rows of claims that hold."""
+        """Renews the times in the rows of claims that still hold."""
         keys, tokens = [job.text_key for job in jobs], [job.token for job in jobs]
         await self._fetch(moves.renew_mirrors(bound), [keys, tokens])
 
@@ -327,7 +330,7 @@ class PostgreSQL:
     async def _fetch(self, text: str, values: Sequence[Any], *, pinned: bool = True) -> list[Any]:
         async with self.connection(pinned=pinned) as connection:
             if self.pooled:
-                # Outside a transaction a pooler may give the parse and the execution to different servers.
+                # Outside a transaction a pooler may send the parse and the execution to different servers.
                 async with connection.transaction():
                     if pinned:
                         await connection.execute(_PIN)
@@ -335,7 +338,7 @@ class PostgreSQL:
             return list(await connection.fetch(self._text(text), *values))
 
     async def _run_extras(self, connection: Connection, also: Sequence[tuple[str, Sequence[Any]]]) -> None:
-        """Attached statements: what the database forbids them is the job's failure, not the database's."""
+        """Runs attached statements; a missing right fails the job and is not an error of the database."""
         try:
             for statement, arguments in also:
                 await connection.execute(self._text(statement), *arguments)
@@ -361,12 +364,12 @@ class PostgreSQL:
                 | (_PINNED if pinned and direct else {}),
             )
         except (ValueError, OverflowError) as error:
-            # The driver's own words may quote a part of the password.
+            # The driver's message may quote a part of the password.
             raise ConfigurationError(BAD_URL) from error
 
 
 def _jobs(bound: Bound, worker: str, rows: Sequence[Any]) -> list[Job]:
-    """What a claim gave: the first half are the attempts, the second their rows."""
+    """The jobs of a claim's result, whose first half are the attempts and whose second half are the rows."""
     if not rows:
         return []
     columns = list(rows[0].keys())[7:]

@@ -1,4 +1,4 @@
-"""The exceptions of PostgreSQL's driver as ours, so that nobody above knows the driver."""
+"""Translates the exceptions of PostgreSQL's driver to ours, so that no other module depends on the driver."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _FUNCTION = re.compile(r"function (\S+?)\(")
 
 
 def translate_error(error: Exception, deadline: float) -> Exception:
-    """The driver's exception as one of ours, with the rule of the table that it is about."""
+    """The driver's exception as one of ours, with the rule of the table that was violated."""
     ours = _classify_error(error, deadline)
     if isinstance(ours, StoreError) and isinstance(error, asyncpg.PostgresError):
         raised = _FUNCTION.search(error.context or "")
@@ -87,7 +87,7 @@ def _classify_error(error: Exception, deadline: float) -> Exception:
     if isinstance(error, GONE):
         return Unreachable(f"{type(error).__name__}: {text}")
     if isinstance(error, asyncpg.RaiseError):
-        return StoreError(text)  # a trigger's own words
+        return StoreError(text)  # the message that a trigger raised
     if isinstance(error, asyncpg.PostgresError):
         return StoreError(f"{type(error).__name__}: {text}")
     return error

@@ -12,22 +12,22 @@ from tabellion.engine.sql import NOW, Dialect
 
 _PG: Dialect = "postgresql"
 
-#: Lists travel as text: asyncpg asks the catalog about every other array type on every new connection.
+#: Lists are sent as text[]: for any other array type asyncpg queries the catalog on every new connection.
 _TOKENS = "ARRAY(SELECT one::uuid FROM unnest($2::text[]) AS one)"
 
 
 def claim(bound: Bound, condition: str = "", *, single: bool = False, early: bool = False) -> str:
     """$1 how many, $2 worker, $3 lease seconds, then the condition's values -> the attempts in line order, then the
-    rows as they are now. `single`: the condition names one row, which is looked up instead of met in the line.
+    rows as they are now. `single`: the condition names one row, which is looked up by its key without ordering.
 
-    Rows are taken off the line one by one (`r` is only read as far as `c` needs), each locked before anything else is
-    looked at: what another claim is taking costs next to nothing to pass. Then the attempt is inserted, then the row
-    is changed. One race the row lock cannot see: another worker claimed and gave back the row between our
-    snapshot and our lock, so that what we read of its last attempt is old. Then the attempt's key is taken, the whole
-    statement fails, and the caller asks again.
+    Rows are read in order one by one (`r` is only read as far as `c` needs), each locked before anything else is read:
+    skipping a row that another claim has locked costs next to nothing. Then the attempt is inserted, then the row is
+    changed. The row lock cannot prevent one race: another worker claimed and released the row between our snapshot and
+    our lock, so that the last attempt we read is out of date. Then the new attempt's key already exists, the whole
+    statement fails, and the caller repeats it.
     """
-    # Tables are reached by `= ANY (array)`, never by a join: when statistics say that a table is empty (it was, last
-    # night) the planner walks all of it for each joined row, while an array is always looked up in the key's index.
+    # Rows are found by `= ANY (array)`, never by a join: if the statistics say that a table is empty (it was, last
+    # night), the planner scans all of it for each joined row, while an array is always looked up in the key's index.
     attempt = f"(SELECT a.attempt FROM tabellion_a AS a WHERE a.key = t.{sql.column(bound.key.name)}::text)"
     queue = bound.queue
     table, key = sql.name(queue.table), sql.column(bound.key.name)
@@ -81,30 +81,30 @@ def settle(
     """$1 keys, $2 tokens; detailed: $3 errors, $4 delays, $5 notes, $6 costs; coded: codes and parameters of errors;
     last, the values as JSON -> key, outcome.
 
-    The attempt is locked first and re-checked under its lock: an attempt that someone else settled meanwhile is
-    not touched, however the row looks. A row that is no longer `running` was changed by its owner: superseded.
-    With a `writer` the endings are counted, too.
+    The attempt is locked first and checked again under its lock: an attempt that was settled meanwhile is not
+    changed, whatever state the row is in. A row that is no longer `running` was changed by its owner: superseded.
+    With a `writer` the settlements are also counted.
     """
     table, key = sql.name(bound.queue.table), sql.column(bound.key.name)
-    kept, error = "error = NULL", "NULL"
+    details, error = "error = NULL", "NULL"
     if detailed:
         place = "array_position($1::text[], a.key)"
         due = sql.later(f"(($4::text[])[{place}])::float8", _PG)
-        kept = f"""retry_at = CASE WHEN a.key IN (TABLE tabellion_u) THEN {due} END, error = ($3::text[])[{place}],
+        details = f"""retry_at = CASE WHEN a.key IN (TABLE tabellion_u) THEN {due} END, error = ($3::text[])[{place}],
   note = coalesce(($5::text[])[{place}], a.note), cost = (($6::text[])[{place}])::float8"""
         if coded:
-            kept += f", error_code = ($7::text[])[{place}], error_params = ($8::text[])[{place}]"
+            details += f", error_code = ($7::text[])[{place}], error_params = ($8::text[])[{place}]"
         error = f"($3::text[])[array_position($1::text[], t.{key}::text)]"
     items = at_settlement(bound, outcome, error=error, columns=columns)
     if columns:
-        # The column's own type turns each JSON value back into what it was.
-        given = f"((${9 if coded else 7}::text[])[array_position($1::text[], t.{key}::text)])::json"
+        # The column's type converts each JSON value back.
+        values = f"((${9 if coded else 7}::text[])[array_position($1::text[], t.{key}::text)])::json"
         targets = ", ".join(map(sql.column, columns))
         typed = ", ".join(f"{sql.column(name)} {bound.column(name).type}" for name in columns)
-        items.append(f"({targets}) = (SELECT {targets} FROM json_to_record({given}) AS v ({typed}))")
-    counted = ""
+        items.append(f"({targets}) = (SELECT {targets} FROM json_to_record({values}) AS v ({typed}))")
+    count = ""
     if writer is not None and counts.is_counted(outcome, detailed):
-        counted = f", tabellion_n AS (\n  {counts.add_settled(bound.queue.name, outcome, writer, 'tabellion_s')}\n)"
+        count = f", tabellion_n AS (\n  {counts.add_settled(bound.queue.name, outcome, writer, 'tabellion_s')}\n)"
     return f"""
 WITH tabellion_l AS MATERIALIZED (
   {_lock_live_attempts(bound, f"AND a.lease_until < {NOW}" if expired_only else "")}
@@ -115,9 +115,9 @@ WITH tabellion_l AS MATERIALIZED (
 ), tabellion_s AS (
   UPDATE tabellion_attempts AS a SET settled_at = {NOW},
     outcome = CASE WHEN a.key IN (TABLE tabellion_u) THEN {sql.literal(outcome, _PG)} ELSE 'superseded' END,
-    {kept}
+    {details}
   WHERE {_match_locked(bound)} RETURNING a.key, a.outcome, a.cost
-){counted}
+){count}
 SELECT s.key, s.outcome FROM tabellion_s AS s"""
 
 
@@ -141,9 +141,9 @@ WHERE {_match_locked(bound)} RETURNING a.key, a.settled_at IS NULL AS holds"""
 
 
 def renew_mirrors(bound: Bound) -> str:
-    """$1 keys, $2 tokens: renews the times in the rows of claims that hold.
+    """$1 keys, $2 tokens: renews the times in the rows of claims that still hold.
 
-    A statement of its own, and rows that someone has locked are passed: no lease must wait for a mirror.
+    A separate statement that skips locked rows: no lease must wait for a mirror.
     """
     table, key = sql.name(bound.queue.table), sql.column(bound.key.name)
     return f"""UPDATE {table} AS u SET {at_renewal(bound)} WHERE u.{key} = ANY (ARRAY(
@@ -167,5 +167,5 @@ def _match_locked(bound: Bound) -> str:
 
 
 def _still_running(bound: Bound) -> str:
-    """The condition that the row is running, closed to the planner: no index on it must tempt it away from the key."""
+    """The condition that the row is running, hidden from the planner, so that it uses the key's index and no other."""
     return f"CASE WHEN {sql.holds(bound.queue.states['running'], _PG)} THEN true END"

@@ -1,4 +1,4 @@
-"""Tries statements on PostgreSQL and takes everything back."""
+"""Tries statements on PostgreSQL and rolls everything back."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tabellion.engine.moves import Numbered
 from tabellion.engine.postgres.errors import translate_error
 from tabellion.errors import StoreError
 
-#: A trial waits for nobody, and meets at once what the table would say at the commit.
+#: A trial does not wait for locks, and checks deferred constraints at once.
 _SETTINGS = "SET LOCAL lock_timeout = '200ms'; SET LOCAL statement_timeout = '2s'; SET CONSTRAINTS ALL IMMEDIATE"
 
 
 async def try_out(
     connection: Any, with_clock: Callable[[str], str], lock: Numbered, trials: Sequence[TrialStatements]
 ) -> Answers:
-    """What each trial gave; no answers where `lock` gives no row."""
+    """The result of each trial; no answers if `lock` returns no row."""
     answers: Answers = {}
 
-    async def try_all(those: Sequence[TrialStatements]) -> None:
-        for trial in those:
+    async def try_all(level: Sequence[TrialStatements]) -> None:
+        for trial in level:
             try:
                 async with connection.transaction():  # a savepoint
                     for text, values in trial.statements:

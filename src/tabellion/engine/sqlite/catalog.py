@@ -1,4 +1,4 @@
-"""What a SQLite file's schema says of a table."""
+"""Reads the description of a table from a SQLite file's schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def describe(connection: sqlite3.Connection, name: str) -> Table | None:
     rows = [row for row in connection.execute(f"{pragma}table_xinfo({sql.column(bare)})").fetchall() if row[6] != 1]
     if not rows:
         return None
-    # An INTEGER PRIMARY KEY says nullable but never is; any other primary key may really hold NULL.
+    # SQLite reports an INTEGER PRIMARY KEY as nullable although it never is; other primary keys may hold NULL.
     columns = {
         row[1]: Column(
             row[1],
@@ -33,8 +33,8 @@ def describe(connection: sqlite3.Connection, name: str) -> Table | None:
     indexes = []
     for _, index, unique, _, partial in connection.execute(f"{pragma}index_list({sql.column(bare)})").fetchall():
         parts = tuple(row[2] or "" for row in connection.execute(f"{pragma}index_info({sql.column(index)})").fetchall())
-        found = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", [index]).fetchone()
-        definition = (found[0] if found else None) or ""
+        index_row = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", [index]).fetchone()
+        definition = (index_row[0] if index_row else None) or ""
         condition = re.split(r"(?i)\bwhere\b", definition, maxsplit=1)[-1].strip() if partial else None
         indexes.append(TableIndex(index, parts, bool(unique), condition, definition))
     keys = connection.execute(f"{pragma}foreign_key_list({sql.column(bare)})").fetchall()
@@ -44,8 +44,8 @@ def describe(connection: sqlite3.Connection, name: str) -> Table | None:
         if [other[0] for other in keys].count(row[0]) == 1
     }
     master = f"{sql.column(schema)}.sqlite_master" if schema else "sqlite_master"
-    made = connection.execute(f"SELECT type, sql FROM {master} WHERE lower(name) = lower(?)", [bare]).fetchone()
-    kind, text = made if made else ("table", "")
+    entry = connection.execute(f"SELECT type, sql FROM {master} WHERE lower(name) = lower(?)", [bare]).fetchone()
+    kind, text = entry if entry else ("table", "")
     return Table(
         name,
         columns,
@@ -53,14 +53,14 @@ def describe(connection: sqlite3.Connection, name: str) -> Table | None:
         tuple(indexes),
         references=references,
         kind="view" if kind == "view" else "table",
-        # With a collation of its own a column compares differently from the values we could ask about.
         behind=tuple(_sources(connection, master, text)) if kind == "view" else (),
+        # With a collation of its own a column compares differently from the constants that we would test.
         checks=() if re.search(r"(?i)\bcollate\b", text or "") else tuple(_checks(text or "", columns)),
     )
 
 
 def _primary_key(connection: sqlite3.Connection, pragma: str) -> str:
-    """What a foreign key points to that names only its table."""
+    """The column that a foreign key references if it names only the table."""
     columns = [row[1] for row in connection.execute(pragma).fetchall() if row[5]]
     return str(columns[0]) if len(columns) == 1 else "rowid"
 
@@ -69,16 +69,16 @@ _TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\]|--[^\n]
 
 
 def _sources(connection: sqlite3.Connection, master: str, text: str) -> list[str]:
-    """The tables that a view's text names."""
+    """The tables that a view's SQL names."""
     tables = {row[0].lower(): row[0] for row in connection.execute(f"SELECT name FROM {master} WHERE type = 'table'")}
     words = [token.group() for token in _TOKEN.finditer(text)]
-    named = [after for word, after in pairwise(words) if word.upper() in ("FROM", "JOIN")]
-    found = (tables.get(name.strip('"`[]').lower()) for name in named)
-    return list(dict.fromkeys(name for name in found if name is not None))
+    sources = [after for word, after in pairwise(words) if word.upper() in ("FROM", "JOIN")]
+    known = (tables.get(name.strip('"`[]').lower()) for name in sources)
+    return list(dict.fromkeys(name for name in known if name is not None))
 
 
 def _checks(text: str, columns: Iterable[str]) -> Iterator[Check]:
-    """The CHECK constraints in a CREATE TABLE: SQLite has them nowhere else."""
+    """The CHECK constraints in the SQL of a CREATE TABLE, the only place where SQLite has them."""
     tokens = [token for token in _TOKEN.finditer(text) if not token.group().startswith(("--", "/*"))]
     spelled = [token.group() for token in tokens]
     for place, word in enumerate(spelled):
@@ -89,9 +89,9 @@ def _checks(text: str, columns: Iterable[str]) -> Iterator[Check]:
             end += 1
             depth += {"(": 1, ")": -1}.get(spelled[end], 0)
         words = {part.strip('"`[]').lower() for part in spelled[place + 2 : end] if not part.startswith("'")}
-        named = place > 1 and spelled[place - 2].upper() == "CONSTRAINT"
+        has_name = place > 1 and spelled[place - 2].upper() == "CONSTRAINT"
         yield Check(
-            spelled[place - 1].strip('"`[]') if named else "",
+            spelled[place - 1].strip('"`[]') if has_name else "",
             text[tokens[place + 1].start() : tokens[end].end()],
             frozenset(column for column in columns if column.lower() in words),
         )

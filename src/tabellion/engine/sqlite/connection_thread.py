@@ -21,7 +21,7 @@ Connection = sqlite3.Connection
 
 
 class _Call(Generic[Result]):
-    """Something to do with the connection, and who waits for it."""
+    """A function to call with the connection, and the future that waits for its result."""
 
     def __init__(
         self, work: Callable[[Connection], Result] | None, atomic: bool, future: asyncio.Future[Result]
@@ -34,7 +34,7 @@ class _Call(Generic[Result]):
 
     def deliver(self) -> None:
         """Hands the result or the error to the event loop that waits for it."""
-        # A loop that has ended has nobody waiting.
+        # Nothing waits in a loop that has been closed.
         with contextlib.suppress(RuntimeError):
             self.future.get_loop().call_soon_threadsafe(self._settle)
 
@@ -48,9 +48,9 @@ class _Call(Generic[Result]):
 
 
 class ConnectionThread:
-    """A connection that only its own thread touches: no transaction of ours ever waits for an event loop.
+    """A connection that only its own thread uses, so that a transaction never waits for an event loop.
 
-    `close` ends the thread with its connection; a call that comes later, or meanwhile, gets a new pair.
+    `close` ends the thread and closes its connection; a later call starts a new thread with a new connection.
     """
 
     def __init__(self, path: str, deadline: float, durable: bool = True, read_only: bool = False) -> None:
@@ -70,13 +70,13 @@ class ConnectionThread:
         return await future
 
     async def try_out(self, work: Callable[[Connection], Result]) -> Result:
-        """Runs `work`, which takes back what it does, in an immediate transaction; a read-only connection can do so."""
+        """Runs `work`, which rolls back its changes, in an immediate transaction; also for a read-only connection."""
         if not self._read_only or self.path == ":memory:":
             return await self.call(work, atomic=True)
         return await self.call(lambda _: self._try_beside(work))
 
     async def close(self) -> None:
-        """Closes the connection, after what was asked before, and ends the thread."""
+        """Closes the connection after the calls that are already queued, and ends the thread."""
         calls, self._calls = self._calls, None
         if calls is not None:
             closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -98,7 +98,7 @@ class ConnectionThread:
             except BaseException as error:
                 call.error = self._translate_error(error)
                 if connection is not None and isinstance(call.error, Unreachable) and not is_busy(error):
-                    # After an I/O error nothing this connection believes can be trusted.
+                    # After an I/O error the state of this connection cannot be trusted.
                     connection.close()
                     connection = None
             call.deliver()
@@ -113,7 +113,7 @@ class ConnectionThread:
         try:
             for setting in ("journal_mode = WAL", f"synchronous = {self._synchronous}", "foreign_keys = ON"):
                 self._set(connection, setting)
-            # What PostgreSQL has built in: chains of hashes are made where the row before is read.
+            # PostgreSQL has this built in: hash chains are computed in SQL, where the previous row is read.
             connection.create_function("sha256_hex", 1, _sha256_hex, deterministic=True)
         except sqlite3.Error:
             connection.close()
@@ -121,19 +121,19 @@ class ConnectionThread:
         return connection
 
     def _connect_to_read(self) -> Connection:
-        """Makes no file, leaves the journal mode as it is, and cannot write.
+        """Connects without creating a file, changing the journal mode or being able to write.
 
-        A reader that is alone with a file in WAL mode leaves an empty `-wal` behind; SQLite removes it again where
-        the connection may write. Where there is a `-wal` already, such a connection would empty it into the file.
+        The only reader of a file in WAL mode leaves an empty `-wal` behind, which SQLite removes if the connection may
+        write. If there is a `-wal` already, such a connection would write its content into the file.
         """
         connection = self._open_existing("ro" if Path(f"{self.path}-wal").exists() else "rw")
         connection.execute("PRAGMA query_only = ON")
         return connection
 
     def _try_beside(self, work: Callable[[Connection], Result]) -> Result:
-        """On a connection that may write, closed before ours: the last one to close empties a `-wal` into the file."""
+        """Runs `work` on a writable connection and closes it before ours: the last one to close merges a `-wal`."""
         with contextlib.closing(self._open_existing("rw")) as writer:
-            for setting in ("cache_spill = OFF", "foreign_keys = ON"):  # not a page is written before the rollback
+            for setting in ("cache_spill = OFF", "foreign_keys = ON"):  # so that no page is written before the rollback
                 self._set(writer, setting)
             return _transaction(writer, work)
 
@@ -142,7 +142,7 @@ class ConnectionThread:
         return sqlite3.connect(address, uri=True, timeout=self.deadline, isolation_level=None, check_same_thread=False)
 
     def _set(self, connection: Connection, setting: str) -> None:
-        """Makes a setting; the switch to WAL does not wait for another process that makes it, so we do."""
+        """Applies a setting; SQLite does not wait for another process that is switching to WAL, so we retry."""
         until = time.monotonic() + self.deadline
         while True:
             try:
@@ -172,11 +172,11 @@ _creating = threading.Lock()
 
 
 def _create_private(path: str) -> None:
-    """Makes the file, where there is none, for its owner alone; SQLite gives what it writes beside it the same rights.
+    """Creates a missing file with rights for its owner only; SQLite gives the files beside it the same rights.
 
-    One at a time, before anybody opens it: closing a file lets go of every lock that this process has on it.
+    One at a time, before the file is opened: closing a file releases every lock that this process has on it.
     """
-    with _creating, contextlib.suppress(OSError):  # whatever hinders it, SQLite says it better
+    with _creating, contextlib.suppress(OSError):  # SQLite's own error is clearer
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
@@ -208,7 +208,7 @@ _RULES: dict[str, Rule] = {
 
 
 def translate_error(error: sqlite3.Error, path: str, deadline: float) -> StoreError:
-    """The driver's exception as one of ours, with the rule of the table that it is about."""
+    """The driver's exception as one of ours, with the rule of the table that was violated."""
     ours = _classify_error(error, path, deadline)
     ours.rule = _RULES.get(getattr(error, "sqlite_errorname", ""), "")
     if ours.rule == "check":

@@ -1,4 +1,4 @@
-"""SQLite: the moves, each one immediate transaction on a connection that has a thread of its own."""
+"""SQLite: each move is one immediate transaction on a connection with a thread of its own."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tabellion.engine.table import Table
 from tabellion.engine.values import for_sqlite, json_text
 
 Connection = sqlite3.Connection
-ASK = 0.1  # seconds between two questions to a database whose files say that nothing has changed
-RECENT = 20_000_000  # nanoseconds: file systems tell times in steps of up to ten milliseconds
+ASK = 0.1  # seconds between two queries for changes while the files look unchanged
+RECENT = 20_000_000  # nanoseconds: file systems store times in steps of up to ten milliseconds
 
 
 class SQLite:
@@ -47,7 +47,7 @@ class SQLite:
         self._texts: dict[str, str] = {}
 
     async def open(self) -> None:
-        """Opens the file, making it if need be (and allowed)."""
+        """Opens the file, creating it if it does not exist (and this is allowed)."""
         await self._thread.call(lambda connection: connection.execute("SELECT 1 FROM sqlite_master").fetchone())
 
     async def close(self) -> None:
@@ -61,7 +61,7 @@ class SQLite:
     async def transact(
         self, statements: Sequence[tuple[str, Sequence[Any]]], *, guarded: bool = False
     ) -> list[list[Any]]:
-        """Runs several statements in one transaction; `guarded`: all of them or, if the first gives no row, none."""
+        """Runs several statements in one transaction; `guarded`: none of them if the first returns no row."""
 
         def work(connection: Connection) -> list[list[Any]]:
             return self._run_all(connection, statements, guarded)
@@ -85,7 +85,7 @@ class SQLite:
         return results
 
     async def try_out(self, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
-        """Tries statements on a row and takes everything back; no answers where `lock` gives no row."""
+        """Tries statements on a row and rolls everything back; no answers if `lock` returns no row."""
         answers: Answers = {}
 
         def work(connection: Connection) -> None:
@@ -106,7 +106,7 @@ class SQLite:
             except sqlite3.Error as error:
                 answers[trial.name] = translate_error(error, self.path, self._thread.deadline)
             if not connection.in_transaction:
-                raise Undone  # RAISE(ROLLBACK) ended the transaction: what came next would be kept
+                raise Undone  # RAISE(ROLLBACK) ended the transaction: later statements would be committed
             connection.execute("ROLLBACK TO trial")
             connection.execute("RELEASE trial")
 
@@ -119,48 +119,47 @@ class SQLite:
         await self._thread.call(lambda connection: connection.executemany(text, stored), atomic=True)
 
     async def wake(self) -> None:
-        """Nothing to do: every commit changes `data_version`, which workers watch."""
+        """Does nothing: every commit changes `data_version`, which workers watch."""
 
     async def listen(self, ring: Callable[[str], None], pause: float) -> None:
-        """Calls `ring` whenever another connection has committed, until cancelled; nothing can be said.
+        """Calls `ring` whenever another connection has committed, until cancelled; there is no payload.
 
-        The database is asked when its files have changed, which costs far less to see. What a file system tells of
-        times is coarse, or late where it is another machine's: so one is asked while a change is recent, and now and
-        then in any case.
+        The database is queried only when its files have changed, which is far cheaper to check. File times are coarse,
+        and late on a network file system: so it is also queried while a change is recent, and every ASK seconds.
         """
-        seen, files, asked_at = None, None, -math.inf
+        last_version, files, asked_at = None, None, -math.inf
         while True:
-            found = self._files()
-            recent = found[0] > time.time_ns() - RECENT
-            if found != files or recent or time.monotonic() - asked_at >= ASK:
-                files, asked_at = found, time.monotonic()
+            status = self._files()
+            recent = status[0] > time.time_ns() - RECENT
+            if status != files or recent or time.monotonic() - asked_at >= ASK:
+                files, asked_at = status, time.monotonic()
                 version = await self._thread.call(
                     lambda connection: connection.execute("PRAGMA data_version").fetchone()[0]
                 )
-                if seen is not None and version != seen:
+                if last_version is not None and version != last_version:
                     ring("")
-                seen = version
+                last_version = version
             await asyncio.sleep(pause)
 
     def _files(self) -> tuple[int, ...]:
         """When the database or its log was last written, and how large they are."""
-        found = []
+        times_and_sizes = []
         for path in (self.path, f"{self.path}-wal"):
             try:
                 status = os.stat(path)
             except OSError:
-                found.append((0, 0))
+                times_and_sizes.append((0, 0))
             else:
-                found.append((status.st_mtime_ns, status.st_size))
-        return max(at for at, _ in found), *(size for _, size in found)
+                times_and_sizes.append((status.st_mtime_ns, status.st_size))
+        return max(at for at, _ in times_and_sizes), *(size for _, size in times_and_sizes)
 
     async def claim(self, bound: Bound, n: int, worker: str, limited: bool, terms: Terms | None = None) -> list[Job]:
         """Claims up to `n` rows in one immediate transaction."""
         queue = bound.queue
-        condition, given = terms.condition(bound, 1) if terms else ("", [])
+        condition, condition_values = terms.condition(bound, 1) if terms else ("", [])
         text, stored = (
             self._text(moves.claim(bound, condition, early=bool(terms and terms.early))),
-            [for_sqlite(value) for value in given],
+            [for_sqlite(value) for value in condition_values],
         )
         insert, update = self._text(moves.insert_attempt(bound)), self._text(moves.start(bound))
         counting = self._text(moves.RUNNING)
@@ -183,12 +182,12 @@ class SQLite:
                 rows
             ):
                 token = tokens[number * 32 : number * 32 + 32]
-                found = moves.apply_start(bound, dict(zip(names, values, strict=True)), worker, attempt, started_at)
+                row = moves.apply_start(bound, dict(zip(names, values, strict=True)), worker, attempt, started_at)
                 job = Job(
                     queue,
-                    found[bound.key.name],
+                    row[bound.key.name],
                     text_key,
-                    found,
+                    row,
                     n=n_th,
                     token=token,
                     attempt=attempt,
@@ -199,7 +198,7 @@ class SQLite:
                 )
                 jobs.append(job)
                 attempts.append((text_key, n_th, token, attempt, crashes, deferrals, worker, first_at, queue.lease))
-                starts.append((job.key, worker, attempt, started_at, *([found[touched]] if touched else [])))
+                starts.append((job.key, worker, attempt, started_at, *([row[touched]] if touched else [])))
             connection.executemany(insert, attempts)
             connection.executemany(update, starts)
             for job in jobs if terms else ():
@@ -213,25 +212,33 @@ class SQLite:
         return jobs
 
     async def settle(self, bound: Bound, batch: Sequence[Settlement]) -> dict[str, str]:
-        """Settles jobs that end alike (same outcome, same columns); returns what became of each key."""
+        """Settles jobs of the same outcome and columns; returns the outcome of each key."""
         first = batch[0]
         columns = list(first.values)
         attempt = self._text(moves.settle_attempt(bound, first.outcome, first.expired_only))
         row_text = self._text(moves.settle_row(bound, first.outcome, columns))
         families = {column: bound.column(column).family for column in columns}
-        also, asked = extras(first), guard(first)
+        also, guard_query = extras(first), guard(first)
 
-        plain = not columns and not first.stands_alone and not first.expired_only and all(one.is_plain for one in batch)
+        plain = (
+            not columns
+            and not first.stands_alone
+            and not first.expired_only
+            and all(settlement.is_plain for settlement in batch)
+        )
         plainly = [self._text(text) for text in moves.settle_plainly(bound, first.outcome)] if plain else []
 
         def all_plain(connection: Connection) -> bool:
-            keys, tokens = json_text([one.job.text_key for one in batch]), json_text([one.job.token for one in batch])
+            keys, tokens = (
+                json_text([settlement.job.text_key for settlement in batch]),
+                json_text([settlement.job.token for settlement in batch]),
+            )
             connection.execute("SAVEPOINT plain")
             settled = connection.execute(plainly[0], [keys, tokens]).rowcount
-            moved = connection.execute(plainly[1], [json_text([one.job.key for one in batch])]).rowcount
+            moved = connection.execute(plainly[1], [json_text([settlement.job.key for settlement in batch])]).rowcount
             if settled == moved == len(batch):
                 return True
-            # Someone else's, or changed by its owner: each must be looked at by itself.
+            # A claim was lost, or a row was changed by its owner: each must be settled by itself.
             connection.execute("ROLLBACK TO plain")
             return False
 
@@ -245,37 +252,41 @@ class SQLite:
             if plain and all_plain(connection):
                 count(connection, len(batch), 0.0)
                 failpoint("settle.pre_commit")
-                return {one.job.text_key: first.outcome for one in batch}
+                return {settlement.job.text_key: first.outcome for settlement in batch}
             results: dict[str, str] = {}
             cost = 0.0
-            for one in batch:
-                job = one.job
+            for settlement in batch:
+                job = settlement.job
                 settled = connection.execute(
                     attempt,
                     (
                         job.text_key,
                         job.n,
                         job.token,
-                        one.error,
-                        one.after,
+                        settlement.error,
+                        settlement.after,
                         job._note,
                         price(job.cost),
-                        *one.serialize_error(),
+                        *settlement.serialize_error(),
                     ),
                 ).rowcount
                 if settled == 0:
                     continue
                 moved = connection.execute(
                     row_text,
-                    [job.key, one.error, *(for_sqlite(one.values[column], families[column]) for column in columns)],
+                    [
+                        job.key,
+                        settlement.error,
+                        *(for_sqlite(settlement.values[column], families[column]) for column in columns),
+                    ],
                 ).rowcount
                 results[job.text_key] = first.outcome if moved else "superseded"
                 if not moved:
                     connection.execute(moves.SUPERSEDE, (bound.queue.name, job.text_key, job.n))
                 else:
                     cost += price(job.cost) or 0.0
-                    if asked:
-                        self._run_all(connection, [asked], guarded=True)
+                    if guard_query:
+                        self._run_all(connection, [guard_query], guarded=True)
                     self._run_extras(connection, also)
             count(connection, sum(outcome == first.outcome for outcome in results.values()), cost)
             failpoint("settle.pre_commit")
@@ -307,7 +318,7 @@ class SQLite:
         return await self._thread.call(work, atomic=True)
 
     async def renew_mirrors(self, bound: Bound, jobs: Sequence[Job]) -> None:
-        """Renews the times in the rows of claims that hold."""
+        """Renews the times in the rows of claims that still hold."""
         text = self._text(moves.renew_mirrors(bound))
         values = [(job.text_key, job.n, job.token, job.key) for job in jobs]
         await self._thread.call(lambda connection: connection.executemany(text, values), atomic=True)
@@ -329,7 +340,7 @@ class SQLite:
             return []
 
     def _run_extras(self, connection: Connection, also: Sequence[Numbered]) -> None:
-        # Their texts are not kept prepared: whoever attaches them may write values into them.
+        # Their texts are not cached: handlers may have written values into them.
         for statement, values in also:
             text = self._substitute_clock(sql.question_marks(statement))
             connection.execute(text, [for_sqlite(value) for value in values])

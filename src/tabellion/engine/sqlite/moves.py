@@ -16,7 +16,7 @@ _LITE: Dialect = "sqlite"
 RUNNING = """SELECT (SELECT count(*) FROM tabellion_attempts WHERE queue = $1 AND settled_at IS NULL),
   (SELECT running_limit FROM tabellion_queues WHERE queue = $1)"""
 
-UPDATED = "tabellion_updated_at"  # beside the row's own columns: what a claim writes as its updated_at
+UPDATED = "tabellion_updated_at"  # an extra column of a claim's result: the value that it writes to updated_at
 
 SUPERSEDE = (
     "UPDATE tabellion_attempts SET outcome = 'superseded', retry_at = NULL WHERE queue = ? AND key = ? AND n = ?"
@@ -61,7 +61,7 @@ def start(bound: Bound) -> str:
     """$1 key, $2 worker, $3 attempt, $4 started_at, $5 updated_at where the row has it: the row becomes running."""
     changes = at_claim(bound, worker="$2", attempt="$3", now="$4", updated="$5")
     key = sql.column(bound.key.name)
-    # The unused parameters keep one call shape for every declaration.
+    # Conditions that are always true use every parameter, so that all declarations are called in the same way.
     unused = "AND ($2 IS $2) AND ($3 IS $3) AND ($4 IS $4)"
     return f"UPDATE {sql.name(bound.queue.table)} SET {changes} WHERE {key} = $1 {unused}"
 
@@ -85,11 +85,11 @@ def settle_attempt(bound: Bound, outcome: Outcome, expired_only: bool) -> str:
     return f"""UPDATE tabellion_attempts SET settled_at = {NOW}, outcome = {sql.literal(outcome, _LITE)},
   error = $4, retry_at = {sql.later("$5", _LITE)}, note = coalesce($6, note), cost = $7,
   error_code = $8, error_params = $9
-WHERE {_mine(bound)} {expired}"""
+WHERE {_is_live_claim(bound)} {expired}"""
 
 
 def settle_row(bound: Bound, outcome: Outcome, columns: Sequence[str]) -> str:
-    """$1 key, $2 error, then the handler's values: moves the row if it still is running."""
+    """$1 key, $2 error, then the handler's values: changes the row if it is still running."""
     queue = bound.queue
     items = at_settlement(bound, outcome, error="$2", columns=columns)
     items += [f"{sql.column(column)} = ${number}" for number, column in enumerate(columns, 3)]
@@ -98,9 +98,9 @@ WHERE t.{sql.column(bound.key.name)} = $1 AND {sql.holds(queue.states["running"]
 
 
 def settle_plainly(bound: Bound, outcome: Outcome) -> tuple[str, str]:
-    """$1 keys, $2 tokens as JSON: attempts that ended alike with nothing to say; $1 the rows' keys as JSON: their rows.
+    """$1 keys, $2 tokens as JSON: settles attempts with nothing but an outcome; $1 the rows' keys as JSON: their rows.
 
-    Two statements for a whole batch: each statement of its own makes Python's threads take turns.
+    Two statements for a whole batch, because each statement makes Python switch threads.
     """
     queue = bound.queue
     items = ", ".join(at_settlement(bound, outcome, error="NULL", columns=()))
@@ -120,25 +120,25 @@ def renew(bound: Bound) -> str:
     """
     return f"""UPDATE tabellion_attempts SET lease_until = {sql.later("$5", _LITE)}, note = coalesce($4, note),
   note_form = CASE WHEN $4 IS NULL THEN note_form ELSE $7 END
-WHERE {_mine(bound)} AND EXISTS (
+WHERE {_is_live_claim(bound)} AND EXISTS (
   SELECT 1 FROM {sql.name(bound.queue.table)} AS t
   WHERE t.{sql.column(bound.key.name)} = $6 AND {sql.holds(bound.queue.states["running"], _LITE)})"""
 
 
 def renew_mirrors(bound: Bound) -> str:
-    """$1 key, $2 n, $3 token, $4 the row's key: renews the times in the row of a claim that holds."""
+    """$1 key, $2 n, $3 token, $4 the row's key: renews the times in the row of a claim that still holds."""
     return f"""UPDATE {sql.name(bound.queue.table)} AS t SET {at_renewal(bound)}
 WHERE t.{sql.column(bound.key.name)} = $4 AND {sql.holds(bound.queue.states["running"], _LITE)}
-  AND EXISTS (SELECT 1 FROM tabellion_attempts WHERE {_mine(bound)})"""
+  AND EXISTS (SELECT 1 FROM tabellion_attempts WHERE {_is_live_claim(bound)})"""
 
 
 def supersede_unheld(bound: Bound) -> str:
     """$1 key, $2 n, $3 token, $4 note: ends a claim whose row its owner has changed."""
     return f"""UPDATE tabellion_attempts SET settled_at = {NOW}, outcome = 'superseded', note = coalesce($4, note)
-WHERE {_mine(bound)}"""
+WHERE {_is_live_claim(bound)}"""
 
 
-def _mine(bound: Bound) -> str:
+def _is_live_claim(bound: Bound) -> str:
     return (
         f"queue = {sql.literal(bound.queue.name, _LITE)} AND key = $1 AND n = $2 AND token = $3 AND settled_at IS NULL"
     )

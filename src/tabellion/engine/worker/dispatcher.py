@@ -1,4 +1,4 @@
-"""The dispatcher: what the poller, the handlers, the databases and the gates of one worker report to."""
+"""The dispatcher, to which the poller, the handlers, the databases and the gates of one worker report."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Dispatcher:
     slots: Slots
     poller: Poller
     runner: Runner
-    root: Path  #: under which jobs get their temporary folders
+    root: Path  #: the folder of the jobs' temporary folders
     contexts: Mapping[WorkerEnvironment, JobContext]
 
     def __init__(self, record: WorkerRecord, listeners: Listeners, queues: Sequence[Queue]) -> None:
@@ -43,27 +43,27 @@ class Dispatcher:
         self._ended: deque[tuple[Run, Settlement | None]] = deque()
         self._called = False
         self._lane_of: dict[str, Lane] = {}
-        #: Queues whose `done` is another's `ready` here: their results are someone's new work.
-        self._leading_on = {one for one in queues if any(one.leads_to(other) for other in queues)}
+        #: Queues whose `done` is another queue's `ready` here: their results are new jobs of that queue.
+        self._leading_on = {queue for queue in queues if any(queue.leads_to(other) for other in queues)}
 
     def tell(self, event: Event) -> None:
-        """Hands an event to the listeners."""
+        """Sends an event to the listeners."""
         self.listeners.tell(event)
 
     def wake(self) -> None:
-        """There may be new rows anywhere: the poller looks now."""
-        if hasattr(self, "poller"):  # a database or a gate may answer while the worker is still being put together
+        """Has the poller look at every queue now, because there may be new rows."""
+        if hasattr(self, "poller"):  # a database or a gate may call this while the worker is still being set up
             self.poller.ring()
 
     def gate_changed(self, name: str, closed: str) -> None:
-        """Tells that a gate closed, with the reason, or opened."""
-        what = "gate_closed" if closed else "gate_opened"
-        self.tell(Event(what, worker=self.record.id, queue=name, error=closed or None))
+        """Emits the event that a gate closed, with the reason, or opened."""
+        event_name = "gate_closed" if closed else "gate_opened"
+        self.tell(Event(event_name, worker=self.record.id, queue=name, error=closed or None))
 
     def begin(self, lane: Lane, jobs: Sequence[Job], asked_at: float) -> None:
-        """Takes charge of claimed jobs and starts those that find a slot."""
+        """Takes claimed jobs and starts those for which there is a slot."""
         runs = []
-        telling = self.listeners.wants("claimed", lane.queue.name)
+        wants_claimed = self.listeners.wants("claimed", lane.queue.name)
         for job in jobs:
             job.root = self.root
             job.environment = lane.site.environment.name
@@ -72,7 +72,7 @@ class Dispatcher:
                 lane.gate.promise(job.token)
             self._lane_of[job.token] = lane
             runs.append(Run(job))
-            if telling:
+            if wants_claimed:
                 lane.site.event("claimed", job)
         lane.site.leases.add(runs, asked_at)
         spent = [run for run in runs if run.job.attempt > run.job.queue.bounds(run.job.values)]
@@ -86,7 +86,7 @@ class Dispatcher:
         self._start_waiting()
 
     def _start_waiting(self) -> None:
-        """Starts what waits for a slot, earlier lanes first."""
+        """Starts jobs that wait for a slot, earlier lanes first."""
         starting: list[Run] = []
         for lane in self.slots.lanes if self.slots.waiting else ():
             n = min(len(lane.waiting), self.slots.startable(lane))
@@ -98,7 +98,7 @@ class Dispatcher:
             self.runner.start(starting)
 
     def hand_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
-        """Releases jobs that were claimed and have not begun."""
+        """Releases jobs that were claimed and have not started."""
         for job in jobs:
             self._lane_of.pop(job.token, None)
             if lane.gate is not None:
@@ -106,7 +106,7 @@ class Dispatcher:
             lane.site.ledger.put(Settlement(job, "released", seconds=0.0))
 
     def report(self, run: Run, settlement: Settlement | None) -> None:
-        """Takes a handler's ending, from any thread; the engine is called once for many."""
+        """Takes the settlement of a handler that ended, from any thread; the engine's thread is woken once for many."""
         self._ended.append((run, settlement))
         if not self._called:
             self._called = True
@@ -136,7 +136,7 @@ class Dispatcher:
         self.poller.on_slot_freed()
 
     def settled(self, site: WorkerEnvironment, settlement: Settlement, verdict: Verdict) -> None:
-        """A settlement has been written, or refused: counts it, tells it, and wakes the queue it leads to."""
+        """Counts a settlement that was written or refused, emits its event, and wakes the poller for new work."""
         outcome = verdict.outcome
         if outcome == "done":
             self.record.done += 1
@@ -152,7 +152,7 @@ class Dispatcher:
                 traceback=settlement.traceback,
             )  # fmt: skip
         queue = settlement.job.queue
-        # A limited queue's next row was not claimable before this one ended, however many slots were free.
+        # The next row of a queue with a limit could not be claimed before this one ended, even with free slots.
         limited = queue.limit is not None or queue.name in site.limits
         new_work = limited or (queue in self._leading_on if outcome == "done" else outcome == "released")
         if new_work and not self.poller.stopping:

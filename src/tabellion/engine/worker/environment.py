@@ -1,4 +1,4 @@
-"""One environment as one worker sees it: its connection, the claims held there, and what looks after them."""
+"""One environment of one worker: its connection, the claims held there, and the tasks that maintain them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tabellion.engine import counts
-from tabellion.engine import refused_rows as refusing
+from tabellion.engine import counts, refused_rows
 from tabellion.engine.environment import Environment
 from tabellion.engine.events import Event
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Settlement, Verdict
-from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker import heartbeat
 from tabellion.engine.worker.leases import Leases
 from tabellion.engine.worker.runner import Run, retry_or_fail
 from tabellion.engine.worker.settling import Settler
@@ -27,22 +26,22 @@ from tabellion.messages import Message
 if TYPE_CHECKING:
     from tabellion.engine.worker.dispatcher import Dispatcher
 
-WATCH = 0.1  # seconds between two looks at leases and timeouts
-UNSTARTED = 0.5  # seconds after which a job that waits for a blocked loop is handed back
+WATCH = 0.1  # seconds between two checks of leases and timeouts
+UNSTARTED = 0.5  # seconds after which a job that waits for a blocked loop is released
 SWEEP = 5.0
 CONTROLS = 1.0
 FOREIGN = 60.0
 ROLL_UP = 60.0
-LOOK_AGAIN = 30.0  # seconds before a queue that is skipped is looked at again
+LOOK_AGAIN = 30.0  # seconds before a skipped queue is checked again
 LISTEN_PAUSE = 0.005
 LISTEN_AGAIN = 5.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 15.0
 STEADY = 30.0  # seconds a connection must last for the next pause to be short again
-REMIND = 60.0  # seconds after which a database that is still away is told of again
+REMIND = 60.0  # seconds after which a database that is still unreachable is reported again
 
 
 class WorkerEnvironment:
-    """One environment: its store, the claims held there, and the tasks that look after them."""
+    """One environment: its store, the claims held there, and the tasks that maintain them."""
 
     def __init__(self, environment: Environment, queues: Sequence[Queue], dispatcher: Dispatcher) -> None:
         self.environment = environment
@@ -51,7 +50,7 @@ class WorkerEnvironment:
         self.store = environment.store()
         self.up = False
         self.ready = asyncio.Event()  #: set once the first connection has been tried
-        self.fatal: Exception | None = None  #: a setting that cannot work here, found before work began
+        self.fatal: Exception | None = None  #: a configuration error found before work began
         self.skipped = Skipped(self.store, queues, self.event)
         self._admitted = False
         self.paused: set[str] = set()
@@ -61,25 +60,25 @@ class WorkerEnvironment:
         self._runner = dispatcher.runner
         self._since: float | None = None
         self._down_since: float | None = None
-        self._down_told_at = -REMIND
+        self._down_reported_at = -REMIND
         self._lost = asyncio.Event()
         self._touched: dict[str, object] = {}  #: when each queue's controls were last changed
         self._renew_all = False
         self._renewing: asyncio.Task[None] | None = None
         self.store.tell_refused = lambda bound, key, error: self.event(
-            "set_aside", queue=bound.queue.name, key=key, due_in=refusing.AGAIN, error=error
+            "set_aside", queue=bound.queue.name, key=key, due_in=refused_rows.AGAIN, error=error
         )
         self.leases = Leases(self.store)
         self.ledger = Settler(self)
 
     def event(self, name: str, job: Job | None = None, **facts: object) -> None:
-        """Tells the listeners what happened here."""
+        """Emits an event of this environment."""
         if job is not None:
             facts |= {"queue": job.queue.name, "key": job.text_key, "attempt": job.attempt}
         self._dispatcher.tell(Event(name, worker=self.member.id, environment=self.environment.name, **facts))  # type: ignore[arg-type]
 
     async def run(self) -> None:
-        """Connects, works, and connects again whenever the database was away; until cancelled."""
+        """Connects, works, and reconnects whenever the database was unreachable; until cancelled."""
         ledger = asyncio.create_task(self.ledger.run())
         watch = asyncio.create_task(self._watch())
         try:
@@ -94,7 +93,7 @@ class WorkerEnvironment:
                         self.fatal = error
                         self.ready.set()
                         return
-                    # The others work already: this environment is as good as away.
+                    # Other environments are working already: this one counts as unreachable.
                     self.trouble(error)
                 except Exception as error:
                     self.trouble(error)
@@ -109,12 +108,12 @@ class WorkerEnvironment:
             await asyncio.gather(ledger, watch, return_exceptions=True)
 
     def trouble(self, error: Exception) -> None:
-        """Notes that the database did not answer: claiming stops here until it does."""
+        """Records that the database cannot be reached: claiming stops here until it can."""
         self._lost.set()
         self.up = False
         now = time.monotonic()
-        if self._down_since is None or now - self._down_told_at >= REMIND:
-            self._down_since, self._down_told_at = self._down_since or now, now
+        if self._down_since is None or now - self._down_reported_at >= REMIND:
+            self._down_since, self._down_reported_at = self._down_since or now, now
             self.event("environment_down", error=str(error), note=self.environment.address)
 
     async def _connect(self) -> None:
@@ -123,7 +122,7 @@ class WorkerEnvironment:
             await self.skipped.check(queue)
         if self._since is None:
             self._since = await self.store.now()
-        await roster.enlist(self.store, self.member)
+        await heartbeat.enlist(self.store, self.member)
         await self._hand_back_strays()
         await self._read_controls()
         self._lost.clear()
@@ -134,7 +133,7 @@ class WorkerEnvironment:
         self._dispatcher.wake()
 
     def admit(self) -> None:
-        """Work begins, with or without this environment: what cannot work here is told from now on, not raised."""
+        """Starts work, with or without this environment: from now on problems here are reported and not raised."""
         self._admitted = True
         self.skipped.admit()
 
@@ -143,9 +142,9 @@ class WorkerEnvironment:
         return self.up and queue not in self.skipped and queue.name not in self.paused
 
     async def _while_up(self) -> None:
-        """Runs the periodic tasks until one finds the database gone."""
+        """Runs the periodic tasks until one of them cannot reach the database."""
         tasks = [
-            asyncio.create_task(self._every(roster.BEAT, lambda: roster.beat(self.store, self.member))),
+            asyncio.create_task(self._every(heartbeat.BEAT, lambda: heartbeat.beat(self.store, self.member))),
             asyncio.create_task(self._every(CONTROLS, self._read_controls)),
             asyncio.create_task(self._every(SWEEP, self.sweep)),
             asyncio.create_task(self._every(FOREIGN, self._report_foreign)),
@@ -162,7 +161,7 @@ class WorkerEnvironment:
             await self.store.close()
 
     async def _every(self, seconds: float, do: Callable[[], Awaitable[object]]) -> None:
-        """Repeats something with jitter. The first time is one pause late: after an outage the living renew first."""
+        """Repeats a call with jitter; waits first, so that after an outage live workers renew before any sweep."""
         while True:
             await asyncio.sleep(seconds * random.uniform(0.7, 1.0))  # noqa: S311 - spreading load
             try:
@@ -173,14 +172,14 @@ class WorkerEnvironment:
     async def _listen(self) -> None:
         while True:
             try:
-                await self.store.database.listen(lambda _said: self._dispatcher.wake(), LISTEN_PAUSE)
+                await self.store.database.listen(lambda _payload: self._dispatcher.wake(), LISTEN_PAUSE)
                 return
             except Exception:
-                # Without wake-ups polling still finds everything; whether the database is away, others find out.
+                # Without wake-ups polling still finds everything; other tasks notice if the database is unreachable.
                 await asyncio.sleep(LISTEN_AGAIN)
 
     async def _watch(self) -> None:
-        """Looks at every live claim ten times a second: renewals, notes, timeouts, leases about to end."""
+        """Checks every live claim ten times a second: renewals, notes, timeouts, leases about to expire."""
         while True:
             await self.leases.some.wait()
             self._runner.ask()
@@ -189,7 +188,7 @@ class WorkerEnvironment:
 
     def _look_after_claims(self) -> None:
         for run in self.leases.find_unstarted(UNSTARTED) if self._runner.blocked else ():
-            # Claimed into a loop that stopped turning: another worker can do it meanwhile.
+            # The handlers' loop is blocked: another worker can run the job meanwhile.
             if self._runner.withdraw(run):
                 run.job.lost = True
                 self.leases.drop(run.job)
@@ -216,7 +215,7 @@ class WorkerEnvironment:
             await self._tell_loss(run)
 
     async def _tell_loss(self, run: Run) -> None:
-        """Tells of a claim that is gone: a person's decision by its name, anything else as a lost lease."""
+        """Emits the event of a lost claim: cancelled or superseded by a person, otherwise a lost lease."""
         outcome: str | None = None
         error: str | None = None
         with contextlib.suppress(StoreError):
@@ -225,7 +224,7 @@ class WorkerEnvironment:
         self.event(name, run.job, error=error if outcome == name else None, seconds=run.seconds)
 
     def _give_up(self, run: Run) -> None:
-        """A handler that runs on while its lease ends: stopped, or, if it would not stop, settled without it."""
+        """Stops a handler whose lease is about to expire; if it did not stop at its timeout, settles without it."""
         if run.why == "timeout":
             run.job.lost = True
             ending = retry_or_fail(run.job, Message("attempt.timed_out_running", n=run.job.queue.timeout))
@@ -235,7 +234,7 @@ class WorkerEnvironment:
             self._runner.stop(run, "stopping")
 
     async def sweep(self) -> None:
-        """Ends expired claims of any worker, and gives back what outsiders left behind."""
+        """Ends expired claims of any worker, and takes over rows that other programs left running."""
         for queue in self.skipped.others:
             try:
                 await self._sweep(queue)
@@ -244,29 +243,29 @@ class WorkerEnvironment:
             except Busy:
                 continue  # the next sweep will do
             except (StoreError, DeclarationError) as error:
-                # The database answers and refuses this one queue: its table may have changed.
+                # The database refuses this queue only: its table may have changed.
                 if await self.skipped.check(queue, anew=True):
                     self.event("claim_refused", queue=queue.name, error=str(error))
 
     async def _sweep(self, queue: Queue) -> None:
-        for swept in await self.store.sweep(queue):
-            self.event(swept.outcome, swept.job, error=swept.error, seconds=swept.seconds)
+        for settlement in await self.store.sweep(queue):
+            self.event(settlement.outcome, settlement.job, error=settlement.error, seconds=settlement.seconds)
             self._dispatcher.wake()
-        taken = await self.store.take_over(queue)
-        if taken:
-            self.event("taken_over", queue=queue.name, count=taken)
+        count = await self.store.take_over(queue)
+        if count:
+            self.event("taken_over", queue=queue.name, count=count)
             self._dispatcher.wake()
 
     async def _report_foreign(self) -> None:
         for queue in self.skipped.others:
-            # Good to know, but a count that takes too long on a large table says nothing about the database.
+            # Only informative: a slow count on a large table does not mean that the database is unreachable.
             with contextlib.suppress(StoreError):
-                found = await self.store.foreign(queue)
-                if found:
-                    self.event("foreign_found", queue=queue.name, count=found)
+                count = await self.store.foreign(queue)
+                if count:
+                    self.event("foreign_found", queue=queue.name, count=count)
 
     async def _roll_up_counts(self) -> None:
-        # Another worker may be at it, or the role may not delete: the counts are right all the same.
+        # Another worker may be doing it, or the role may not delete: the counts are right in any case.
         with contextlib.suppress(StoreError):
             await counts.roll_up(self.store.database)
 
@@ -275,7 +274,7 @@ class WorkerEnvironment:
             "SELECT queue, paused_at, running_limit, updated_at FROM tabellion_queues"
         )
         touched = {row["queue"]: row["updated_at"] for row in rows}
-        # A cancelled job is found by asking for its lease: a change of its queue's controls is the hint to ask now.
+        # A cancelled job is noticed when its lease is renewed: a change of its queue's controls means to renew now.
         self._renew_all = self._renew_all or touched != self._touched
         self._touched = touched
         paused = {row["queue"] for row in rows if row["paused_at"] is not None}
@@ -286,26 +285,26 @@ class WorkerEnvironment:
             self._dispatcher.wake()
 
     async def _hand_back_strays(self) -> None:
-        """Releases claims whose answer was lost on the way to us: no handler will ever run them."""
+        """Releases claims of which the answer never reached this worker: no handler will run them."""
         if self._since is None or self.claims:
             return
-        named = {queue.name: queue for queue in self.skipped.others}
-        for row in await roster.strays(self.store, self.member.id, self._since, self.leases.tokens()):
-            if row["queue"] in named:
-                job = (await self.store.bind(named[row["queue"]])).job(row)
+        queues = {queue.name: queue for queue in self.skipped.others}
+        for row in await heartbeat.strays(self.store, self.member.id, self._since, self.leases.tokens()):
+            if row["queue"] in queues:
+                job = (await self.store.bind(queues[row["queue"]])).job(row)
                 self.ledger.put(Settlement(job, "released", seconds=0.0))
 
     def settled(self, settlement: Settlement, verdict: Verdict) -> None:
-        """An ending has been written, or refused: its claim is over."""
+        """Forgets the claim of a settlement that was written or refused, and passes it on."""
         self.leases.drop(settlement.job)
         self._dispatcher.settled(self, settlement, verdict)
 
     async def close(self, ending: str) -> None:
-        """Says goodbye to the database."""
+        """Marks the worker as stopped in the database and closes the connections."""
         with contextlib.suppress(StoreError, asyncio.TimeoutError):
             async with asyncio.timeout(2):
                 if self.up:
-                    await roster.beat(self.store, self.member)
-                    await roster.leave(self.store, self.member.id, ending)
+                    await heartbeat.beat(self.store, self.member)
+                    await heartbeat.leave(self.store, self.member.id, ending)
         self.up = False
         await self.store.close()

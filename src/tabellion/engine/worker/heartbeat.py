@@ -1,4 +1,4 @@
-"""The roster: which workers are alive in a database, and how those that are not ended."""
+"""The table of workers: which are alive in a database, and how the others ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _boots: set[str] = set()  # the workers of this process
 
 @dataclass(slots=True)
 class WorkerRecord:
-    """What a worker tells of itself."""
+    """What a worker writes about itself."""
 
     id: str
     host: str
@@ -37,12 +37,12 @@ class WorkerRecord:
 
     @property
     def tally(self) -> str:
-        """What it has done so far, in words."""
+        """What it has done so far, as a text."""
         return f"{self.done:,} done, {self.failed:,} failed, {self.retried:,} retried"
 
 
 class WorkerFacts(Answer):
-    """What is told of a worker as its row has it."""
+    """The columns of a worker's row that are shown unchanged."""
 
     id: str
     host: str
@@ -57,9 +57,9 @@ class WorkerFacts(Answer):
 
 
 class WorkerRow(WorkerFacts):
-    """A row of `tabellion_workers` as others read it, but for its times."""
+    """A row of `tabellion_workers` without its times."""
 
-    queues: str  #: with commas between them
+    queues: str  #: separated by commas
 
 
 class AgedWorker(WorkerRow):
@@ -73,7 +73,7 @@ COLUMNS = ", ".join(WorkerRow.__annotations__)
 
 
 async def enlist(store: Store, member: WorkerRecord) -> None:
-    """Writes the worker down; refuses an id that another living worker has."""
+    """Registers the worker; refuses an id that another live worker uses."""
     await store.open()
     d = store.dialect
     rows = await store.database.fetch(
@@ -116,9 +116,9 @@ ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, boot = 
 
 
 def is_gone(pid: int) -> bool:
-    """Whether no process of this machine has this number: a worker that was killed may start again under its name."""
+    """Whether no process of this machine has this number, so that a killed worker can start again with the same id."""
     if pid == os.getpid():
-        return True  # in a container the next worker often has the last one's number
+        return True  # in a container the next worker often has the same process number
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -129,7 +129,7 @@ def is_gone(pid: int) -> bool:
 
 
 async def beat(store: Store, member: WorkerRecord) -> None:
-    """Says that the worker lives, and what it has done so far."""
+    """Records that the worker is alive, and what it has done so far."""
     await store.database.fetch(
         f"""UPDATE tabellion_workers SET seen_at = {NOW}, busy = $3, done = $4, failed = $5, retried = $6
 WHERE id = $1 AND boot = $2""",
@@ -138,7 +138,7 @@ WHERE id = $1 AND boot = $2""",
 
 
 async def leave(store: Store, worker: str, ending: str, *, crashed: bool = False) -> None:
-    """Writes down how a worker ended; a crash known for sure ends its leases now instead of when they run out."""
+    """Records how a worker ended; `crashed` makes its leases expire now."""
     statements: list[tuple[str, tuple[Any, ...]]] = [
         (
             f"UPDATE tabellion_workers SET stopped_at = {NOW}, busy = 0, ending = $2 WHERE id = $1",
@@ -168,7 +168,7 @@ async def members(store: Store, *, alive: bool = True) -> list[AgedWorker]:
 
 
 async def strays(store: Store, worker: str, since: float, known: set[str]) -> list[dict[str, Any]]:
-    """Claims of this worker that it does not know of: the answer to its claim was lost on the way."""
+    """Claims of this worker that it does not know of, because the answer to its claim was lost."""
     d = store.dialect
     rows = await store.database.fetch(
         f"""SELECT queue, key, n, CAST(token AS text) AS token, attempt, crashes, worker FROM tabellion_attempts

@@ -1,4 +1,4 @@
-"""Keeps claims alive from outside the handlers' loop, and stops handlers that must not go on."""
+"""Renews claims from outside the handlers' loop, and finds handlers that have to be stopped."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tabellion.engine.store import Store
 from tabellion.engine.worker.runner import Run
 
 RENEWAL = 1 / 3  # of the lease: two renewals may fail before it matters
-MARGIN = 1 / 10  # of the lease: a worker that could not renew stops its jobs this long before the end
-LEAST_MARGIN = 0.25  # seconds: the looks at a lease are a tenth of a second apart
-NOTE_PAUSE = 0.2  # seconds between two writings of the same job's notes
+MARGIN = 1 / 10  # of the lease: a worker that could not renew stops its jobs this long before it expires
+LEAST_MARGIN = 0.25  # seconds: leases are checked every tenth of a second
+NOTE_PAUSE = 0.2  # seconds between two writes of the same job's note
 
 
 class Lease:
     """One claim as its worker sees it, on this process's monotonic clock."""
 
-    __slots__ = ("given_up", "noted", "noted_at", "renewed_at", "run")
+    __slots__ = ("given_up", "noted_at", "renewed_at", "run", "written_note")
 
     def __init__(self, run: Run, asked_at: float) -> None:
         self.run = run
-        self.renewed_at = asked_at  #: when the last successful claim or renewal was asked for
-        self.noted: str | None = None
+        self.renewed_at = asked_at  #: when the last successful claim or renewal was requested
+        self.written_note: str | None = None
         self.noted_at = 0.0
         self.given_up = False
 
@@ -36,7 +36,7 @@ class Lease:
 
     @property
     def past_timeout(self) -> bool:
-        """Whether the handler was stopped for taking too long and has not ended: its lease is left to run out."""
+        """Whether the handler was stopped at its timeout and has not ended: its lease is not renewed any more."""
         return self.running and self.run.why == "timeout"
 
     @property
@@ -51,13 +51,13 @@ class Leases:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._live: dict[str, Lease] = {}
-        self.some = asyncio.Event()  #: set while there are any: without claims there is nothing to look after
+        self.some = asyncio.Event()  #: set while there are any: without claims there is nothing to check
 
     def __len__(self) -> int:
         return len(self._live)
 
     def add(self, runs: Iterable[Run], asked_at: float) -> None:
-        """Watches over new claims."""
+        """Adds new claims."""
         for run in runs:
             self._live[run.job.token] = Lease(run, asked_at)
         self.some.set()
@@ -77,13 +77,13 @@ class Leases:
         return [lease.run for lease in self._live.values() if lease.running]
 
     def find_unstarted(self, seconds: float) -> list[Run]:
-        """Jobs that were given to the handlers' loop so long ago and have not begun."""
+        """Jobs that were handed to the handlers' loop more than `seconds` ago and have not started."""
         now = time.monotonic()
         runs = [lease.run for lease in self._live.values() if lease.run.started_at is None]
-        return [run for run in runs if run.thread is None and run.given_at and now - run.given_at > seconds]
+        return [run for run in runs if run.thread is None and run.handed_over_at and now - run.handed_over_at > seconds]
 
     def overdue(self) -> list[Run]:
-        """Handlers that have just run past their timeout."""
+        """Handlers that have just exceeded their timeout."""
         now = time.monotonic()
         return [
             lease.run
@@ -96,7 +96,7 @@ class Leases:
         ]
 
     def expiring(self) -> list[Run]:
-        """Handlers still running although their lease is about to end: not renewed, or past their timeout."""
+        """Handlers still running although their lease is about to expire: not renewed, or past their timeout."""
         now = time.monotonic()
         ending = [
             lease
@@ -116,14 +116,14 @@ class Leases:
         for lease in self._live.values():
             if lease.past_timeout:
                 continue
-            aged = now - lease.renewed_at > lease.queue.lease * RENEWAL
-            noted = lease.run.job._note != lease.noted and now - lease.noted_at > NOTE_PAUSE
-            if aged or noted:
+            is_aged = now - lease.renewed_at > lease.queue.lease * RENEWAL
+            has_new_note = lease.run.job._note != lease.written_note and now - lease.noted_at > NOTE_PAUSE
+            if is_aged or has_new_note:
                 due.append(lease)
         return due
 
     async def ending_of(self, job: Job) -> tuple[str | None, str | None]:
-        """How a claim that is gone was ended, and why, as the register has it."""
+        """The outcome and error of a lost claim in the register."""
         rows = await self._store.database.fetch(
             "SELECT outcome, error FROM tabellion_attempts WHERE queue = $1 AND key = $2 AND n = $3",
             job.queue.name, job.text_key, job.n,
@@ -131,9 +131,9 @@ class Leases:
         return (rows[0]["outcome"], rows[0]["error"]) if rows else (None, None)
 
     async def renew(self, *, everything: bool = False, without: Container[Queue] = ()) -> list[Run]:
-        """Renews what is due (or everything) and returns the jobs whose claim turned out to be gone.
+        """Renews what is due (or everything) and returns the jobs whose claim was lost.
 
-        Queues in `without` have a table that cannot be asked: their leases are left to run out.
+        Queues in `without` have a table that cannot be used: their leases are left to expire.
         """
         due = [lease for lease in self._live.values() if not lease.past_timeout] if everything else self._due()
         due = [lease for lease in due if lease.queue not in without]
@@ -145,11 +145,11 @@ class Leases:
         gone = []
         for lease, note in zip(due, notes, strict=True):
             if lease.run.job.token in lost:
-                # One whose handler has ended may just have been settled: the ledger's answer decides.
+                # If its handler has ended, the claim may just have been settled: the settler's verdict decides.
                 if lease.running:
                     gone.append(lease.run)
             else:
                 lease.renewed_at = lease.noted_at = asked_at
-                lease.noted = note
+                lease.written_note = note
                 lease.given_up = False
         return gone

@@ -16,22 +16,20 @@ from tabellion.errors import Busy, NotMigrated, Unreachable
 if TYPE_CHECKING:
     from tabellion.engine.worker.dispatcher import Dispatcher
 
-PATIENCE = 0.25  # seconds a round waits for one database before it goes on to the next
-GATHER = 0.004  # seconds for slots to gather when only a few are free: one claim instead of many
+PATIENCE = 0.25  # seconds a round waits for one database before it continues with the next
+GATHER = 0.004  # seconds to wait for more free slots when there are few: one claim instead of many
 LONGEST_GATHER = 0.02  # seconds, where claims are slow anyway
-REST, SHORT_REST = 10.0, 0.5  # seconds before a lane whose claim was refused is asked again
-MOST_AT_ONCE = 250  # rows in one claim: they begin while the next are being claimed
+REST, SHORT_REST = 10.0, 0.5  # seconds before a lane whose claim was refused is tried again
+MOST_AT_ONCE = 250  # rows in one claim: they start while the next are being claimed
 PER_ROW = 3e-5  # seconds of a claim for each of its rows
-CROWDED = (
-    0.01  # seconds that it takes beyond them where many share the machine: fewer, larger ones then cost everyone less
-)
-LONGEST_AHEAD = 0.5  # seconds after which a job that was claimed ahead is given back, unless jobs begin all the time
-MOST_UNWRITTEN = 5000  # endings that may wait to be written before claiming stops in their environment
+CROWDED = 0.01  # seconds that it takes beyond them on a crowded machine, where larger claims cost all workers less
+LONGEST_AHEAD = 0.5  # seconds after which a job claimed ahead of a slot is released, unless jobs start all the time
+MOST_UNWRITTEN = 5000  # settlements that may wait to be written before claiming stops in their environment
 
 
 @dataclass(frozen=True, slots=True)
 class PendingClaim:
-    """Rows that the database was asked for."""
+    """A claim that was sent to the database."""
 
     n: int
     asked_at: float  #: on the monotonic clock
@@ -48,23 +46,23 @@ class Poller:
         self._runner = dispatcher.runner
         self._bell = asyncio.Event()
         self._late: dict[Lane, PendingClaim] = {}
-        self._took = 0.0  #: seconds that claims took of late
-        self._look_again_at = 0.0  #: when every lane is looked at again, on the monotonic clock
+        self._took = 0.0  #: moving average of the seconds that a claim takes beyond its rows
+        self._look_again_at = 0.0  #: when every lane is polled again, on the monotonic clock
         self.stopping = False
 
     def ring(self) -> None:
-        """There may be new rows anywhere: look now."""
+        """Polls every lane now, because there may be new rows."""
         for lane in self._slots.lanes:
             lane.more = True
         self._bell.set()
 
     def on_slot_freed(self) -> None:
-        """A slot is free: look now, if rows were left behind."""
+        """Polls now if rows were left unclaimed, because a slot is free."""
         if any(lane.more for lane in self._slots.lanes):
             self._bell.set()
 
     def stop(self) -> None:
-        """No more claims."""
+        """Stops claiming."""
         self.stopping = True
         self._bell.set()
 
@@ -77,7 +75,7 @@ class Poller:
             await self._round()
             if self.stopping:
                 break
-            # Rows were left and slots are free: no reason to wait, but let endings in first.
+            # Rows are left and slots are free: claim again at once, but let finished jobs be processed first.
             await asyncio.sleep(0)
             if self._could_claim():
                 continue
@@ -89,7 +87,7 @@ class Poller:
                 self._dispatcher.hand_back(lane, await claim.task)
 
     def _look_again_when_due(self) -> None:
-        """Once a poll every lane counts as having rows: a busy one must not keep the worker from an earlier one."""
+        """Once per poll, treats every lane as having rows, so that a busy lane does not starve an earlier one."""
         now = time.monotonic()
         if now >= self._look_again_at:
             self._look_again_at = now + self._poll * random.uniform(0.5, 1.0)  # noqa: S311 - spreading load
@@ -98,12 +96,12 @@ class Poller:
                 late = self._slots.withdraw(lane, lane.begun, now - LONGEST_AHEAD)
                 lane.begun = 0
                 if late:
-                    # The jobs before them turned out to be slow: at that pace these would wait for more than a poll.
+                    # The jobs before them are slower than expected: these would wait for longer than a poll.
                     lane.seconds = FAST
                     self._dispatcher.hand_back(lane, late)
 
     async def _gather(self) -> None:
-        """Lets free slots come together: one claim costs the database as much as many, nearly."""
+        """Waits for more free slots: claiming many rows costs the database hardly more than claiming one."""
         slots = self._slots
         if self._took >= CROWDED and slots.free < slots.concurrency * 3 // 4:
             await asyncio.sleep(min(self._took, LONGEST_GATHER))
@@ -111,10 +109,10 @@ class Poller:
             await asyncio.sleep(GATHER)
 
     def _may_claim(self, lane: Lane) -> bool:
-        """Whether rows may be there, the database is up, and the handlers' loop turns."""
-        waits = lane.queue.is_async and self._runner.blocked
+        """Whether there may be rows, the database is up, and the handlers' loop is not blocked."""
+        blocked = lane.queue.is_async and self._runner.blocked
         room = len(lane.site.ledger) < MOST_UNWRITTEN
-        return lane.more and lane.open and room and lane not in self._late and not waits
+        return lane.more and lane.open and room and lane not in self._late and not blocked
 
     def _could_claim(self) -> bool:
         shared = self._slots.shared
@@ -126,15 +124,15 @@ class Poller:
         )
 
     async def _round(self) -> None:
-        """One look at every lane in order; with shares, a second look gives away what nobody wanted."""
+        """Claims once from every lane in order; with shares, a second pass uses slots that their lanes do not need."""
         for reserve in (True, False) if self._slots.shared else (False,):
-            for lane in self._slots.lanes:
+            for lane in self._slots.in_turn():
                 if self.stopping:
                     return
                 if self._may_claim(lane):
                     n = self._size(lane, self._slots.room(lane, reserve=reserve))
                     if lane.gate is not None and n > 0:
-                        # Not more than may call: a queue that seemed empty must not hold slots that others need.
+                        # No more jobs than may call: a queue that seemed empty must not hold slots that others need.
                         n = lane.gate.room(n if lane.flowing else 1)
                     if n > 0:
                         await self._claim(lane, n)
@@ -142,7 +140,7 @@ class Poller:
     def _size(self, lane: Lane, room: int) -> int:
         """How many rows to claim: half of what fits, so that one half runs and settles while the other is claimed.
 
-        In a crowd there are others to do that, and each turn is paid for with cold caches.
+        On a crowded machine other workers run meanwhile, and every switch between them costs cold caches.
         """
         half = (self._slots.concurrency + self._slots.ahead(lane) + 1) // 2
         return min(room, MOST_AT_ONCE, half if self._took < CROWDED else room)
@@ -154,26 +152,26 @@ class Poller:
             elapsed = time.monotonic() - claim.asked_at - claim.n * PER_ROW
             self._took += 0.2 * (max(elapsed, 0.0) - self._took)
             if not done:
-                # A slow database must not hold up the others: its answer is taken in when it comes.
+                # A slow database must not delay the others: its answer is processed when it arrives.
                 self._late[lane] = claim
                 claim.task.add_done_callback(lambda _: self._on_late_claim(lane))
                 return
             following = self._ask_on(lane, claim)
             if following is not None:
-                await asyncio.sleep(0)  # the database is asked first, then Python is busy with what it gave
+                await asyncio.sleep(0)  # send the next claim before Python is busy with this one's jobs
             self._take(lane, claim)
             claim = following
 
     def _ask(self, lane: Lane, n: int) -> PendingClaim:
         lane.site.claims += 1
-        lane.more = False  # a bell that rings while we ask sets it again
+        lane.more = False  # ring() during the claim sets it again
         claiming = lane.site.store.claim(
             lane.queue, n, self._dispatcher.record.id, limited=lane.queue.name in lane.site.limits
         )
         return PendingClaim(n, time.monotonic(), asyncio.create_task(claiming))
 
     def _ask_on(self, lane: Lane, claim: PendingClaim) -> PendingClaim | None:
-        """The next claim of quick jobs, under way while these begin; None where order or room speak against it."""
+        """The next claim of quick jobs, sent while these start; None if other lanes come first or there is no room."""
         if claim.task.exception() is not None or len(claim.task.result()) < claim.n or not self._slots.ahead(lane):
             return None
         lane.more = True
@@ -201,7 +199,7 @@ class Poller:
             lane.site.trouble(error)
             return
         except Exception as error:
-            # The database answers, and says no: this lane rests, the others go on.
+            # The database refused the claim: this lane rests, the others continue.
             lane.more = True
             lane.rests_until = time.monotonic() + (SHORT_REST if isinstance(error, Busy) else REST)
             lane.site.event("claim_refused", queue=lane.queue.name, error=str(error))
@@ -213,7 +211,7 @@ class Poller:
             return
         room = self._slots.room(lane, reserve=False)
         if jobs[room:]:
-            # Others filled the slots while the database was slow.
+            # Other lanes filled the slots while the database was slow.
             self._dispatcher.hand_back(lane, jobs[room:])
             lane.more = True
         if self.stopping:

@@ -1,4 +1,4 @@
-"""Runs handlers, on the caller's event loop or in threads, and turns what they do into settlements."""
+"""Runs handlers, on the caller's event loop or in threads, and turns their results into settlements."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tabellion.engine.settlement import Settlement
 from tabellion.errors import GateClosed, LeaseLost, Permanent, RateLimited
 from tabellion.messages import Message
 
-BLOCKED = 3  # looks without a turn after which the handlers' loop counts as blocked
-BETWEEN_LOOKS = 0.09  # seconds at least: a process that was off the processor for a second has looked once
+BLOCKED = 3  # checks without a response after which the handlers' loop counts as blocked
+BETWEEN_LOOKS = 0.09  # seconds at least: a process that was suspended for a second counts as one check
 LONGEST_WAIT = 3600.0  # seconds a rate limit may ask for at once
 LONGEST_TRACEBACK = 20_000  # characters; a message may hold a whole page
 
@@ -34,15 +34,15 @@ class Run:
     """One job being executed."""
 
     __slots__ = (
-        "claimed_at", "ended_at", "given_at", "guard", "job", "reported", "started_at", "task", "thread", "why",
+        "claimed_at", "ended_at", "guard", "handed_over_at", "job", "reported", "started_at", "task", "thread", "why",
     )  # fmt: skip
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.claimed_at = time.monotonic()
-        self.given_at: float | None = None  #: to the handlers' loop
+        self.handed_over_at: float | None = None  #: when it was handed to the handlers' loop or a thread
         self.reported = False
-        self.guard = threading.Lock()  #: so that a thread is not stopped once it has ended
+        self.guard = threading.Lock()  #: keeps a thread from being stopped after it has ended
         self.started_at: float | None = None
         self.ended_at: float | None = None
         self.task: asyncio.Task[None] | None = None
@@ -56,42 +56,42 @@ class Run:
 
 
 class Runner:
-    """Executes claimed jobs and reports each ending once, from whichever thread it happened in."""
+    """Executes claimed jobs and reports the end of each one once, from the thread it ran in."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, report: Callable[[Run, Settlement | None], None]) -> None:
         self._loop = loop
         self._report = report
         self._tasks: set[asyncio.Task[None]] = set()
-        self._asked = False
+        self._ping_sent = False
         self._looked_at = 0.0
         self._unanswered = 0
 
     def ask(self) -> None:
-        """Asks the handlers' loop for a sign of life; called in the engine's thread."""
+        """Checks whether the handlers' loop responds; called in the engine's thread."""
         now = time.monotonic()
         if now - self._looked_at < BETWEEN_LOOKS:
             return
         self._looked_at = now
-        if self._asked:
+        if self._ping_sent:
             self._unanswered += 1
         elif not self._loop.is_closed():
-            self._asked, self._unanswered = True, 0
+            self._ping_sent, self._unanswered = True, 0
             self._loop.call_soon_threadsafe(self._answer)
 
     def _answer(self) -> None:
-        self._asked = False
+        self._ping_sent = False
 
     @property
     def blocked(self) -> bool:
-        """Whether a handler has kept the loop from turning: what is given to it now would only wait."""
-        return self._asked and self._unanswered >= BLOCKED
+        """Whether a handler blocks the loop, so that new jobs would only wait."""
+        return self._ping_sent and self._unanswered >= BLOCKED
 
     def start(self, runs: Sequence[Run]) -> None:
         """Starts jobs; may be called from any thread."""
         on_loop = []
         now = time.monotonic()
         for run in runs:
-            run.given_at = now
+            run.handed_over_at = now
             if run.job.queue.is_async:
                 on_loop.append(run)
             else:
@@ -114,7 +114,7 @@ class Runner:
             self._loop.call_soon_threadsafe(self._cancel, run)
 
     def withdraw(self, run: Run) -> bool:
-        """Takes back a job that has not begun, and says whether that was in time."""
+        """Withdraws a job that has not started; returns whether that was in time."""
         with run.guard:
             if run.started_at is not None:
                 return False
@@ -127,7 +127,7 @@ class Runner:
             self._tasks.add(run.task)
 
     def _cancel(self, run: Run) -> None:
-        # One that has not begun sees `why` when it does; cancelled now, it would never begin and never be reported.
+        # A task that has not started checks `why` when it does; cancelled now, it would never start or be reported.
         if run.task is not None and run.started_at is not None:
             run.task.cancel()
 
@@ -146,7 +146,7 @@ class Runner:
             else:
                 settlement = settle_interrupted(run)
         except asyncio.CancelledError as error:
-            # Nobody asked for it: the handler cancelled something of its own.
+            # Without `why` the engine did not cancel it: the handler cancelled a task of its own.
             settlement = settle_interrupted(run) if run.why is not None else settle_error(run, error)
         except (Exception, SystemExit) as error:
             settlement = settle_error(run, error)
@@ -169,7 +169,7 @@ class Runner:
                 settlement = settle_error(run, error)
         except HandlerStopped:
             settlement = settlement or settle_interrupted(run)
-        # A stop may arrive at any line until the guard is shut: the slot must come back all the same.
+        # A stop may arrive at any line until `ended_at` is set under the guard: the slot must be freed in any case.
         while not run.reported:
             try:
                 with run.guard:
@@ -189,30 +189,30 @@ class Runner:
 
 
 def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Raises in another thread at its next line of Python; None takes back what has not been raised yet."""
+    """Raises an exception in another thread at its next line of Python; None cancels one not raised yet."""
     raised = ctypes.py_object(error) if error is not None else None
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)
 
 
 def settle_result(job: Job, result: object) -> Settlement:
-    """What a handler returned, as the row's new values."""
+    """The settlement of a handler that returned: its result is the row's new values."""
     if result is None:
         return Settlement(job, "done")
     if type(result) is not dict and not isinstance(result, Mapping):
-        what = f"the handler returned {type(result).__name__}: return a dict of columns, or nothing"
-        return Settlement(job, "failed", error=what)
+        error = f"the handler returned {type(result).__name__}: return a dict of columns, or nothing"
+        return Settlement(job, "failed", error=error)
     values = cast("Mapping[str, Any]", result)
     running = job.queue.states["running"]
     if any(column in values for column in running):
-        named = {column: values[column] for column in running if column in values}
-        if not disjoint(job.queue.states["done"] | named, running):
-            what = f"the handler's result leaves the row running ({format_state(running)}): return only what changes"
-            return Settlement(job, "failed", error=what)
+        returned = {column: values[column] for column in running if column in values}
+        if not disjoint(job.queue.states["done"] | returned, running):
+            error = f"the handler's result leaves the row running ({format_state(running)}): return only what changes"
+            return Settlement(job, "failed", error=error)
     return Settlement(job, "done", values)
 
 
 def settle_interrupted(run: Run) -> Settlement | None:
-    """The ending of a handler that was stopped."""
+    """The settlement of a handler that was stopped; None if its claim was lost."""
     if run.why == "timeout":
         return retry_or_fail(run.job, Message("attempt.timed_out", n=run.job.queue.timeout))
     if run.why == "gone":
@@ -221,7 +221,7 @@ def settle_interrupted(run: Run) -> Settlement | None:
 
 
 def settle_error(run: Run, error: BaseException) -> Settlement | None:
-    """The ending of a handler that raised; whatever it raised, there is one."""
+    """The settlement of a handler that raised, whatever it raised; None if its claim was lost."""
     try:
         return _settle_exception(run, error)
     except Exception as trouble:
@@ -237,7 +237,7 @@ def _settle_exception(run: Run, error: BaseException) -> Settlement | None:
     if isinstance(error, LeaseLost) and job.lost:
         return None
     if isinstance(error, GateClosed) and error.gate == job.queue.uses:
-        # Nothing is claimed from this queue until the gate opens: the job keeps its place and its patience.
+        # Nothing is claimed from this queue until the gate opens: the job keeps its place, and no deferral is counted.
         return Settlement(job, "released")
     if isinstance(error, RateLimited):
         return defer_or_fail(job, error, run.seconds)
@@ -247,7 +247,7 @@ def _settle_exception(run: Run, error: BaseException) -> Settlement | None:
 
 
 def retry_or_fail(job: Job, error: str) -> Settlement:
-    """A spent attempt: another one later, or the end."""
+    """The settlement of a failed attempt: a retry later, or failed if no attempt is left."""
     limit = job.queue.bounds(job.values)
     if job.attempt >= limit:
         return Settlement(job, "failed", error=error)
@@ -256,7 +256,7 @@ def retry_or_fail(job: Job, error: str) -> Settlement:
 
 
 def defer_or_fail(job: Job, limit: RateLimited, ran: float) -> Settlement:
-    """A rate-limited job waits without spending the attempt, within its cap and its deadline."""
+    """The settlement of a rate-limited job: deferred without using up the attempt, up to max_deferrals and deadline."""
     queue = job.queue
     after = (
         min(max(limit.after, 0.0), LONGEST_WAIT) if limit.after == limit.after else LONGEST_WAIT
@@ -273,7 +273,7 @@ def defer_or_fail(job: Job, limit: RateLimited, ran: float) -> Settlement:
 
 
 def describe_exception(error: BaseException) -> str:
-    """An exception with the line it came from, for people who read a status column."""
+    """An exception with the line that raised it, for people who read a status column."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "/tabellion/engine/" not in frame.filename] or frames
     place = f" ({own[-1].filename.rpartition('/')[2]}:{own[-1].lineno} in {own[-1].name})" if own else ""
@@ -281,7 +281,7 @@ def describe_exception(error: BaseException) -> str:
 
 
 def format_traceback(error: BaseException) -> str:
-    """An exception's traceback from the handler on: how the engine called it is nobody's concern."""
+    """An exception's traceback from the handler on, without the engine's own frames."""
     frames = error.__traceback__
     while frames is not None and frames.tb_next is not None and frames.tb_frame.f_code.co_filename == __file__:
         frames = frames.tb_next

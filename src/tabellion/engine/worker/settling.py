@@ -1,4 +1,4 @@
-"""Settles endings in batches, off the handlers' path, and keeps them until the database has them."""
+"""Writes settlements in batches, outside the handlers' loop, and keeps them until the database has them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from tabellion.engine.worker.environment import WorkerEnvironment
 
 BATCH = 500
-CROWDED, GATHER = 0.01, 0.004  # seconds: where writing takes long, a moment's wait makes one write of several
+CROWDED, GATHER = 0.01, 0.004  # seconds: if a write takes longer than CROWDED, waiting for GATHER combines several
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 
 
 class Settler:
-    """What has ended and is not written yet; one transaction takes whatever has gathered meanwhile."""
+    """Settlements that are not written yet; each transaction writes all that have accumulated."""
 
     def __init__(self, environment: WorkerEnvironment) -> None:
         self._environment = environment
@@ -35,17 +35,17 @@ class Settler:
         return len(self._waiting)
 
     def put(self, settlement: Settlement) -> None:
-        """Takes an ending; called in the engine's thread."""
+        """Adds a settlement; called in the engine's thread."""
         self._waiting.append(settlement)
         self._some.set()
         self._none.clear()
 
     async def empty(self) -> None:
-        """Returns when everything has been written."""
+        """Waits until everything has been written."""
         await self._none.wait()
 
     async def run(self) -> None:
-        """Writes until cancelled; a database that is away is asked again, and nothing is forgotten."""
+        """Writes until cancelled; while the database is unreachable, retries and keeps everything."""
         pause, took = SHORTEST_PAUSE, 0.0
         while True:
             await self._some.wait()
@@ -76,7 +76,7 @@ class Settler:
                 pause = SHORTEST_PAUSE
 
     async def _write(self, batch: Sequence[Settlement]) -> tuple[list[Verdict], list[Settlement]]:
-        """What became of the batch, and what has to wait: a row that someone holds must not hold up the others."""
+        """The verdicts, and the settlements that have to wait: a locked row must not delay the others."""
         try:
             return await self._store.settle(batch), []
         except (Busy, Forbidden):
@@ -84,9 +84,9 @@ class Settler:
                 return [], list(batch)
         verdicts: list[Verdict] = []
         held: list[Settlement] = []
-        for one in batch:
+        for settlement in batch:
             try:
-                verdicts += await self._store.settle([one])
+                verdicts += await self._store.settle([settlement])
             except (Busy, Forbidden):
-                held.append(one)
+                held.append(settlement)
         return verdicts, held

@@ -1,4 +1,4 @@
-"""Signals reach the main thread's event loop, whichever thread of the process received them."""
+"""Wakes the main thread's event loop when any thread of the process receives a signal."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def waking(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """While the block lasts a signal wakes this loop: a handler runs in the main thread only, when that thread runs.
+    """For the length of a block, a signal wakes this loop, so that Python runs the handler in the main thread.
 
-    The system may give a signal to any thread. The main thread, asleep in its event loop, would not notice.
+    The system may deliver a signal to any thread; the main thread, waiting in its event loop, would not notice.
     """
-    ours, theirs = socket.socketpair()
-    ours.setblocking(False)
-    theirs.setblocking(False)
-    loop.add_reader(ours, _drain, ours)
-    before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    receiver, sender = socket.socketpair()
+    receiver.setblocking(False)
+    sender.setblocking(False)
+    loop.add_reader(receiver, _drain, receiver)
+    before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
     try:
         yield
     finally:
         signal.set_wakeup_fd(before)
-        loop.remove_reader(ours)
-        ours.close()
-        theirs.close()
+        loop.remove_reader(receiver)
+        receiver.close()
+        sender.close()
 
 
-def _drain(ours: socket.socket) -> None:
+def _drain(receiver: socket.socket) -> None:
     with contextlib.suppress(BlockingIOError):
-        ours.recv(4096)
+        receiver.recv(4096)

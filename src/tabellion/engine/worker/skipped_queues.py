@@ -1,4 +1,4 @@
-"""Which queues cannot work in one environment as declared: they are skipped there, and looked at again later."""
+"""Queues that do not fit their table in one environment: they are skipped there and checked again later."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tabellion.errors import Busy, DeclarationError, DeclarationProblem, NotMigr
 
 
 class Skipped:
-    """The queues of one environment whose table is missing, or not as declared, or closed to the role."""
+    """The queues of one environment whose table is missing, not as declared, or not accessible to the role."""
 
-    def __init__(self, store: Store, queues: Sequence[Queue], tell: Callable[..., None]) -> None:
+    def __init__(self, store: Store, queues: Sequence[Queue], emit: Callable[..., None]) -> None:
         self._store = store
         self._queues = queues
-        self._tell = tell
+        self._emit = emit
         self._problems: dict[Queue, DeclarationError] = {}
         self._admitted = False
 
@@ -32,20 +32,20 @@ class Skipped:
         return [queue for queue in self._queues if queue not in self._problems]
 
     def admit(self) -> None:
-        """Work begins: from now on a queue that cannot work is told; before, the worker may refuse to start."""
+        """Starts reporting skipped queues; before, the worker may refuse to start because of them."""
         self._admitted = True
         for queue in self._problems:
             self._tell_problem(queue)
 
     async def check(self, queue: Queue, *, anew: bool = False) -> bool:
-        """Whether a queue can work here, told when that has changed; `anew` looks at its table once more."""
+        """Whether a queue can work here, with an event when that has changed; `anew` reads its table again."""
         if anew:
             self._store.unbind(queue)
         before, problem = self._problems.get(queue), await self._problem_of(queue)
         if problem is None:
             self._problems.pop(queue, None)
             if before is not None:
-                self._tell("queue_restored", queue=queue.name)
+                self._emit("queue_restored", queue=queue.name)
             return True
         self._problems[queue] = problem
         if self._admitted and str(problem) != str(before):
@@ -53,14 +53,14 @@ class Skipped:
         return False
 
     async def check_again(self) -> None:
-        """Looks at every skipped queue once more."""
+        """Checks every skipped queue again."""
         for queue in list(self._problems):
             await self.check(queue, anew=True)
 
     async def _problem_of(self, queue: Queue) -> DeclarationError | None:
         try:
             await self._store.check([queue])
-            # The catalog also tells of tables that the role may not read.
+            # The catalog also describes tables that the role may not read.
             await self._store.database.fetch(f"SELECT 1 FROM {sql.name(queue.table)} WHERE 1 = 0")
         except DeclarationError as error:
             return error
@@ -71,5 +71,7 @@ class Skipped:
         return None
 
     def _tell_problem(self, queue: Queue) -> None:
-        problems = [f"{one.what}; fix: {one.fix}" if one.fix else one.what for one in self[queue].problems]
-        self._tell("queue_skipped", queue=queue.name, error="; ".join(problems))
+        problems = [
+            f"{problem.what}; fix: {problem.fix}" if problem.fix else problem.what for problem in self[queue].problems
+        ]
+        self._emit("queue_skipped", queue=queue.name, error="; ".join(problems))

@@ -1,4 +1,4 @@
-"""Slots: how many more jobs this worker may take, and from where."""
+"""Slots: how many more jobs this worker may take, and from which queue."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ class Lane:
     site: WorkerEnvironment
     queue: Queue
     weight: float | None = None  #: its share of the slots, when shares are used
+    used: float = 0.0  #: jobs that it has had, divided by its share
     running: int = 0
     more: bool = True  #: whether the last claim left rows behind, as far as we know
-    gate: Gate | None = None  #: what stands before the model that its handler uses
-    flowing: bool = False  #: whether the last claim found all it asked for
+    gate: Gate | None = None  #: the gate of the model that its handler uses
+    flowing: bool = False  #: whether the last claim got as many rows as it requested
     rests_until: float = 0.0  #: after a refused claim, on the monotonic clock
     waiting: deque[Run] = field(default_factory=deque)  #: claimed ahead of a free slot
-    begun: int = 0  #: jobs that have begun since it was last looked at
-    seconds: float = FAST  #: how long its handler takes, of late
+    begun: int = 0  #: jobs that have started since the last poll
+    seconds: float = FAST  #: how long its handler takes, as a moving average
 
     @property
     def open(self) -> bool:
@@ -46,7 +47,7 @@ class Lane:
 
 @dataclass
 class Slots:
-    """The places in one worker, and who may fill them."""
+    """The slots of one worker, and which lane may fill them."""
 
     concurrency: int
     lanes: Sequence[Lane]
@@ -56,13 +57,13 @@ class Slots:
 
     @property
     def free(self) -> int:
-        """Places nobody is in."""
+        """The number of free slots."""
         return self.concurrency - self.busy
 
     def room(self, lane: Lane, *, reserve: bool) -> int:
-        """How many jobs this lane may claim now; with `reserve`, what others' shares are owed is left alone.
+        """How many jobs this lane may claim now; with `reserve`, the unfilled shares of other lanes stay free.
 
-        What later lanes have claimed ahead does not keep it from its place in the order.
+        Jobs that later lanes have claimed ahead do not take slots from this lane.
         """
         own = self._capacity(lane.queue) - self._by_queue[lane.queue]
         owed = sum(self._count_owed(other) for other in self.lanes if other is not lane) if reserve else 0
@@ -74,8 +75,21 @@ class Slots:
             free += self.waiting - before
         return max(0, min(own, free) + self.ahead(lane) - before)
 
+    def in_turn(self) -> list[Lane]:
+        """The lanes in the order of their claims: as listed, or with shares those first that had less than theirs.
+
+        Where there are fewer slots than lanes, nobody's share is a whole slot: turns are what can be shared.
+        """
+        if not self.shared:
+            return list(self.lanes)
+        least = min((lane.used for lane in self.lanes if lane.more and lane.open), default=0.0)
+        for lane in self.lanes:
+            if not lane.more:  # a lane that had no work does not save up turns for later
+                lane.used = max(lane.used, least)
+        return sorted(self.lanes, key=lambda lane: lane.used)
+
     def startable(self, lane: Lane) -> int:
-        """How many jobs of this lane may begin now."""
+        """How many jobs of this lane may start now."""
         return max(0, min(self._capacity(lane.queue) - self._by_queue[lane.queue], self.free))
 
     def ahead(self, lane: Lane) -> int:
@@ -98,7 +112,7 @@ class Slots:
         return lane.waiting.popleft()
 
     def withdraw(self, lane: Lane, keep: int = 0, claimed_before: float = math.inf) -> list[Job]:
-        """Takes out the last jobs in line that have waited since before then: they have not begun and will not."""
+        """Removes the last waiting jobs of a lane that were claimed before then, and returns them unstarted."""
         jobs = []
         while len(lane.waiting) > keep and lane.waiting[-1].claimed_at < claimed_before:
             run = lane.waiting.pop()
@@ -108,20 +122,21 @@ class Slots:
         return jobs
 
     def take(self, lane: Lane, n: int) -> None:
-        """Fills places."""
+        """Fills `n` slots."""
+        lane.used += n / (lane.weight or 1.0)
         self.busy += n
         lane.running += n
         self._by_queue[lane.queue] += n
 
     def leave(self, lane: Lane) -> None:
-        """Frees one place."""
+        """Frees one slot."""
         self.busy -= 1
         lane.running -= 1
         self._by_queue[lane.queue] -= 1
 
     @property
     def shared(self) -> bool:
-        """Whether any lane was promised a share."""
+        """Whether any lane has a share."""
         return any(lane.weight is not None for lane in self.lanes)
 
     def _capacity(self, queue: Queue) -> int:
@@ -130,7 +145,7 @@ class Slots:
         return self.concurrency if queue.is_async else min(self.concurrency, THREADS)
 
     def _count_owed(self, lane: Lane) -> int:
-        """Places promised to a lane by its share and not filled; a lane without work is owed nothing."""
+        """The unfilled slots of a lane's share; 0 for a lane without work."""
         if lane.weight is None or not lane.more or not lane.open:
             return 0
         total = sum(other.weight or 0.0 for other in self.lanes)

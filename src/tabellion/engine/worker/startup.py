@@ -1,4 +1,4 @@
-"""A worker's start: what it was given is checked, then its queues against every database."""
+"""A worker's start: checks its arguments, then its queues against every database."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tabellion.errors import ConfigurationError, DeclarationError, DeclarationPr
 
 
 def make_id(id: str | None, name: str | None) -> str | None:  # noqa: A002 - the public name
-    """The worker's id as it was given, or its name with a UUID; None: neither was given."""
+    """The worker's id, or its name with a UUID; None if it has neither."""
     if id is not None and name is not None:
         raise ConfigurationError(f"worker id {id!r} and name {name!r}: use one of them")
-    for what, given in (("id", id), ("name", name)):
-        if given is not None and not re.fullmatch(r"[A-Za-z0-9_.@:-]+", given):
-            raise ConfigurationError(f"worker {what} {given!r}: use letters, digits and - _ . @ : only")
+    for argument, value in (("id", id), ("name", name)):
+        if value is not None and not re.fullmatch(r"[A-Za-z0-9_.@:-]+", value):
+            raise ConfigurationError(f"worker {argument} {value!r}: use letters, digits and - _ . @ : only")
     return id if name is None else f"{name}-{uuid.uuid4()}"
 
 
 def check_arguments(environments: Sequence[Environment], queues: Sequence[Queue]) -> None:
-    """Refuses environments and queues that no worker can work, before any database is asked."""
+    """Refuses invalid environments and queues before any database is used."""
     if not environments:
         raise ConfigurationError("a worker requires an environment: Environment('prod', 'postgresql://…')")
     names = [environment.name for environment in environments]
@@ -46,9 +46,9 @@ def check_arguments(environments: Sequence[Environment], queues: Sequence[Queue]
 
 
 def check_sites(sites: Sequence[WorkerEnvironment], queues: Sequence[Queue]) -> None:
-    """Raises for a queue that can work in no environment; one that can work in some is skipped in the others.
+    """Raises if a queue cannot work in any environment; if it can work in some, it is skipped in the others.
 
-    A database that does not answer yet may be one where it can.
+    A database that is not connected yet counts as one where it can.
     """
     for site in sites:
         if site.fatal is not None:
@@ -60,7 +60,9 @@ def check_sites(sites: Sequence[WorkerEnvironment], queues: Sequence[Queue]) -> 
     for queue in wrong:
         for site in sites:
             where = f"{site.environment.name}: " if len(sites) > 1 else ""
-            problems += [DeclarationProblem(f"{where}{one.what}", one.fix) for one in site.skipped[queue].problems]
+            problems += [
+                DeclarationProblem(f"{where}{problem.what}", problem.fix) for problem in site.skipped[queue].problems
+            ]
     names = sorted(queue.name for queue in wrong)
     raise DeclarationError(
         f"queue {names[0]!r}" if len(names) == 1 else f"queues {', '.join(map(repr, names))}", problems
@@ -68,6 +70,6 @@ def check_sites(sites: Sequence[WorkerEnvironment], queues: Sequence[Queue]) -> 
 
 
 def plan_of(environments: Sequence[Environment], queues: Sequence[Queue], concurrency: int) -> str:
-    """What a worker is about to do, for the line at its start."""
+    """What a worker is about to do, for the log line at its start."""
     places = ", ".join(f"{environment.name} ({environment.address})" for environment in environments)
     return f"{', '.join(queue.name for queue in queues)} in {places}, {concurrency} jobs at once"

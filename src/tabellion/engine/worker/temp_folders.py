@@ -12,12 +12,12 @@ from pathlib import Path
 
 from tabellion.errors import ConfigurationError
 
-NEW = ".new-"  # the folder of a worker that is just starting
-ABANDONED = 60.0  # seconds after which a folder that is neither made nor removed was left by a killed worker
+NEW = ".new-"  # prefix of the folder of a worker that is just starting
+ABANDONED = 60.0  # seconds after which an unfinished folder was left by a killed worker
 
 
 class Folders:
-    """This worker's temp folder, marked as alive by a lock that dies with the process."""
+    """This worker's temp folder, marked as alive by a lock that ends with the process."""
 
     def __init__(self, worker: str, base: Path | None = None) -> None:
         self.base = base or Path(tempfile.gettempdir()) / f"tabellion-{os.getuid()}"
@@ -25,12 +25,12 @@ class Folders:
         self._lock: int | None = None
 
     def open(self) -> Path:
-        """Makes the folder, after clearing away what dead workers left."""
+        """Creates the folder, after removing those of dead workers."""
         self.base.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.base.stat().st_uid != os.getuid():
             raise ConfigurationError(f"{self.base} belongs to another user: set TMPDIR to your own folder")
         self.clear_dead()
-        # Locked before it has its name: whoever sees the folder finds it held.
+        # Locked before it gets its name: under its name the folder is always locked.
         unnamed = Path(tempfile.mkdtemp(prefix=NEW, dir=self.base))
         self._lock = os.open(unnamed / ".alive", os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -51,7 +51,7 @@ class Folders:
             self._lock = None
 
     def clear_dead(self) -> list[Path]:
-        """Removes the folders of workers that are no more, and says which."""
+        """Removes the folders of dead workers, and returns them."""
         cleared = []
         for folder in self.base.iterdir():
             if folder.is_dir() and _is_dead(folder):
@@ -61,7 +61,7 @@ class Folders:
 
 
 def _is_dead(folder: Path) -> bool:
-    """Whether nobody holds the folder's lock; one without it is being made or removed, unless that takes too long."""
+    """Whether no process holds the folder's lock; a folder without a lock is being created or removed, if it is new."""
     try:
         lock = os.open(folder / ".alive", os.O_RDWR)
     except FileNotFoundError:

@@ -34,18 +34,18 @@ from tabellion.errors import ConfigurationError, DeclarationError, StoreError
 
 CONCURRENCY = 100
 GRACE, POLL = 30.0, 1.0  # seconds
-STUCK = 5.0  # seconds a blocked event loop gets to notice that its worker has ended
-FIRST_LOOK = 2.0  # seconds that all databases together get to answer before claiming begins with those that did
-IDLE_LOOK = 0.1  # seconds between two looks at whether anything is left to do, where the worker ends once nothing is
-LAST_WORDS = 10.0  # seconds for the last endings to be written once every handler has ended
+STUCK = 5.0  # seconds that a blocked event loop gets to notice that its worker has ended
+FIRST_LOOK = 2.0  # seconds that all databases together get to connect before claiming begins with those that have
+IDLE_LOOK = 0.1  # seconds between two checks for remaining work, with until_idle
+LAST_WORDS = 10.0  # seconds for the last settlements to be written once every handler has ended
 
 
 class Worker:
-    """Works queues of one or several environments until told to stop.
+    """Works on queues of one or several environments until it is stopped.
 
-    `run()` blocks and obeys SIGTERM and Ctrl-C; `await serve()` embeds the worker in a running event loop.
+    `run()` blocks and stops on SIGTERM or Ctrl-C; `await serve()` embeds the worker in a running event loop.
     Handlers run on the caller's loop (or in threads); claiming, renewing and settling happen in a thread of
-    the engine's own, so that a handler which blocks its loop costs nobody a lease.
+    the engine's own, so that a handler which blocks its loop does not cost other jobs their leases.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Worker:
         check_arguments(self.environments, self.queues)
         self._folders = Folders(self.id, folder)
         self._engine: asyncio.AbstractEventLoop | None = None
-        self._stop_asked = 0  #: how often; the second time means now
+        self._stop_count = 0  #: calls of stop(); after the second, jobs are released at once
         self._hurry: asyncio.Event | None = None
         self._stop_event: asyncio.Event | None = None
         self._until_idle = False
@@ -90,19 +90,19 @@ class Worker:
         self._returned = threading.Event()
         self._contexts: dict[WorkerEnvironment, JobContext] = {}
 
-    # -- from outside ------------------------------------------------------------------------------------------
+    # -- for callers -------------------------------------------------------------------------------------------
 
     def run(self, *, until_idle: bool = False) -> None:
         """Works until SIGTERM or Ctrl-C; with `until_idle`, until nothing is ready, running or due later."""
-        # Only a process's first thread may listen to signals; elsewhere `stop()` is the way.
+        # Only the main thread may handle signals; in other threads call `stop()`.
         first = threading.current_thread() is threading.main_thread()
-        asked = {signal.SIGTERM, signal.SIGINT} if first else set()
-        before = {number: signal.getsignal(number) for number in asked}
+        signals = {signal.SIGTERM, signal.SIGINT} if first else set()
+        before = {number: signal.getsignal(number) for number in signals}
 
         def obey(_number: int, _frame: FrameType | None) -> None:
             self.stop()
 
-        for number in asked:
+        for number in signals:
             signal.signal(number, obey)
         self._owns_process = first
         try:
@@ -146,13 +146,13 @@ class Worker:
                 await close_users(self._contexts.values())
 
     def _end_stuck_process(self) -> None:
-        """Ends the process when a handler would keep it: its job has been handed back, nothing is left to wait for."""
+        """Ends the process if a handler still blocks it: its job has been released, so nothing is left to wait for."""
         if not self._returned.wait(STUCK):
             os._exit(0)
 
     def stop(self) -> None:
-        """Asks the worker to stop: handlers may finish within the grace time; asked twice, jobs go back now."""
-        self._stop_asked += 1
+        """Stops the worker: handlers may finish within the grace time; a second call releases their jobs at once."""
+        self._stop_count += 1
         if self._engine is not None and not self._engine.is_closed():
             with contextlib.suppress(RuntimeError):
                 self._engine.call_soon_threadsafe(self._obey)
@@ -164,22 +164,22 @@ class Worker:
         self._hurry, self._stop_event = asyncio.Event(), asyncio.Event()
         stop = self._stop_event
         self._obey()
-        jobs = self._dispatcher = Dispatcher(self.member, self.listeners, self.queues)
-        self._runner = jobs.runner = Runner(handlers, jobs.report)
-        jobs.root = self._folders.open()
-        self._sites = [WorkerEnvironment(one, self.queues, jobs) for one in self.environments]
+        dispatcher = self._dispatcher = Dispatcher(self.member, self.listeners, self.queues)
+        self._runner = dispatcher.runner = Runner(handlers, dispatcher.report)
+        dispatcher.root = self._folders.open()
+        self._sites = [WorkerEnvironment(environment, self.queues, dispatcher) for environment in self.environments]
         assert self.gates_at is not None  # noqa: S101 - the first environment, and there is one
-        self._gates = OpenGates(self.gates_at.url, self.gates, jobs.wake, jobs.gate_changed)
-        self._contexts = jobs.contexts = {site: JobContext(self._gates, site.store) for site in self._sites}
-        self._slots = jobs.slots = Slots(self.concurrency, lanes(self._sites, self.queues))
+        self._gates = OpenGates(self.gates_at.url, self.gates, dispatcher.wake, dispatcher.gate_changed)
+        self._contexts = dispatcher.contexts = {site: JobContext(self._gates, site.store) for site in self._sites}
+        self._slots = dispatcher.slots = Slots(self.concurrency, lanes(self._sites, self.queues))
         for lane in self._slots.lanes:
             lane.gate = self._gates.get_gate(lane.queue.uses) if lane.queue.uses else None
-        self._poller = jobs.poller = Poller(self.poll, jobs)
+        self._poller = dispatcher.poller = Poller(self.poll, dispatcher)
         plan = plan_of(self.environments, self.queues, self.concurrency)
         self.listeners.tell(Event("worker_started", worker=self.id, note=plan))
         tasks = [asyncio.create_task(site.run()) for site in self._sites]
         try:
-            # Declarations are checked before the first claim, but a database that hangs keeps nobody waiting for long.
+            # Declarations are checked before the first claim, but a database that hangs delays the start only briefly.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FIRST_LOOK):
                     await asyncio.gather(*(site.ready.wait() for site in self._sites))
@@ -193,7 +193,7 @@ class Worker:
             self.listeners.tell(Event("worker_stopping", worker=self.id, count=self._slots.busy))
             self._poller.stop()
             for lane in self._slots.lanes:
-                jobs.hand_back(lane, self._slots.withdraw(lane))
+                dispatcher.hand_back(lane, self._slots.withdraw(lane))
             [failure] = await asyncio.gather(claiming, return_exceptions=True)
             if watching is not None:
                 watching.cancel()
@@ -212,14 +212,14 @@ class Worker:
     def _obey(self) -> None:
         if self._stop_event is None or self._hurry is None:
             return
-        if self._stop_asked:
+        if self._stop_count:
             self._stop_event.set()
-        if self._stop_asked > 1:
+        if self._stop_count > 1:
             self._hurry.set()
 
     async def _wind_down(self) -> None:
-        """Lets handlers finish within the grace time, hands the rest back uncharged, writes every ending."""
-        assert self._hurry is not None  # noqa: S101 - made when the engine started
+        """Lets handlers finish within the grace time, releases the other jobs, and writes every settlement."""
+        assert self._hurry is not None  # noqa: S101 - set when the engine started
         idle, hurry = asyncio.create_task(self._dispatcher.idle.wait()), asyncio.create_task(self._hurry.wait())
         await asyncio.wait({idle, hurry}, timeout=self.grace, return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
@@ -230,7 +230,7 @@ class Worker:
         idle.cancel()
         for site in self._sites:
             for run in site.leases.runs():
-                # It would not stop: its row goes back all the same, and the fence refuses whatever it still does.
+                # It did not stop: its row is released anyway, and the fence refuses whatever it still writes.
                 run.job.lost = True
                 site.ledger.put(Settlement(run.job, "released", seconds=run.seconds))
         with contextlib.suppress(TimeoutError):

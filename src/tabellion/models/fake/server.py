@@ -51,7 +51,7 @@ class Options:
     log: str | None = None
 
 
-class Door:
+class LoggedRoute:
     """One route: answers a request and logs it."""
 
     def __init__(self, protocol: str, work: Work, control: Control, log: RequestLog) -> None:
@@ -102,7 +102,7 @@ def application(control: Control, log: RequestLog) -> Router:
     chat = Exchange(openai.FakeOpenAI(reader), control)
 
     def route(path: str, protocol: str, work: Work, method: str = "POST") -> Route:
-        return Route(path, Door(protocol, work, control, log), methods=[method])
+        return Route(path, LoggedRoute(protocol, work, control, log), methods=[method])
 
     def either(gemini_work: Work, openai_work: Work) -> Work:
         """The same path in both protocols: the way the key is sent decides which one is meant."""

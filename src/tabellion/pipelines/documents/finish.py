@@ -19,7 +19,7 @@ from tabellion.pipelines.documents.review.people import opening
 from tabellion.pipelines.documents.review_reasons import Doubt
 from tabellion.pipelines.documents.submit import new_id
 from tabellion.reading.alternative import Candidate
-from tabellion.reading.field import ToldField, serialize_reasons
+from tabellion.reading.field import FieldJson, serialize_reasons
 
 _VALUE = ("value", "confidence", "page", "box", "quote", "source", "reasons")
 _NEWEST = "place = excluded.place, read_value = excluded.read_value, candidates = excluded.candidates"
@@ -78,12 +78,12 @@ class Review:
 class Found:
     """What a reading has found."""
 
-    fields: Mapping[str, ToldField]  #: the current values, with those of people in place of what was read
+    fields: Mapping[str, FieldJson]  #: the current values, with those of people in place of what was read
     read: Mapping[str, Any]  #: the values that were read
     offers: Mapping[str, list[Candidate]]  #: alternative values
 
 
-def find_departures(fields: Mapping[str, ToldField], locks: Locks) -> list[str]:
+def find_departures(fields: Mapping[str, FieldJson], locks: Locks) -> list[str]:
     """The fields whose values are no longer those that a person approved."""
     if not locks.reviewed:
         return []

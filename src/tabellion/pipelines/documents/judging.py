@@ -8,8 +8,8 @@ from typing import Any, TypedDict
 
 from tabellion.messages import restore_text
 from tabellion.reading.alternative import Candidate
-from tabellion.reading.field import ToldField
-from tabellion.reading.issue import Issue, ToldIssue
+from tabellion.reading.field import FieldJson
+from tabellion.reading.issue import Issue, IssueJson
 from tabellion.reading.page import PageSummary
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType
@@ -24,13 +24,13 @@ class Result(TypedDict, total=False):
     type: str | None
     type_version: str | None
     verdict: str
-    fields: dict[str, ToldField]
-    issues: list[ToldIssue]
+    fields: dict[str, FieldJson]
+    issues: list[IssueJson]
     notes: list[str]
     pages: list[PageSummary]
     candidates: dict[str, list[Candidate]]  #: of fields that have no row
-    read_issues: list[ToldIssue]  #: as the reading found them
-    read_fields: dict[str, ToldField]
+    read_issues: list[IssueJson]  #: as the reading found them
+    read_fields: dict[str, FieldJson]
 
 
 def judge_issues(
@@ -67,12 +67,12 @@ def is_settled(paths: Iterable[str], decided: Collection[str]) -> bool:
     return bool(subjects) and subjects <= {*decided}
 
 
-def read_issues(result: Result) -> list[ToldIssue]:
+def read_issues(result: Result) -> list[IssueJson]:
     """The issues that the reading itself found: if people changed the result since, they are stored separately."""
     return list(result.get("read_issues", result.get("issues") or []))
 
 
-def issue_of(data: ToldIssue) -> Issue:
+def issue_of(data: IssueJson) -> Issue:
     """An issue from its JSON form."""
     return Issue(
         data["code"],

@@ -38,7 +38,7 @@ from tabellion.pipelines.documents.row import (
 )
 from tabellion.pipelines.documents.submit import is_id
 from tabellion.reading.field import restore_reasons
-from tabellion.reading.issue import ToldIssue
+from tabellion.reading.issue import IssueJson
 from tabellion.reading.types.doctype import DocumentType
 
 ENDED = ("completed", "failed", "duplicate")  #: the statuses that only a new reading changes
@@ -119,21 +119,21 @@ async def get(
 
 def _judge_fields(
     result: Result, rows: Sequence[FieldRow], doctype: DocumentType, decided: Collection[str]
-) -> list[ToldIssue]:
+) -> list[IssueJson]:
     """The issues of the fields as they are now."""
     values = {row["name"]: json.loads(row["value"] or "null") for row in rows}
     absent = [row["name"] for row in rows if row["state"] == "absent"]
     return judge(doctype, values, absent, read_issues(result), decided)
 
 
-def _verdict(issues: Sequence[ToldIssue], reasons: Sequence[Reason]) -> Verdict:
+def _verdict(issues: Sequence[IssueJson], reasons: Sequence[Reason]) -> Verdict:
     """The verdict on a document in review: never `accept` while something about it is in doubt."""
     severities = {issue["severity"] for issue in issues}
     grave = any(reason["code"] in GRAVE for reason in reasons)
     return "reject" if "error" in severities else "warn" if grave or "warning" in severities else "accept"
 
 
-def is_open(reason: Reason, decided: Collection[str], issues: Sequence[ToldIssue]) -> bool:
+def is_open(reason: Reason, decided: Collection[str], issues: Sequence[IssueJson]) -> bool:
     """Whether a reason for review still holds: people may have decided the fields it is about."""
     if not decided or not reason["fields"]:
         return True

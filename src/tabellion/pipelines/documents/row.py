@@ -9,8 +9,8 @@ from tabellion.answers import Answer, Doc
 from tabellion.engine.job import Job
 from tabellion.messages import Translatable
 from tabellion.pipelines.documents.review_reasons import Reason
-from tabellion.reading.field import ToldField
-from tabellion.reading.issue import ToldIssue
+from tabellion.reading.field import FieldJson
+from tabellion.reading.issue import IssueJson
 from tabellion.reading.page import PageSummary
 
 Status = Literal["queued", "processing", "completed", "failed", "duplicate"]
@@ -98,13 +98,13 @@ class Brief(DocumentFacts):
     completed_at: str | None
 
 
-class FoundField(ToldField):
+class FoundField(FieldJson):
     """One field: its value and confidence."""
 
     locked: bool
 
 
-class Issue(ToldIssue):
+class Issue(IssueJson):
     """An issue with the values."""
 
 

@@ -26,6 +26,7 @@ def ocr_queue(settings: OcrSettings) -> Queue:
         done=ExtractionStatus.EXTRACTION_COMPLETE, failed=ExtractionStatus.ERREUR,
         worker="ocr_worker_id", started_at="ocr_started_at", error="ocr_error",
         attempts="ocr_attempts", max_attempts="ocr_max_attempts",
+        renew_mirrors=True,  # a monitor that judges rows by the age of ocr_started_at leaves live ones alone
         lease=settings.lease, stale_after=settings.stale_after, timeout=settings.timeout,
         retry_base=settings.retry_base, concurrency=settings.workers, uses=settings.gate,
     )  # fmt: skip

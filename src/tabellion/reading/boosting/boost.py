@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tabellion.messages import Message
 from tabellion.reading.boosting.columns import Row, blocks
 from tabellion.reading.boosting.hyphens import join_lines, words_in
 from tabellion.reading.grounding.variants import CONFUSED, fold
@@ -16,7 +17,7 @@ from tabellion.reading.page import Page, Word
 
 LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
 #: Cyrillic and Greek letters that look like Latin ones.
-HOMOGLYPHS = str.maketrans("АВЕЅІЈКМНОРСТХУаеѕіјорсухАΒΕΖΗΙΚΜΝΟΡΤΥΧονρτ", "ABESIJKMHOPCTXYaesijopcyxABEZHIKMNOPTYXovpt")
+HOMOGLYPHS = str.maketrans("АВЕЅІЈКМНОРСТХУаеѕіјорсухΑΒΕΖΗΙΚΜΝΟΡΤΥΧονρτ", "ABESIJKMHOPCTXYaesijopcyxABEZHIKMNOPTYXovpt")
 STRAY = re.compile(r"(?:^|(?<=\s))[|¦~^`´¨]+(?=\s|$)")
 INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 #: An amount some of whose digits were read as letters.
@@ -37,8 +38,8 @@ class TextChange:
     """One repair."""
 
     kind: str  #: hyphen, ligature, stray, space, homoglyph, digit, order, paragraph
-    before: str
-    after: str
+    before: str  #: the text that was replaced; for invisible characters their code points
+    after: str  #: for an order, the first words of its blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Boosted:
     original: str
     changes: tuple[TextChange, ...] = ()
     accepted: bool = True  #: False when a model's text was rejected and the original kept
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[Message, ...] = ()  #: why it was rejected
 
 
 def boost(source: Sequence[Page] | Page | str) -> Boosted:
@@ -75,8 +76,8 @@ def _page(page: Page, original: str, changes: list[TextChange]) -> str:
             words.append(word)
     parts = blocks(words)
     if len(parts) > 1:
-        order = " ".join(row[0].text for block in parts for row in block[:1])
-        changes.append(TextChange("order", "", f"read in {len(parts)} blocks, which begin: {order}"))
+        order = " … ".join(row[0].text for block in parts for row in block[:1])
+        changes.append(TextChange("order", "", order))
     texts = []
     for block in parts:
         for rows in _paragraphs(block):
@@ -138,8 +139,9 @@ def _clean(line: str, changes: list[TextChange]) -> str:
         if ligature in line:
             changes.append(TextChange("ligature", ligature, letters))
             line = line.replace(ligature, letters)
-    if INVISIBLE.search(line):
-        changes.append(TextChange("stray", "invisible characters", ""))
+    if invisible := INVISIBLE.findall(line):
+        code_points = " ".join(f"U+{ord(letter):04X}" for letter in dict.fromkeys(invisible))
+        changes.append(TextChange("stray", code_points, ""))
         line = INVISIBLE.sub("", line) + ("\u00ad" if ends_soft else "")
     if line.count("|") < 2 or not line.strip().startswith("|"):  # a table drawn with bars keeps them
         for stray in STRAY.findall(line):
@@ -148,8 +150,8 @@ def _clean(line: str, changes: list[TextChange]) -> str:
     line = re.sub(r"[^\W_]+", lambda match: _latin(match[0], changes), line)
     line = AMOUNT.sub(lambda match: _digits(match[0], changes), line)
     tidy = " ".join(line.split())
-    if re.search(r"\S\s{2,}\S", line):
-        changes.append(TextChange("space", "several spaces", "one"))
+    if spaces := re.search(r"(?<=\S)\s{2,}(?=\S)", line):
+        changes.append(TextChange("space", spaces[0], " "))
     return tidy
 
 
@@ -195,29 +197,29 @@ def accept_boost(original: str, boosted: str) -> Boosted:
     """A model's text if it is close enough to the original; otherwise the original, with the reasons."""
     text = re.sub(r"^```\w*\n|\n```$|^<<<TEXT\n|\nTEXT>>>$", "", boosted.strip()).strip()
     local = boost(original).text
-    reasons = []
+    reasons: list[Message] = []
     before, after = ("".join(part.split()) for part in (local, text))
     if not SHORTEST * len(before) <= len(after) <= LONGEST * len(before):
-        reasons.append(f"{len(after)} characters instead of {len(before)}")
+        reasons.append(Message("boost.other_length", n=len(after), expected=len(before)))
     if text != original:
         reasons += _numbers(local, text)
     old_words, new_words = (Counter(words_in(fold(part))) for part in (local, text))
     lost, new = _unlike(old_words - new_words, new_words), _unlike(new_words - old_words, old_words)
     if lost > LOST * max(1, old_words.total()):
-        reasons.append(f"{lost} of {old_words.total()} words are lost")
+        reasons.append(Message("boost.words_lost", n=lost, total=old_words.total()))
     if new > NEW * max(1, new_words.total()):
-        reasons.append(f"{new} of {new_words.total()} words are new")
+        reasons.append(Message("boost.words_new", n=new, total=new_words.total()))
     if reasons:
         return Boosted(original, original, (), False, tuple(reasons))
     return Boosted(text, original, (TextChange("model", original, text),) if text != original else ())
 
 
-def _numbers(before: str, after: str) -> list[str]:
+def _numbers(before: str, after: str) -> list[Message]:
     digits = ["".join(sign for sign in text if sign.isdigit()) for text in (before, after)]
     if Counter(digits[0]) != Counter(digits[1]):
-        return ["its digits are not those of the original"]
+        return [Message("boost.other_digits")]
     new_runs = [run for run in re.findall(r"\d{3,}", after) if run not in digits[0]]
-    return [f"the number {new_runs[0]} is new"] if new_runs else []
+    return [Message("boost.number_new", text=new_runs[0])] if new_runs else []
 
 
 def _unlike(words: Counter[str], others: Counter[str]) -> int:

@@ -16,7 +16,7 @@ LOOKALIKES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Mend:
+class AmountCorrection:
     """A proposed correction of one amount."""
 
     position: int  #: which of the amounts; the total comes after its parts
@@ -25,7 +25,10 @@ class Mend:
     reason: str
 
 
-def mend_amounts(parts: Sequence[str], total: str) -> Mend | None:
+Mend = AmountCorrection  #: the former name
+
+
+def mend_amounts(parts: Sequence[str], total: str) -> AmountCorrection | None:
     """The only correction of one misread character that makes the parts add up to the total.
 
     None when they add up already, when no single character explains the difference, and when several would: then the
@@ -48,7 +51,7 @@ def mend_amounts(parts: Sequence[str], total: str) -> Mend | None:
     position, after, explanation = corrections[0]
     sum_ = " + ".join(after if number == position else text for number, text in enumerate(parts))
     closing = after if position == len(parts) else total
-    return Mend(
+    return AmountCorrection(
         position, amounts[position], after, Message("reason.misread", detail=explanation, text=f"{sum_} = {closing}")
     )
 

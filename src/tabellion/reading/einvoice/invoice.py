@@ -144,7 +144,7 @@ def _naming(name: str, claim: dict[str, str], claims: object) -> list[Issue]:
     if claims is not None and not claim:
         message = Message("carrier.metadata_missing")
         issues.append(Issue("metadata_missing", "error", message, rule="Factur-X"))
-    if claim.get("type", "INVOICE") != "INVOICE":
+    if claim.get("type", "INVOICE").upper() != "INVOICE":
         message = Message("carrier.not_an_invoice_type", value=quote_value(claim["type"]))
         issues.append(Issue("metadata_type", "error", message, rule="Factur-X"))
     return issues

@@ -11,9 +11,9 @@ from tabellion.reading.einvoice.xmltree import XmlNode
 
 STRICT = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")  #: xs:decimal
 DATES = (
-    ("102", re.compile(r"(\d{4})(\d\d)(\d\d)")),
-    ("", re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:T.*|Z|[+-]\d\d:\d\d)?")),
-    ("", re.compile(r"(\d{4})[/.](\d\d)[/.](\d\d)")),
+    re.compile(r"(\d{4})(\d\d)(\d\d)"),
+    re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:T.*|Z|[+-]\d\d:\d\d)?"),
+    re.compile(r"(\d{4})[/.](\d\d)[/.](\d\d)"),
 )
 DAY_FIRST = re.compile(r"(\d\d)[/.-](\d\d)[/.-](\d{4})")
 
@@ -111,10 +111,12 @@ def text_of(node: XmlNode | None) -> str:
 
 
 def number(node: XmlNode | None) -> Decimal | None:
-    """The number in a node, read leniently: a decimal comma or a thousands mark is accepted."""
+    """The number in a node, read leniently: a decimal comma, a thousands mark or a unit is accepted."""
     text = text_of(node)
     if STRICT.fullmatch(text):
         return Decimal(text)
+    if any(letter.isalpha() for between in re.split(r"\d+", text)[1:-1] for letter in between):
+        return None  # without its letters, 1.5E3 would be another number
     text = re.sub(r"[^\d.,+-]", "", text)
     comma, dot = text.rfind(","), text.rfind(".")
     text = text.replace(".", "").replace(",", ".") if comma > dot else text.replace(",", "")
@@ -127,7 +129,7 @@ def number(node: XmlNode | None) -> Decimal | None:
 def date(node: XmlNode | None) -> datetime.date | None:
     """The date in a node, if it exists; other notations than the standard's are accepted."""
     text = text_of(node)
-    for _, pattern in DATES:
+    for pattern in DATES:
         if match := pattern.fullmatch(text):
             return _day(match[1], match[2], match[3])
     if match := DAY_FIRST.fullmatch(text):

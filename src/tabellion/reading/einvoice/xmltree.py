@@ -118,6 +118,8 @@ def decode(data: bytes) -> tuple[str, Issue | None]:
     except UnicodeDecodeError as error:
         code = "xml.invalid_byte_declared" if declared else "xml.invalid_byte"
         return _best(data, None), _lie(Message(code, declared=declared or "UTF-8", n=error.start))
+    except (LookupError, UnicodeError):  # codecs of Python that are not character sets: base64, zip, punycode
+        return _best(data, None), _lie(Message("xml.unknown_encoding", value=quote_value(declared)))
     if SINGLE_BYTE.match(encoding) and not data.isascii() and _is_utf8(data):
         return data.decode("utf-8"), _lie(Message("xml.bytes_are_utf8", declared=declared))
     return text.lstrip("\ufeff"), None
@@ -126,7 +128,7 @@ def decode(data: bytes) -> tuple[str, Issue | None]:
 def _codec(declared: str) -> str | None:
     try:
         return codecs.lookup(declared).name
-    except LookupError:
+    except (LookupError, ValueError):  # ValueError: a zero byte in the name
         return None
 
 

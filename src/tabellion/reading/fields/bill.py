@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from tabellion.messages import Message
-from tabellion.reading.boosting.mend import Mend, mend_amounts
+from tabellion.reading.boosting.mend import AmountCorrection, mend_amounts
 from tabellion.reading.fields.answer import Answer, answer_at, answer_of, beside
 from tabellion.reading.fields.candidates import Candidate
 from tabellion.reading.fields.codes import read_codes, read_ibans, read_tax_numbers
@@ -86,7 +86,7 @@ class Bill:
         return dates
 
     @cached_property
-    def _misread_digit(self) -> Mend | None:
+    def _misread_digit(self) -> AmountCorrection | None:
         """The one misread digit that would make the labelled sums close, on scans."""
         candidates = [self.sums.labelled.get(name) for name in SUMS]
         if self.sums.closes or any(candidate is None or candidate.line.source != "ocr" for candidate in candidates):

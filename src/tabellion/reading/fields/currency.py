@@ -7,9 +7,9 @@ from collections import Counter
 
 from tabellion.reading.fields.candidates import Candidate
 from tabellion.reading.fields.sheet import Sheet
-from tabellion.reading.fields.values import CODES, amounts, currency
+from tabellion.reading.fields.values import CODES, NAMED_SIGNS, amounts, currency, fold_in_place
 
-_MARK = re.compile(r"(?<![A-Za-z])(?:[A-Z]{3}|RM)(?![A-Za-z])|[€£¥₹]|(?:US|CA|C|A|S)\$|\$\s?CA|\$")
+_MARK = re.compile(rf"(?<![A-Za-z])(?:{NAMED_SIGNS}|[A-Z]{{3}}|RM)(?![A-Za-z])|[€£¥₹]|(?:US|CA|C|A|S)\$|\$\s?CA|\$")
 #: Taxes and places that make a dollar Canadian.
 _CANADIAN = re.compile(r"\b(?:tps|tvq|hst|qst|quebec|canada|ontario|montreal|toronto|[a-z]\d[a-z] ?\d[a-z]\d)\b")
 _WHERE = {
@@ -35,10 +35,12 @@ def read_currency(sheet: Sheet) -> list[Candidate]:
         priced = {amount.currency for amount in amounts(line.text, sheet.mark)}
         for match in _MARK.finditer(line.text):
             code = currency(match.group())
+            if match.group() == "SFR" and code not in priced:
+                continue  # the French telephone company
             if code and (match.group() not in CODES or re.search(r"\d", line.text) or len(line.text) < 40):
                 votes[code] += 3 if code in priced else 1
                 first.setdefault(code, (line, match.start(), match.end(), None))
-    if votes["USD"] and "US$" not in sheet.plain and _CANADIAN.search(sheet.plain):
+    if votes["USD"] and "us$" not in sheet.plain and _CANADIAN.search(sheet.plain):
         votes["CAD"] += votes.pop("USD")
         first["CAD"] = first["USD"]
     found = []
@@ -46,9 +48,12 @@ def read_currency(sheet: Sheet) -> list[Candidate]:
         line, start, end, label = first[code]
         share = count / sum(votes.values())
         found.append(Candidate("currency", code, line, start, end, share, label, "printed"))
-    if not found:
-        for code, words in _WHERE.items():
-            for line in sheet.layout.lines:
-                if place := words.search(line.text.casefold()):
-                    return [Candidate("currency", code, line, place.start(), place.end(), 0.5, None, "place")]
-    return found
+    return found or _infer_from_places(sheet)
+
+
+def _infer_from_places(sheet: Sheet) -> list[Candidate]:
+    for code, words in _WHERE.items():
+        for line in sheet.layout.lines:
+            if place := words.search(fold_in_place(line.text)):
+                return [Candidate("currency", code, line, place.start(), place.end(), 0.5, None, "place")]
+    return []

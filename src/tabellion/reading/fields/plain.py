@@ -14,6 +14,7 @@ from tabellion.reading.fields.layout import Line
 from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.sums import money_parser
 from tabellion.reading.fields.values import amounts, days, digits, fold_in_place, money
+from tabellion.reading.types import pattern
 from tabellion.reading.types.doctype import FieldSpec
 
 _TRUE = {"yes", "oui", "ja", "true", "x", "☒", "☑", "1"}
@@ -27,14 +28,12 @@ def read(sheet: Sheet, spec: FieldSpec) -> Answer | None:
 
 
 def _date(sheet: Sheet, spec: FieldSpec) -> Answer | None:
-    found = _rank_candidates(
-        find_labelled(sheet, (spec.name,), lambda text: days(text, sheet.order, compact=True)), spec
-    )
+    found = _rank_candidates(find_labelled(sheet, (spec.name,), lambda text: days(text, sheet.order, compact=True)))
     return answer_of(found, found[0].value.isoformat()) if found else None
 
 
 def _money(sheet: Sheet, spec: FieldSpec) -> Answer | None:
-    found = _rank_candidates(find_labelled(sheet, (spec.name,), money_parser(sheet)), spec)
+    found = _rank_candidates(find_labelled(sheet, (spec.name,), money_parser(sheet)))
     return answer_of(found, money(found[0].value)) if found else None
 
 
@@ -44,19 +43,13 @@ def _number(sheet: Sheet, spec: FieldSpec) -> Answer | None:
     def parse(text: str) -> Iterator[Any]:
         return (amount for amount in amounts(text, sheet.mark) if amount.percent == percent)
 
-    found = _rank_candidates(find_labelled(sheet, (spec.name,), parse), spec)
+    found = _rank_candidates(find_labelled(sheet, (spec.name,), parse))
     return answer_of(found, digits(found[0].value)) if found else None
 
 
 def _code(sheet: Sheet, spec: FieldSpec) -> Answer | None:
-    if spec.pattern:
-        pattern = re.compile(rf"(?<![\w-])(?:{spec.pattern})(?![\w-])")
-
-        def parse(text: str) -> Iterator[Code]:
-            return (Code(match.group(), match.start(), match.end()) for match in pattern.finditer(text))
-
-        if found := _rank_candidates(find_labelled(sheet, (spec.name,), parse), spec):
-            return answer_of(found)
+    if spec.pattern and (found := _rank_candidates(find_labelled(sheet, (spec.name,), _pattern_parser(spec.pattern)))):
+        return answer_of(found)
     return answer_of(read_codes(sheet, spec.name))
 
 
@@ -128,11 +121,7 @@ def _list(sheet: Sheet, spec: FieldSpec) -> Answer | None:
     column = next((item for item in spec.items if item.pattern), None)
     if column is None or column.pattern is None:
         return None
-    pattern = re.compile(rf"(?<![\w-])(?:{column.pattern})(?![\w-])")
-
-    def parse(text: str) -> Iterator[Code]:
-        return (Code(match.group(), match.start(), match.end()) for match in pattern.finditer(text))
-
+    parse = _pattern_parser(column.pattern)
     found = list(find_labelled(sheet, (f"{spec.name}.{column.name}", spec.name), parse))
     if not found:
         return None
@@ -142,12 +131,16 @@ def _list(sheet: Sheet, spec: FieldSpec) -> Answer | None:
     return answer_at(spec.name, [{column.name: value} for value in values], page, 0.8)
 
 
-def _rank_candidates(found: Iterator[Candidate], spec: FieldSpec) -> list[Candidate]:
+def _rank_candidates(found: Iterator[Candidate]) -> list[Candidate]:
     return sorted(found, key=lambda candidate: (-candidate.score, candidate.line.number, candidate.start))
 
 
 def _fits(spec: FieldSpec, value: str) -> bool:
-    return spec.pattern is None or re.fullmatch(spec.pattern, value[:500]) is not None
+    return spec.pattern is None or pattern.fits(spec.pattern, value)
+
+
+def _pattern_parser(expected: str) -> Callable[[str], Iterator[Code]]:
+    return lambda text: (Code(text[start:end], start, end) for start, end in pattern.find(expected, text))
 
 
 _READERS: dict[str, Callable[[Sheet, FieldSpec], Answer | None]] = {

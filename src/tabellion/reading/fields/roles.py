@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-#: Other money than the three sums; recognising it keeps it from being taken for one, and helps to prove one.
-MONEY = ("tendered", "change", "rounding", "discount", "charge", "paid", "due")
-
 _PHRASES = {
     "due": "net a payer|zahlbetrag|balance due|solde|reste a payer|zu zahlen|montant du|balance|offener betrag|a payer|"
     "noch zu zahlen|amount due|due|due payable|total due|betrag zu zahlen|solde a payer|solde du|verbleibender betrag",

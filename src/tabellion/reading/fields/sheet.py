@@ -41,7 +41,7 @@ class Sheet:
     order: DateOrder
     plain: str  #: all text, folded
     order_guessed: bool = False  #: nothing in the document says which of day and month comes first
-    on_line: dict[int, list[Label]] = field(default_factory=dict)
+    on_line: dict[int, list[Label]] = field(init=False, default_factory=dict)  #: the labels by line number
 
     def __post_init__(self) -> None:
         for label in self.labels:

@@ -200,7 +200,7 @@ def _items(sheet: Sheet, heading: int, columns: list[TableColumn]) -> Iterator[L
         if lowest < 1.0 and row[0].box[1] - lowest > FAR:
             break
         lowest = max(line.box[3] for line in row)
-        if _ends_table(sheet, row, columns, target) or (place > heading + 1 and _heads_another(row, columns, sheet)):
+        if _ends_table(sheet, row, columns, target) or (place > heading + 1 and _heads_another(row)):
             break
         amount = _amount_in(row, target, sheet, columns)
         if amount is None:
@@ -218,7 +218,7 @@ def _columns_again(row: Sequence[Line], columns: list[TableColumn]) -> bool:
     return len({column.kind for column in columns_of(row)} & {column.kind for column in columns}) >= 2
 
 
-def _heads_another(row: Sequence[Line], columns: list[TableColumn], sheet: Sheet) -> bool:
+def _heads_another(row: Sequence[Line]) -> bool:
     """Whether another table begins with this row."""
     kinds = {column.kind for column in columns_of(row)}
     return (

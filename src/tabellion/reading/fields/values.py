@@ -20,14 +20,16 @@ _MONTHS = (
     "jan feb mar apr may jun jul aug sep oct nov dec",
     "janv fevr mar avr mai juin juil aou sept oct nov dec",
     "jan feb marz apr mai jun jul aug sep okt nov dez",
+    "jan feb mrz apr mai jun jul aug sep okt nov dez",
 )
 MONTHS = {name: number for names in _MONTHS for number, name in enumerate(names.split(), 1)}
 
-#: Printed signs by currency. "$" is the US dollar unless the page shows another country's.
+#: Printed signs by currency. "$" is the US dollar unless the page shows another country's. "Fr." counts only where a
+#: currency is expected: on paper it may be a Friday.
 SYMBOLS = {
     "€": "EUR", "$": "USD", "£": "GBP", "¥": "JPY", "₹": "INR", "RM": "MYR", "US$": "USD", "CA$": "CAD", "C$": "CAD",
-    "$CA": "CAD", "$CAN": "CAD", "CHF": "CHF", "FR.": "CHF", "SFR": "CHF", "EURO": "EUR", "EUROS": "EUR", "S$": "SGD",
-    "A$": "AUD", "KČ": "CZK", "ZŁ": "PLN",
+    "$CA": "CAD", "$CAN": "CAD", "CHF": "CHF", "FR.": "CHF", "SFR": "CHF", "SFR.": "CHF", "EURO": "EUR", "EUROS": "EUR",
+    "S$": "SGD", "A$": "AUD", "KČ": "CZK", "ZŁ": "PLN",
 }  # fmt: skip
 _CODES = (
     "EUR USD GBP CHF CAD AUD NZD JPY CNY HKD SGD MYR IDR THB PHP VND INR PKR BDT LKR SEK NOK DKK ISK PLN CZK HUF RON "
@@ -36,9 +38,11 @@ _CODES = (
 )
 CODES = frozenset(_CODES.split())
 
+#: Signs with letters, as printed beside amounts.
+NAMED_SIGNS = r"S[Ff][Rr]\.?|K[čČ]|[zZ][łŁ]"
 _MONEY_MARK = (
     r"(?:US\$|CA\$|C\$|A\$|S\$|\$\s?CAN?\b|[€$£¥₹]|"
-    rf"(?<![A-Za-z])(?:RM|EUROS?|{'|'.join(sorted(CODES))})(?![A-Za-z]))"
+    rf"(?<![A-Za-z])(?:RM|EUROS?|{NAMED_SIGNS}|{'|'.join(sorted(CODES))})(?![A-Za-z]))"
 )
 _GROUPED = r"\d{1,3}(?:(?P<group>[.,'’\u00a0\u202f ])\d{3})(?:(?P=group)\d{3})*(?:[.,]\d{1,4})?"
 _PLAIN = r"\d+(?:\s?[.,]\s?\d{1,4})?"

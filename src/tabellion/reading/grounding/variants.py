@@ -51,12 +51,19 @@ SHORT: dict[str, dict[int, tuple[str, ...]]] = {
     "en": {9: ("sept",), 6: ("june",), 7: ("july",)},
     "de": {1: ("jan", "jann", "janner"), 2: ("feb", "febr"), 3: ("marz", "mrz", "maerz"), 9: ("sept",)},
 }
-MONTH = {
-    name: (month,)
-    for language, full in MONTHS.items()
-    for month, long in enumerate(full, 1)
-    for name in (long, long[:3], *SHORT[language].get(month, ()))
-}
+
+
+def _months_by_name() -> dict[str, set[int]]:
+    """The months that a name may mean: "jui" is juin or juillet."""
+    found: dict[str, set[int]] = {}
+    for language, full in MONTHS.items():
+        for month, long in enumerate(full, 1):
+            for name in (long, long[:3], *SHORT[language].get(month, ())):
+                found.setdefault(name, set()).add(month)
+    return found
+
+
+MONTH = _months_by_name()
 _DAY, _MONTH = r"(?P<day>\d{1,2})", r"(?P<month>\d{1,2})"
 _NAME = f"(?P<name>{'|'.join(sorted(MONTH, key=len, reverse=True))})"
 #: Each is a look-ahead, so that dates that touch another number on the left are found too.
@@ -136,7 +143,7 @@ def days_in(text: str) -> Iterator[tuple[int, int, date]]:
     for pattern in DATES:
         for match in pattern.finditer(text):
             parts = match.groupdict()
-            months = MONTH.get(parts["name"], ()) if "name" in parts else (int(parts["month"]),)
+            months = MONTH[parts["name"]] if "name" in parts else {int(parts["month"])}
             year = int(parts["year"]) + (0 if len(parts["year"]) == 4 else 2000 if int(parts["year"]) < 70 else 1900)
             for month in months:
                 day = int(parts["day"])

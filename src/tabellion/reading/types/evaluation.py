@@ -10,7 +10,7 @@ import ast
 import difflib
 import functools
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Context, Decimal, DecimalException, localcontext
@@ -149,6 +149,8 @@ class _Check:
             raise ExpressionError(f"{name}() takes {expected} arguments, not {len(node.args)}", node)
         kinds = [self.argument(node, name, function, index) for index in range(len(node.args))]
         self.check_literals(node, name, function)
+        if name == "where" and len({*_lists(node.args[0]), *_lists(node.args[1])}) > 1:
+            raise ExpressionError("both columns of where() must come from one list", node.args[1])
         many = not function.whole and any(kind.many for kind in kinds)
         if function.gives == "same":
             bases = [kind.base for kind in kinds if kind.base != "null"]
@@ -189,8 +191,22 @@ class _Check:
                     date.fromisoformat(str(argument.value))
                 except ValueError:
                     raise ExpressionError('a date must be written as date("2013-01-31")', argument) from None
-            if name == "round" and not Decimal(0) <= Decimal(str(argument.value)) <= 10:
+            if name == "round" and not (isinstance(argument.value, Decimal) and 0 <= argument.value <= 10):
                 raise ExpressionError("round() takes 0 to 10 places", argument)
+
+
+def _lists(node: ast.AST) -> Iterator[str]:
+    """The lists whose rows a column has; rows that where() has chosen are a list of their own."""
+    match node:
+        case ast.Attribute():
+            yield _field(node)[0]
+        case ast.Call(func=ast.Name(id="where")):
+            yield ast.dump(node)
+        case ast.Call(func=ast.Name(id=name)) if FUNCTIONS[name].whole:
+            return  # a single value
+        case _:
+            for part in ast.iter_child_nodes(node):
+                yield from _lists(part)
 
 
 def _near(name: str, names: Mapping[str, Any]) -> str:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 LONGEST = 300  # characters of a pattern
 LONGEST_VALUE = 300  # characters of a value; a longer one matches no pattern
+LONGEST_LINE = 2000  # characters of a line in which values are searched
 
 #: Escapes that differ in RE2, and sets in square brackets, within which their translation needs no brackets.
 ESCAPE = r"\\u(?P<code>[0-9A-Fa-f]{4})|\\.|\{,"
@@ -34,6 +35,18 @@ def fits(pattern: str, text: str) -> bool:
         return False
 
 
+def find(pattern: str, text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each part of a line that matches the pattern and is not within a longer word."""
+    line = text[:LONGEST_LINE].encode("utf-8", "replace").decode()
+    expression, position = _compile(rf"(?:\A|[^\w-])({pattern})(?:\Z|[^\w-])", capture=True), 0
+    while match := expression.search(line, position):
+        start, end = match.span(1)
+        if start < end:
+            yield start, end
+        # The sign after a value may be the one before the next.
+        position = max(end, position + 1)
+
+
 def fault(pattern: str) -> str | None:
     """Why this pattern cannot be used, or None."""
     import re2
@@ -53,11 +66,11 @@ def fault(pattern: str) -> str | None:
 
 
 @functools.lru_cache(maxsize=256)
-def _compile(pattern: str) -> Any:
+def _compile(pattern: str, *, capture: bool = False) -> Any:
     import re2
 
     options = re2.Options()
-    options.log_errors, options.never_capture = False, True
+    options.log_errors, options.never_capture = False, not capture
     return re2.compile(_translate(pattern), options)
 
 

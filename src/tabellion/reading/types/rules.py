@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -43,7 +44,10 @@ def check(doctype: DocumentType, values: Mapping[str, Any], *, today: date | Non
     day = today or datetime.now(UTC).date()
     for rule in doctype.rules:
         judge.rule(rule, converted, values, day)
-    return judge.found[:MOST_ISSUES]
+    found = judge.found
+    if len(found) > MOST_ISSUES:
+        found = sorted(found, key=lambda issue: issue.severity != "error")[:MOST_ISSUES]
+    return found
 
 
 def verdict(issues: Iterable[Issue]) -> Verdict:
@@ -91,10 +95,13 @@ def _date(value: Any) -> date:
 class _Judge:
     def __init__(self) -> None:
         self.found: list[Issue] = []
+        self.counts: Counter[Severity] = Counter()
 
     def add(self, code: str, severity: Severity, message: str, path: str, **params: Any) -> None:
         """Records an issue about the field at `path`; `message` is the code of its message."""
-        self.found.append(Issue(code, severity, Message(message, field=path, **params), (path,)))
+        self.counts[severity] += 1
+        if self.counts[severity] <= MOST_ISSUES:
+            self.found.append(Issue(code, severity, Message(message, field=path, **params), (path,)))
 
     def field(self, spec: FieldSpec, value: Any, path: str) -> Any:
         """Records the issues of a value, and returns it in Python's type for the rules."""
@@ -133,10 +140,11 @@ class _Judge:
             self.add("range", spec.severity, "issue.too_many_rows", path, detail=_rows(value), n=spec.most)
         rows = []
         for number, row in enumerate(value):
-            if len(self.found) > MOST_ISSUES or not isinstance(row, Mapping):
-                if not isinstance(row, Mapping):
-                    self.add("type", "error", "issue.not_a_row", f"{path}[{number}]", value=format_value(row))
-                break
+            if not isinstance(row, Mapping):
+                self.add("type", "error", "issue.not_a_row", f"{path}[{number}]", value=format_value(row))
+                # Cells without a value, so that no rule is decided by the rest of the table.
+                rows.append({column.name: None for column in spec.items})
+                continue
             cells = {column.name: (column, row.get(column.name)) for column in spec.items}
             rows.append({name: self.field(*cell, f"{path}[{number}].{name}") for name, cell in cells.items()})
         return rows

@@ -62,7 +62,7 @@ async def gates(request: Request) -> Response:
 
 @router.get("/api/overview/events", responses=STREAM, response_class=Response, summary="Stream the overview")
 async def watch(request: Request) -> Response:
-    """Sends an event `overview` whenever the overview changes, `trouble` while the database is unreachable."""
+    """Sends an event `overview` whenever the overview changes, `trouble` while it cannot be read."""
     environment: ServedEnvironment = request.state.environment
     streams = request.app.state.streams
     streams.check(request.state.holder.id)

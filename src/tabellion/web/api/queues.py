@@ -1,4 +1,4 @@
-"""/api/queues: the queues and their rows; pause, resume and retry."""
+"""/api/queues: the queues and their rows; pause, resume, retry and release."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from tabellion.accounts import audit
 from tabellion.answers import Answer, Doc
-from tabellion.engine import controls
+from tabellion.engine import controls, releasing
 from tabellion.engine.declaration import Bound
 from tabellion.engine.queue import Queue
 from tabellion.errors import DeclarationError
@@ -55,6 +55,17 @@ class Retry(Strict):
     keys: list[Key] | None = Field(default=None, min_length=1, max_length=1000)
 
 
+class Release(Strict):
+    """Which running rows are to be put back to ready: these keys, or all that no live worker holds."""
+
+    keys: list[Key] | None = Field(default=None, min_length=1, max_length=200)
+    orphans: bool = Field(default=False, description="Every running row that no live worker holds.")
+    force: bool = Field(
+        default=False,
+        description="With keys: also rows that a live worker holds; its claim ends, its result is refused.",
+    )
+
+
 class Queues(Answer):
     """Every queue of the environment."""
 
@@ -74,6 +85,25 @@ class Retried(Answer):
 
     queue: str
     retried: int
+
+
+class UnreleasedRow(Answer):
+    """A row that was named and not released."""
+
+    key: str
+    reason: Annotated[
+        releasing.Reason, Doc("`held`: by a live worker; `parked`: retry it; `rejected`: the table refuses `ready`.")
+    ]
+    worker: Annotated[str | None, Doc("Who holds it.")]
+    note: Annotated[str | None, Doc("What its handler said last.")]
+
+
+class RowsReleased(Answer):
+    """The rows that are ready again, and those that are not."""
+
+    queue: str
+    released: Annotated[list[str], Doc("Their keys.")]
+    kept: list[UnreleasedRow]
 
 
 class Paused(Answer):
@@ -182,6 +212,36 @@ async def retry(request: Request, name: Name) -> Response:
         count = await controls.restart(environment.store, queue, selection.keys)
     await _record(request, "retried", queue, rows=count, fingerprint=selection.fingerprint, keys=selection.keys)
     return answer(Retried(queue=queue.name, retried=count))
+
+
+@router.post(
+    "/api/queues/{name}/release", response_model=RowsReleased, openapi_extra=body_of(Release), summary="Release rows"
+)
+async def release(request: Request, name: Name) -> Response:
+    """Puts rows that are running without a live claim back to ready; the attempt is not spent."""
+    environment: ServedEnvironment = request.state.environment
+    queue = get_queue_view(environment, name).queue
+    selection = await parse_body(request, Release, request.app.state.limits)
+    if (selection.keys is None) == (not selection.orphans):
+        raise Problem(422, "value_invalid", Message("problem.release_unnamed"), field="/keys",
+                      expected="either keys or orphans", fix="send one of the two")  # fmt: skip
+    if selection.force and selection.orphans:
+        raise Problem(422, "value_invalid", Message("problem.release_force"), field="/force",
+                      expected="force with keys only", fix="send keys")  # fmt: skip
+    bound, by = await _bind_queue(environment, queue), request.state.holder.actor
+    if selection.keys is None:
+        outcome = await releasing.release_orphans(environment.store, queue, by=by)
+    else:
+        _check_keys(bound, selection.keys)
+        outcome = await releasing.release_rows(environment.store, queue, selection.keys, force=selection.force, by=by)
+    named = None if selection.keys is None else outcome.released  # orphans may be too many to list
+    await _record(
+        request, "rows_released", queue, rows=len(outcome.released), keys=named, force=selection.force or None
+    )
+    kept: list[UnreleasedRow] = [
+        {"key": row.key, "reason": row.reason, "worker": row.worker, "note": row.note} for row in outcome.kept
+    ]
+    return answer(RowsReleased(queue=queue.name, released=outcome.released, kept=kept))
 
 
 def get_queue_view(environment: ServedEnvironment, name: str) -> QueueView:

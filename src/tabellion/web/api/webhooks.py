@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from tabellion.answers import Answer
 from tabellion.delivery import endpoints
+from tabellion.messages import Message
 from tabellion.net import guard
 from tabellion.pipeline import known_events
 from tabellion.web.answers import answer
@@ -67,7 +68,7 @@ async def add(request: Request) -> Response:
     requested = await parse_body(request, New, request.app.state.limits)
     for index, event in enumerate(requested.events):
         if event not in (*known_events(), endpoints.EVERYTHING):
-            raise Problem(422, "value_invalid", "unknown event", field=f"/events/{index}",
+            raise Problem(422, "value_invalid", Message("problem.event"), field=f"/events/{index}",
                           expected=f"one of: {', '.join((*known_events(), endpoints.EVERYTHING))}")  # fmt: skip
     try:
         await guard.vet_url(requested.url, request.app.state.rules)
@@ -89,5 +90,5 @@ async def remove(request: Request, id: str) -> Response:  # noqa: A002
     try:
         await endpoints.remove(environment.store, id)
     except endpoints.EndpointError:
-        raise Problem(404, "not_found", "endpoint not found", field="id") from None
+        raise Problem(404, "not_found", Message("problem.no_such_endpoint"), field="id") from None
     return Response(status_code=204)

@@ -133,12 +133,13 @@ def negotiate_language(header: str) -> str:
     """The supported language of an Accept-Language header with the highest quality."""
     candidates: list[tuple[float, int, str]] = []
     for position, part in enumerate(header.split(",")[:20]):
-        tag, _, weight = part.strip().partition(";q=")
+        tag, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        weight = next((piece[2:] for piece in parameters if piece.startswith("q=")), "1")
         try:
-            quality = float(weight) if weight else 1.0
+            quality = float(weight)
         except ValueError:
             continue
-        language = tag.strip().lower().partition("-")[0]
+        language = tag.partition("-")[0]
         if language in messages.LANGUAGES and quality > 0:
             candidates.append((-quality, position, language))
     return min(candidates)[2] if candidates else messages.DEFAULT

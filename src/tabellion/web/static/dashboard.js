@@ -2,7 +2,7 @@
 
 import { badge, byId, el, empty, icon, keys, language, may, money, number, rowKeys, t } from "./base.js";
 import { Bars, put, ring, rounded, spark } from "./charts.js";
-import { aged, breakable, byPeople, count, hindrances, pauseOrResume, queuePath, renew, Rows, short, watch } from "./monitor.js";
+import { aged, breakable, count, pauseOrResume, queuePath, renew, Rows, short, showHindrances, watch } from "./monitor.js";
 import { localized } from "./messages.js";
 
 const format = (options) => { const formatter = new Intl.DateTimeFormat(language, options); return (at) => formatter.format(at); };
@@ -27,7 +27,7 @@ function figure(name, value, sub, kind = "") {
 }
 
 function figures({ queues: all, workers, spend, sla, series }) {
-  const ours = all.filter((one) => !byPeople(one)), queues = ours.filter((one) => !one.chore);
+  const ours = all.filter((one) => !one.people), queues = ours.filter((one) => !one.chore);
   const alive = workers.filter((one) => one.state === "alive");
   const slots = sum(alive, (one) => one.slots), failed = sum(ours, (one) => one.failed);
   const waiting = sum(queues, (one) => one.waiting), done = sum(series.minutes.done, (one) => one);
@@ -88,7 +88,7 @@ function queueRow(queue) {
     row.queue = queue;
     put(under, queue.problem ?? [queue.table, queue.model && queue.model !== queue.table ? queue.model : null, queue.limit === null ? null : t("dashboard.limit", { n: number(queue.limit) })].filter(Boolean).join(" · "));
     under.classList.toggle("text-bad", Boolean(queue.problem));
-    renew(badges, [queue.paused, queue.reason, queue.gate, queue.workers > 0, queue.foreign, queue.problem], () => hindrances(queue));
+    showHindrances(badges, queue);
     put(ready, count(queue, "ready"));
     put(waiting, queue.waiting ? t("dashboard.waiting_of", { n: number(queue.waiting) }) : "");
     for (const state of ["running", "done", "failed"]) put(cells[state], count(queue, state));

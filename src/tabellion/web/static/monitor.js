@@ -65,7 +65,7 @@ export function watch(show) {
     show(picture);
   };
   if (data.overview) show(data.overview);
-  events("/api/overview/events", { overview: onOverview, trouble: () => down("dashboard.database_away") }, {
+  events("/api/overview/events", { overview: onOverview, trouble: () => down("dashboard.unreadable") }, {
     ondown: () => { timer ||= setTimeout(() => down("dashboard.stale"), PATIENCE); },
   });
 }
@@ -119,18 +119,15 @@ export const count = (queue, state) => `${number(queue[state])}${queue.more.incl
 /** How long ago, short: "4 s", "3 min". */
 export const short = (seconds) => (seconds === null ? "–" : duration(Math.max(1, Math.floor(seconds))));
 
-/** Whether people work this queue: it is counted separately, and needs no worker. */
-export const byPeople = (queue) => queue.table === "review_items";
-
-/** Badges for everything that keeps a queue from working. */
-export function hindrances(queue) {
-  const found = [];
-  if (queue.problem) found.push(badge("bad", "stop", t("dashboard.broken"), queue.problem));
-  if (queue.paused) found.push(badge("warn", "pause", t("dashboard.paused"), queue.reason ?? ""));
-  if (queue.gate?.state === "closed") found.push(badge("bad", "lock", t("dashboard.gate_closed"), localized(queue.gate, "reason")));
-  if (!queue.workers && !byPeople(queue) && !queue.problem) found.push(badge("idle", "minus", t("dashboard.no_worker")));
-  if (queue.foreign) found.push(badge("warn", "warn", t("dashboard.foreign", { n: queue.foreign })));
-  return found;
+/** Shows badges for everything that keeps a queue from working. */
+export function showHindrances(host, queue) {
+  renew(host, [queue.paused, queue.reason, queue.gate, queue.workers > 0, queue.people, queue.foreign, queue.problem], () => [
+    queue.problem && badge("bad", "stop", t("dashboard.broken"), queue.problem),
+    queue.paused && badge("warn", "pause", t("dashboard.paused"), queue.reason ?? ""),
+    queue.gate?.state === "closed" && badge("bad", "lock", t("dashboard.gate_closed"), localized(queue.gate, "reason")),
+    !queue.workers && !queue.people && !queue.problem && badge("idle", "minus", t("dashboard.no_worker")),
+    queue.foreign && badge("warn", "warn", t("dashboard.foreign", { n: queue.foreign })),
+  ]);
 }
 
 // -- actions -----------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import { api, badge, byId, data, el, empty, explain, icon, keys, language, may, money, moment, notice, number, rowKeys, t, toast } from "./base.js";
 import { Bars, put, rounded } from "./charts.js";
 import { localized } from "./messages.js";
-import { aged, count, hindrances, pauseOrResume, renew, retry, Rows, short, watch } from "./monitor.js";
+import { aged, count, pauseOrResume, renew, retry, Rows, short, showHindrances, watch } from "./monitor.js";
 
 const STATES = ["ready", "waiting", "running", "done", "failed"];
 const PAGE = 50, MOST = 200, CALM = 1500;
@@ -209,7 +209,7 @@ function showQueue() {
     put(tab.lastElementChild, place === "waiting" ? number(queue.waiting) : count(queue, place));
     tab.classList.toggle("some", queue[place] > 0);
   }
-  renew(byId("badges"), [queue.paused, queue.gate, queue.workers > 0, queue.foreign, queue.problem], () => hindrances(queue));
+  showHindrances(byId("badges"), queue);
   pausedFor.update(queue.paused_at);
   renew(byId("notices"), [queue.paused_at, queue.reason, queue.problem, queue.gate?.reason], () => [
     queue.problem && notice("bad", "stop", queue.problem),

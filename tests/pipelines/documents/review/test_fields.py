@@ -8,7 +8,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.pipelines.documents.review import errors, fields, items
-from tabellion.reading.issue import ToldIssue
+from tabellion.reading.issue import IssueJson
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.typefile import compile_type
 from tests.pipelines.documents.review.items import BILL, VALUES, put, types
@@ -60,7 +60,7 @@ def test_a_persons_word_stands(sqlite_url: str) -> None:
 
 def test_what_the_reading_found_stays_unless_a_rule_judges_it_anew() -> None:
     """Findings of standards are kept, those of the type's own rules are made again."""
-    read: list[ToldIssue] = [
+    read: list[IssueJson] = [
         {"code": "rule", "severity": "error", "message": "old", "fields": ["total"], "rule": "adds_up"},
         {"code": "BR-CO-10", "severity": "error", "message": "e-invoice", "fields": [], "rule": "BR-CO-10"},
         {"code": "missing", "severity": "error", "message": "old", "fields": ["vendor"], "rule": ""},
@@ -110,7 +110,7 @@ def test_a_row_without_a_cell_that_is_required_fails() -> None:
 def test_what_a_reading_said_of_settled_fields_is_over() -> None:
     """Also of cells: who corrected the table has corrected its cells."""
     doctype = compile_type('name: a\nversion: "1"\nfields:\n  lines: {type: list, items: {n: {type: text}}}\n')
-    read: list[ToldIssue] = [
+    read: list[IssueJson] = [
         {"code": "xml", "severity": "error", "message": "no", "fields": ["lines[0].n"], "rule": "BR-1"},
         {"code": "damaged", "severity": "warning", "message": "cut off", "fields": [], "rule": ""},
     ]

@@ -24,8 +24,8 @@ from tabellion.pipelines.documents.review.fields import EMPTY, PERSON, Row, Type
 from tabellion.pipelines.documents.review.items import ItemRow
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.values import parse_value
-from tabellion.reading.field import ToldField, serialize_reasons
-from tabellion.reading.issue import ToldIssue
+from tabellion.reading.field import FieldJson, serialize_reasons
+from tabellion.reading.issue import IssueJson
 from tabellion.reading.types.doctype import DocumentType
 
 Action = Literal["correct", "confirm", "absent", "unlock"]
@@ -134,7 +134,7 @@ Place = tuple[int | None, list[float] | None, str | None]  #: page, box and quot
 
 
 def _apply_change(
-    doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, read: Mapping[str, ToldField],
+    doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, read: Mapping[str, FieldJson],
     known: Sequence[Any],
 ) -> Outcome | str | None:  # fmt: skip
     """The result of a change of a field; a message if it is not possible; None if it changes nothing."""
@@ -153,7 +153,7 @@ def _apply_change(
 
 def _correct_field(
     doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, known: Sequence[Any],
-    read: Mapping[str, ToldField],
+    read: Mapping[str, FieldJson],
 ) -> Outcome | str | None:  # fmt: skip
     spec = fields.spec_of(doctype, name, row)
     assert spec is not None  # noqa: S101 - checked before
@@ -195,7 +195,7 @@ def _confirm_field(row: Row) -> Outcome | None:
     return None
 
 
-def _unlock_field(row: Row, read: Mapping[str, ToldField]) -> Outcome | None:
+def _unlock_field(row: Row, read: Mapping[str, FieldJson]) -> Outcome | None:
     """The field as last read, with what is known about its source."""
     if not row["locked"]:
         return None if row["state"] is None else ("unlocked", {**_as_is(row), "state": None})
@@ -301,7 +301,7 @@ async def stale(store: Store, item: ItemRow, version: int) -> Stale | InvalidVal
 
 def check(
     types: Types, item: ItemRow, found: Mapping[str, Row], values: Mapping[str, Any], read: Result,
-) -> tuple[list[ToldIssue], dict[str, CheckedField]]:  # fmt: skip
+) -> tuple[list[IssueJson], dict[str, CheckedField]]:  # fmt: skip
     """The issues that these values would have, and each value in the format of its field. Writes nothing."""
     doctype = fields.type_of(types, item["type"])
     merged = fields.values_of(found)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from tabellion.errors import TabellionError
 from tabellion.messages import Message, join_sentences, quote_value, restore_text
-from tabellion.reading.issue import ToldIssue
+from tabellion.reading.issue import IssueJson
 from tabellion.reading.types.yamlnode import TypeFileError
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Stale(ReviewError):  # noqa: N818 - a state
 class NotApprovable(ReviewError):  # noqa: N818 - a state
     """The item cannot be approved as it is."""
 
-    def __init__(self, missing: Sequence[str] = (), failing: Sequence[ToldIssue] = (), *, empty: bool = False) -> None:
+    def __init__(self, missing: Sequence[str] = (), failing: Sequence[IssueJson] = (), *, empty: bool = False) -> None:
         self.missing, self.failing = list(missing), list(failing)
         field_names = [name for name in missing if "[" not in name]
         cells = [name for name in missing if "[" in name]

@@ -17,7 +17,7 @@ from tabellion.pipelines.documents.judging import Result, field_of, issue_of, ju
 from tabellion.pipelines.documents.review.errors import TypeBroken
 from tabellion.reading.alternative import Candidate
 from tabellion.reading.field import restore_reasons
-from tabellion.reading.issue import ToldIssue
+from tabellion.reading.issue import IssueJson
 from tabellion.reading.types.doctype import THRESHOLD, DocumentType, FieldSpec
 from tabellion.reading.types.yamlnode import TypeFileError
 
@@ -198,15 +198,15 @@ def decided_fields(found: Mapping[str, Row]) -> set[str]:
 
 
 def issues(
-    doctype: DocumentType, values: Mapping[str, Any], absent: Collection[str], read: Sequence[ToldIssue] = (),
+    doctype: DocumentType, values: Mapping[str, Any], absent: Collection[str], read: Sequence[IssueJson] = (),
     decided: Collection[str] = (),
-) -> list[ToldIssue]:  # fmt: skip
+) -> list[IssueJson]:  # fmt: skip
     """All current issues of these values, as JSON; `read` are those that the reading found."""
     known = {name: value for name, value in values.items() if name in doctype}
     return [issue.as_dict() for issue in judge_issues(map(issue_of, read), known, doctype, decided, absent)]
 
 
-def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], list[ToldIssue]]:
+def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], list[IssueJson]]:
     """What prevents an approval: required fields that are neither present nor absent, and failing rules whose fields
     people have not decided."""
     absent = [name for name, row in found.items() if row["state"] == "absent"]
@@ -234,7 +234,7 @@ def _unsure(spec: FieldSpec, row: Row) -> bool:
 
 
 def serialize_fields(
-    doctype: DocumentType, found: Mapping[str, Row], found_issues: Sequence[ToldIssue],
+    doctype: DocumentType, found: Mapping[str, Row], found_issues: Sequence[IssueJson],
     offered: Mapping[str, list[Candidate]] | None = None,
 ) -> list[ReviewField]:  # fmt: skip
     """The fields as JSON, in the type's order; includes fields that were not found, with what is `offered`."""

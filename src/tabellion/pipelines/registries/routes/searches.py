@@ -145,8 +145,8 @@ async def get_session(request: Request, id: str) -> Response:  # noqa: A002
 async def choose(request: Request, id: str) -> Response:  # noqa: A002
     """Adds a search of the register of rights for each name. A name that was chosen before is not searched again."""
     served = served_registries(request)
-    body = await parse_body(request, ChosenNames, request.app.state.limits)
     await find_session(served, id)
+    body = await parse_body(request, ChosenNames, request.app.state.limits)
     try:
         searches = await choose_names(served.store, served.settings, id, body.names)
     except UnknownName as error:

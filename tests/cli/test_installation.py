@@ -1,0 +1,32 @@
+"""The processes of `tabellion up`: none of them ends unnoticed."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+from tabellion.cli.installation import Processes
+from tabellion.errors import TabellionError
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_workers_that_end_by_themselves_end_the_service(code: int) -> None:
+    """Whatever their exit code is: without workers, what is submitted is never done."""
+    crew = Processes(2, None, "prod", 1.0, [])
+    crew._command = [sys.executable, "-c", f"raise SystemExit({code})"]
+    with pytest.raises(TabellionError, match=f"the workers ended with exit code {code}"):
+        asyncio.run(crew.run())
+
+
+def test_workers_that_are_stopped_end_without_an_error() -> None:
+    """Also if that was asked before they ran."""
+
+    async def story() -> None:
+        crew = Processes(2, None, "prod", 1.0, [])
+        crew._command = [sys.executable, "-c", "import time; time.sleep(600)"]
+        crew.stop()
+        await crew.run()
+
+    asyncio.run(story())
