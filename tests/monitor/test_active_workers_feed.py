@@ -31,8 +31,11 @@ def problems(found: ActiveWorkers) -> dict[str, str]:
 
 
 @asynchronous
-async def test_environments_without_an_answer_are_told_beside_the_others(tmp_path: Path) -> None:
+async def test_environments_without_an_answer_are_told_beside_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One that is gone, one that is silent, one without a file, one without the register: the others are there."""
+    monkeypatch.setattr(active_workers_feed, "KNOWN", 0.0)
     urls = {name: f"sqlite:///{tmp_path}/{name}.db" for name in ("prod", "dev", "bare", "missing")}
     await working(urls["prod"], "w1")
     await working(urls["dev"], "w2")
@@ -49,6 +52,10 @@ async def test_environments_without_an_answer_are_told_beside_the_others(tmp_pat
         feed = ActiveWorkersFeed(places, [tasks_queue()], {store.url: store}, deadline=1)
         try:
             found = await feed.read()
+            async with asyncio.timeout(30):
+                while "too_slow" in (problems(found) | {"silent": ""}).values():  # of a machine with other work
+                    found = await feed.read()
+                    await asyncio.sleep(0.01)
         finally:
             await feed.close()
         assert names(found) == [("prod", "w1", "tasks", 1), ("dev", "w2", "tasks", 1)]
@@ -61,7 +68,7 @@ async def test_environments_without_an_answer_are_told_beside_the_others(tmp_pat
 
 
 @asynchronous
-async def test_many_who_ask_cost_one_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_who_ask_cost_one_look(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What one of them was told is told to all others for a moment."""
     looks: list[str] = []
 
@@ -71,8 +78,8 @@ async def test_many_who_ask_cost_one_look(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(active_workers_feed, "environment_workers", counted)
     monkeypatch.setattr(active_workers_feed, "KNOWN", 3600.0)
-    await working(f"sqlite:///{tmp_path}/prod.db", "w1")
-    feed = ActiveWorkersFeed([Environment("prod", f"sqlite:///{tmp_path}/prod.db")], [tasks_queue()], {}, deadline=30)
+    await working(url, "w1")
+    feed = ActiveWorkersFeed([Environment("prod", url)], [tasks_queue()], {}, deadline=30)
     try:
         answers = await asyncio.gather(*(feed.read() for _ in range(20)))
     finally:
