@@ -35,6 +35,18 @@ def test_status_of_a_dead_environment_says_so(lite: Project) -> None:
     assert "invoices" in result.output
 
 
+def test_status_of_an_environment_without_its_file_says_so(lite: Project, tmp_path: Path) -> None:
+    """The others are shown, exit code 6 says partial, and no file is created."""
+    file = lite.folder / "tabellion.toml"
+    file.write_text(file.read_text() + f'gone = "sqlite:///{tmp_path}/gone.db"\n')
+    for words in (("status",), ("status", "--workers")):
+        result = lite.run(*words)
+        assert result.exit_code == 6, result.output
+        assert "there is no database file" in " ".join(result.output.split())
+    assert "invoices" in lite.run("status").output
+    assert not (tmp_path / "gone.db").exists()
+
+
 def test_explain_answers_in_sentences(project: Project) -> None:
     """Why a row does not run, for a waiting, a failed and a missing one."""
     project.insert("empty", "x")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from dataclasses import asdict
 from json import dumps
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,11 +15,14 @@ from rich.live import Live
 from rich.text import Text
 
 from tabellion.cli import output
-from tabellion.cli.load import config_of, find_environment, find_queue, queues_of
+from tabellion.cli.load import config_of, find_environment, find_queue, present, queues_of
 from tabellion.monitor import snapshot
 from tabellion.monitor.active_workers import active_workers
 
 if TYPE_CHECKING:
+    from tabellion.engine.environment import Environment
+    from tabellion.engine.queue import Queue
+    from tabellion.engine.store import Store
     from tabellion.monitor.active_workers import ActiveWorker
     from tabellion.monitor.snapshot import Snapshot
 
@@ -52,7 +56,9 @@ def status(
     queues = queues_of(context, config)
     chosen = [find_queue(queues, queue)] if queue else queues
     names = [environment] if environment else [known.name for known in config.environments]
-    places = [find_environment(config, name) for name in names]
+    places = [find_environment(config, name, new=True) for name in names]
+    if all(place.missing_file() for place in places):
+        present(places[0])
     if workers and watch:
         raise typer.BadParameter("use one of: --workers or --watch")
     try:
@@ -69,11 +75,11 @@ def status(
 async def _run(places: Any, queues: Any, *, watch: bool, json: bool, with_errors: bool) -> int:
     stores = [(place, place.store(read_only=True)) for place in places]
     try:
-        pictures = await asyncio.gather(*(snapshot.take(place, store, queues) for place, store in stores))
+        pictures = await asyncio.gather(*(_take(place, store, queues) for place, store in stores))
         while watch and json:
             typer.echo(dumps([asdict(picture) for picture in pictures], ensure_ascii=False, default=str))
             await asyncio.sleep(REFRESH)
-            pictures = await asyncio.gather(*(snapshot.take(place, store, queues) for place, store in stores))
+            pictures = await asyncio.gather(*(_take(place, store, queues) for place, store in stores))
         if watch:
             await _keep_up(stores, queues, pictures)
         errors = [
@@ -99,10 +105,18 @@ async def _run(places: Any, queues: Any, *, watch: bool, json: bool, with_errors
                 await store.close()
 
 
+async def _take(place: Environment, store: Store, queues: Sequence[Queue]) -> Snapshot:
+    if missing := place.missing_file():
+        return snapshot.Snapshot(place.name, place.address, up=False, problem=f"there is no database file {missing}")
+    return await snapshot.take(place, store, queues)
+
+
 async def _show_workers(places: Any, queues: Any, *, json: bool) -> int:
-    stores = [(place.name, place.store(read_only=True)) for place in places]
+    missing = {place.name: path for place in places if (path := place.missing_file())}
+    stores = [(place.name, place.store(read_only=True)) for place in places if place.name not in missing]
     try:
         workers, problems = await active_workers(stores, queues)
+        problems |= {name: f"there is no database file {path}" for name, path in missing.items()}
     finally:
         for _, store in stores:
             with contextlib.suppress(Exception):
@@ -134,7 +148,7 @@ async def _keep_up(stores: Any, queues: Any, pictures: Any) -> None:
     with Live(picture_of(pictures), console=Console(), screen=True, auto_refresh=False) as live:
         while True:
             await asyncio.sleep(REFRESH)
-            pictures = await asyncio.gather(*(snapshot.take(place, store, queues) for place, store in stores))
+            pictures = await asyncio.gather(*(_take(place, store, queues) for place, store in stores))
             live.update(picture_of(pictures), refresh=True)
 
 
