@@ -30,6 +30,11 @@ def schemas_of(pipelines: Sequence[Pipeline]) -> list[Schema]:
     return in_order([tables.SCHEMA, endpoints.SCHEMA, *pipeline_schemas]) if pipelines else []
 
 
+def tables_of(pipelines: Sequence[Pipeline]) -> list[str]:
+    """The tables for serving these pipelines."""
+    return [table for schema in schemas_of(pipelines) for table in schema.tables]
+
+
 async def prepare(store: Store, pipelines: Sequence[Pipeline]) -> None:
     """Creates or updates every table of these pipelines."""
     await store.open()
