@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tabellion.monitor.snapshot import Snapshot
 
 REFRESH = 1.0
+TIMES = ("oldest (UTC)", "newest (UTC)")
 
 
 def status(
@@ -125,17 +126,22 @@ async def _show_workers(places: Any, queues: Any, *, json: bool) -> int:
         output.as_json(workers)
     elif workers:
         rows = [
-            (worker["environment"], _worker_name(worker), worker["queue"], worker["jobs"], worker["oldest_at"],
-             worker["newest_at"], worker["note"])
+            (worker["environment"], _worker_name(worker), worker["queue"], worker["jobs"],
+             _short(worker["oldest_at"]), _short(worker["newest_at"]), worker["note"])
             for worker in workers
         ]  # fmt: skip
-        columns = ("environment", "worker", "queue", "jobs", "oldest", "newest", "note")
-        output.show(output.table("workers", columns, rows))
+        columns = ("environment", "worker", "queue", "jobs", *TIMES, "note")
+        output.show(output.table("workers", columns, rows, whole=TIMES))
     elif not problems:
         typer.echo("no live worker: start one with `tabellion worker`")
     for name, problem in problems.items():
         typer.echo(f"{name} is unreachable: {problem}", err=True)
     return len(problems)
+
+
+def _short(time: str | None) -> str | None:
+    """Month, day and time: with the year and milliseconds, two of them leave no room at 80 columns."""
+    return time and time[5:19].replace("T", " ")
 
 
 def _worker_name(worker: ActiveWorker) -> str:
