@@ -105,8 +105,10 @@ class Pipeline:
     # Its tables in a database.
 
     async def is_present(self, store: Store) -> bool:
-        """Whether this database has its tables, of any version."""
-        return all([await schema.version(store.database) > 0 for schema in self.schemas()])
+        """Whether this database has its tables, of any version; if users may have made some of them (`Schema.shared`),
+        those suffice, and `prepare` creates the others."""
+        schemas = [schema for schema in self.all_schemas() if schema.shared] or self.schemas()
+        return all([await schema.version(store.database) > 0 for schema in schemas])
 
     async def require(self, environment: Environment) -> None:
         """Raises NotMigrated for an environment without its tables; changes nothing there."""

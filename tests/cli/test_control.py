@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+
+import pytest
 
 from tabellion import Queue
 from tests.cli.project import Project
@@ -110,3 +113,17 @@ def test_release_wants_to_know_which(lite: Project) -> None:
     """Neither or both ways, or force on orphans, is a usage error."""
     for words in ((), ("1", "--all-orphans"), ("--all-orphans", "--force")):
         assert lite.run("release", "invoices", *words).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["release", "retry", "cancel"])
+def test_a_key_of_the_wrong_type_is_named_with_the_type_of_its_column(
+    pg_url: str, tmp_path: Path, command: str
+) -> None:
+    """Exit code 5; nothing is changed for the other keys."""
+    project = Project(tmp_path, pg_url)
+    project.insert("x")
+    project.sql("UPDATE invoices SET status = 'reading'")
+    result = project.run(command, "invoices", *(() if command == "cancel" else ("1",)), "4711-a")
+    assert result.exit_code == 5
+    assert str(result.exception) == "'4711-a' is not a key of invoices: its column id has the type integer"
+    assert project.sql("SELECT status FROM invoices") == [{"status": "reading"}]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
 
 from tabellion import Queue
 from tests.cli.project import Project
+from tests.pipelines.registries.test_tables import handmade
 
 
 def test_the_doctor_names_the_missing_index_and_its_fix_works(project: Project) -> None:
@@ -150,3 +152,20 @@ def test_adopt_ends_with_3_where_the_table_refuses(lite: Project) -> None:
     assert "short = Queue(" in result.stdout
     assert "length(status)" in result.stderr
     assert lite.run("adopt", "short", "--running", "on", "--done", "ok", "--failed", "bad").exit_code == 0
+
+
+def test_a_missing_table_of_a_pipeline_is_reported_with_the_command_that_creates_it(lite: Project) -> None:
+    """An error where the pipeline has no tables; a note where a worker adds ours to tables made by hand."""
+    (lite.folder / "tabellion.toml").write_text(f'[environments]\nprod = "{lite.url}"\n')
+
+    def findings(where: str) -> list[tuple[str, str, str]]:
+        found = json.loads(lite.run("doctor", "--with", "registries", "--json").stdout)
+        return [(one["level"], one["what"], one["fix"]) for one in found if one["where"] == where]
+
+    missing = "there is no table 'search_sessions'"
+    assert findings("prod: companies") == [("error", missing, "tabellion migrate --with registries")]
+    lite.sql(*handmade("sqlite"))
+    [(level, what, fix)] = findings("prod: webhooks")
+    assert (level, what) == ("note", "there is no table 'tabellion_webhook_deliveries'")
+    assert fix == "a worker creates it, or `tabellion migrate --with registries`"
+    assert lite.run("doctor", "--with", "registries").exit_code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from pathlib import Path
 
@@ -60,3 +61,19 @@ def test_the_document_service_gets_its_tables_when_it_is_named(tmp_path: Path, u
     run()
     assert asyncio.run(there())
     assert "CREATE" not in run("--sql")
+
+
+def test_a_dead_environment_does_not_keep_the_others_from_being_migrated(lite: Project) -> None:
+    """It is reported; exit code 6 says that some failed, and 4 that none could be migrated."""
+    dead = 'dead = "postgresql://127.0.0.1:1/x"\n'
+    file = lite.folder / "tabellion.toml"
+    file.write_text(file.read_text().replace("[environments]\n", f"[environments]\n{dead}"))
+    result = lite.run("migrate", "--with", "registries")
+    assert result.exit_code == 6
+    assert "dead: not migrated: " in result.stderr
+    assert "prod: the register is at version" in result.stdout
+    assert "search_sessions" in tables(lite.folder / "work.db")
+    first, second = json.loads(lite.run("migrate", "--json").stdout)
+    assert (first["environment"], "error" in first, "error" in second) == ("dead", True, False)
+    file.write_text(f"[environments]\n{dead}{dead.replace('dead', 'gone')}")
+    assert lite.run("migrate").exit_code == 4

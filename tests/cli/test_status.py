@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tabellion import Queue, Store
 from tabellion.engine.register import CURRENT
 from tests.cli.project import Project
@@ -33,6 +35,18 @@ def test_status_of_a_dead_environment_says_so(lite: Project) -> None:
     assert result.exit_code == 6
     assert "unreachable" in result.output
     assert "invoices" in result.output
+
+
+def test_status_of_an_environment_without_its_file_says_so(lite: Project, tmp_path: Path) -> None:
+    """The others are shown, exit code 6 says partial, and no file is created."""
+    file = lite.folder / "tabellion.toml"
+    file.write_text(file.read_text() + f'gone = "sqlite:///{tmp_path}/gone.db"\n')
+    for words in (("status",), ("status", "--workers")):
+        result = lite.run(*words)
+        assert result.exit_code == 6, result.output
+        assert "there is no database file" in " ".join(result.output.split())
+    assert "invoices" in lite.run("status").output
+    assert not (tmp_path / "gone.db").exists()
 
 
 def test_explain_answers_in_sentences(project: Project) -> None:
@@ -127,6 +141,25 @@ def test_workers_of_every_environment_in_one_table(project: Project, tmp_path: P
     assert result.exit_code == 6
     assert "dead is unreachable" in result.output
     assert "page 12 of" in " ".join(result.output.split())
+
+
+def test_the_times_of_workers_are_not_wrapped_in_a_narrow_terminal(
+    lite: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eighty columns, a long worker id and a long note: each time is on one line."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lite.insert("a")
+    queue = Queue("invoices", ready="new", running="reading", done="read", failed="broken", worker="worker_id")
+
+    async def work(store: Store) -> None:
+        [job] = await store.claim(queue, 1, "unified-worker-8f14e45f-ceea-467f-a9b8-1b2c3d4e5f60")
+        job.note("step 10 of 10: collect the documents of the lot")
+        await store.renew([job])
+
+    ask(lite.url, work)
+    [worker] = lite.json("status", "--workers")
+    time = worker["oldest_at"][5:19].replace("T", " ")
+    assert lite.run("status", "--workers").output.count(time) == 2
 
 
 def test_workers_cannot_be_watched(lite: Project) -> None:

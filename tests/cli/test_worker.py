@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tabellion.errors import StoreError
 from tests.cli.project import Project
+from tests.pipelines.registries.test_tables import handmade
 from tests.servers import Postgres
 from tests.waiting import eventually
 from tests.working import ask
@@ -131,3 +132,72 @@ def test_a_role_without_rights_in_one_environment_stops_no_other(postgres18: Pos
     assert process.returncode == 0, errors
     assert [row["status"] for row in project.sql("SELECT status FROM invoices")] == ["read"]
     assert "invoices in elsewhere is skipped" in errors
+
+
+def add_environment(project: Project, name: str, url: str, *, first: bool = False) -> None:
+    """One more environment in the project's configuration."""
+    file = project.folder / "tabellion.toml"
+    text, line = file.read_text(), f'{name} = "{url}"\n'
+    file.write_text(text.replace("[environments]\n", f"[environments]\n{line}") if first else text + line)
+
+
+def test_an_environment_without_its_file_is_skipped(lite: Project, tmp_path: Path) -> None:
+    """Also if it is the first one, which keeps the gates; one line says so, and no file is created."""
+    lite.insert("ok")
+    add_environment(lite, "gone", f"sqlite:///{tmp_path}/gone.db", first=True)
+    process = lite.start("worker", "--until-idle")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert [row["status"] for row in lite.sql("SELECT status FROM invoices")] == ["read"]
+    [line] = [line for line in errors.splitlines() if "gone is skipped" in line]
+    assert "there is no database file" in line
+    assert not (tmp_path / "gone.db").exists()
+
+
+def test_an_environment_without_the_tables_of_a_pipeline_is_skipped(lite: Project, tmp_path: Path) -> None:
+    """The others are worked, with tables of ours added to those made by hand; nothing is created in the skipped one."""
+    (lite.folder / "tabellion.toml").write_text(f'[environments]\nprod = "{lite.url}"\n')
+    for text in handmade("sqlite"):
+        lite.sql(text)
+    (tmp_path / "dev").mkdir()
+    dev = Project(tmp_path / "dev", f"sqlite:///{tmp_path}/dev.db")
+    add_environment(lite, "dev", dev.url, first=True)
+    process = lite.start("worker", "--with", "registries", "--until-idle")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    [line] = [line for line in errors.splitlines() if "dev is skipped" in line]
+    assert "`tabellion migrate --with registries`" in line
+    names = {row["name"] for row in lite.sql("SELECT name FROM sqlite_master")}
+    assert {"tabellion_registry_companies", "tabellion_registry_statements"} <= names
+    assert [row["name"] for row in dev.sql("SELECT name FROM sqlite_master")] == ["invoices"]
+
+
+def test_queues_of_your_own_are_worked_where_a_pipeline_has_no_tables(lite: Project, tmp_path: Path) -> None:
+    """The pipeline is reported for that environment only; one that has tables nowhere ends the worker."""
+    lite.insert("ok")
+    alone = lite.run("worker", "--with", "registries", "--until-idle")
+    assert alone.exit_code == 4
+    assert "`tabellion migrate --with registries`" in str(alone.exception)
+    add_environment(lite, "dev", f"sqlite:///{tmp_path}/dev.db")
+    assert lite.run("migrate", "--with", "registries", "--environment", "dev").exit_code == 0
+    process = lite.start("worker", "--with", "registries", "--until-idle")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert [row["status"] for row in lite.sql("SELECT status FROM invoices")] == ["read"]
+    assert "registries in prod is skipped: the pipeline registries has no tables" in errors
+
+
+def test_a_role_that_may_not_create_our_tables_stops_no_other_environment(postgres18: Postgres, tmp_path: Path) -> None:
+    """Beside tables made by hand; the line says which command prints the SQL."""
+    project = Project(tmp_path, postgres18.create_database("registries_prod"))
+    assert project.run("migrate", "--with", "registries").exit_code == 0
+    (tmp_path / "dev").mkdir()
+    dev = Project(tmp_path / "dev", postgres18.create_database("registries_by_hand"))
+    dev.sql(*handmade("postgresql"), "CREATE ROLE registry_guest LOGIN")
+    (tmp_path / "tabellion.toml").write_text(f'[environments]\nprod = "{project.url}"\n')
+    add_environment(project, "dev", dev.url.replace("postgres@", "registry_guest@"))
+    process = project.start("worker", "--with", "registries", "--until-idle")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    [line] = [line for line in errors.splitlines() if "dev is skipped" in line]
+    assert "tabellion migrate" in line

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import getpass
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +13,8 @@ import typer
 
 from tabellion.cli.load import config_of, find_environment, find_queue, queues_of
 from tabellion.engine import controls, releasing
+from tabellion.engine.primary_key import can_be_key
+from tabellion.errors import ValueRefused
 
 if TYPE_CHECKING:
     from tabellion.engine.queue import Queue
@@ -49,7 +51,9 @@ def retry(
         raise typer.BadParameter("use one of: keys, --error TEXT or --all")
     keys = list(dict.fromkeys(keys or []))
 
-    count = _do(context, queue, environment, lambda store, chosen: controls.restart(store, chosen, keys or None, error))
+    count = _do(
+        context, queue, environment, lambda store, chosen: controls.restart(store, chosen, keys or None, error), keys
+    )
     _tell(json, {"queue": queue, "retried": count}, f"{count} {'row' if count == 1 else 'rows'} of {queue} retried")
     if keys and count < len(keys):
         typer.echo(f"{len(keys) - count} of {len(keys)} keys are not failed rows", err=True)
@@ -93,7 +97,7 @@ def release(
             return releasing.release_orphans(store, chosen, by=user, dry_run=dry_run)
         return releasing.release_rows(store, chosen, keys or [], force=force, by=user, dry_run=dry_run)
 
-    answer: ReleasedRows = _do(context, queue, environment, move)
+    answer: ReleasedRows = _do(context, queue, environment, move, keys)
     count = len(answer.released)
     done = "would be released" if dry_run else "released"
     sentence = f"{count} {'row' if count == 1 else 'rows'} of {queue} {done}"
@@ -137,7 +141,9 @@ def cancel(
     """
 
     user = _user()
-    done = _do(context, queue, environment, lambda store, chosen: controls.cancel(store, chosen, key, reason, by=user))
+    done = _do(
+        context, queue, environment, lambda store, chosen: controls.cancel(store, chosen, key, reason, by=user), [key]
+    )
     _tell(json, {"queue": queue, "key": key, "cancelled": done}, f"{queue} {key} cancelled" if done else "")
     if not done:
         typer.echo(f"{queue} {key} is neither ready nor running: nothing to cancel", err=True)
@@ -208,15 +214,31 @@ def _user() -> str:
     return ""
 
 
-def _do(context: typer.Context, name: str, environment: str | None, move: Callable[..., Awaitable[Any]]) -> Any:
+def _do(
+    context: typer.Context, name: str, environment: str | None, move: Callable[..., Awaitable[Any]],
+    keys: Sequence[str] | None = None,
+) -> Any:  # fmt: skip
     config = config_of(context)
     queue = find_queue(queues_of(context, config), name)
 
     async def run() -> Any:
         async with find_environment(config, environment).store() as store:
+            await _check_keys(store, queue, keys or ())
             return await move(store, queue)
 
     return asyncio.run(run())
+
+
+async def _check_keys(store: Store, queue: Queue, keys: Sequence[str]) -> None:
+    """Refuses keys of the wrong type before anything is changed."""
+    if not keys:
+        return
+    column = (await store.bind(queue)).key
+    for key in keys:
+        if not can_be_key(column, key):
+            raise ValueRefused(
+                f"{key!r} is not a key of {queue.table}: its column {column.name} has the type {column.type}"
+            )
 
 
 def _tell(json: bool, value: dict[str, Any], sentence: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -10,13 +12,15 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from tabellion.cli import output
-from tabellion.cli.load import config_of, find_environment, queues_of
+from tabellion.cli import output, service
+from tabellion.cli.load import config_of, find_environment, pipelines_of, queues_of
+from tabellion.engine.environment import Environment
 from tabellion.engine.log import printable
 from tabellion.engine.queue import Queue, check_together
-from tabellion.errors import DeclarationError
+from tabellion.errors import DeclarationError, StoreError
 from tabellion.monitor import doctor as examination
-from tabellion.monitor.doctor import Finding
+from tabellion.monitor.doctor import Finding, Level
+from tabellion.pipeline import Pipeline
 
 MARKS = {"ok": ("ok", "green"), "note": ("note", "cyan"), "warning": ("warning", "yellow"), "error": ("error", "red")}
 
@@ -40,6 +44,7 @@ def doctor(
     """
 
     config = config_of(context)
+    pipelines = pipelines_of(context, config)
     findings: list[Finding] = []
     queues: list[Queue] = []
     try:
@@ -49,7 +54,7 @@ def doctor(
         findings += examination.findings_from_error(error)
     broken = bool(findings)
     for place in [find_environment(config, environment, new=True)] if environment else config.environments:
-        findings += asyncio.run(examination.examine(place, queues))
+        findings += asyncio.run(_examine(place, queues, pipelines))
     findings = examination.tolerate_skipped(findings)
     if json:
         output.as_json([asdict(finding) for finding in findings])
@@ -60,6 +65,21 @@ def doctor(
         raise typer.Exit(3)
     if errors:
         raise typer.Exit(4)
+
+
+async def _examine(place: Environment, queues: Sequence[Queue], pipelines: Sequence[Pipeline]) -> list[Finding]:
+    found: list[Pipeline] = []
+    if not place.missing_file():
+        for pipeline in pipelines:
+            with contextlib.suppress(StoreError):
+                await pipeline.require(place)
+                found.append(pipeline)
+    command = f"tabellion migrate {' '.join(f'--with {pipeline.name}' for pipeline in pipelines)}"
+    created: dict[str, tuple[Level, str]] = {}
+    for table in service.tables_of(pipelines):
+        by_worker = table in service.tables_of(found)
+        created[table] = ("note", f"a worker creates it, or `{command}`") if by_worker else ("error", command)
+    return await examination.examine(place, queues, created)
 
 
 def _show(findings: list) -> None:  # type: ignore[type-arg]

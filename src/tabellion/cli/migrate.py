@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +12,7 @@ from tabellion.cli.load import config_of, find_environment, load_pipelines, modu
 from tabellion.cli.queue_module import declared_queues
 from tabellion.engine import register
 from tabellion.engine.store import Store
-from tabellion.errors import Unreachable
+from tabellion.errors import StoreError, Unreachable
 from tabellion.monitor.rights import register_grants, table_grants
 
 if TYPE_CHECKING:
@@ -64,11 +64,29 @@ def migrate(
             if grant is not None:
                 typer.echo("\n".join(_grants(context, config, grant, schema)))
         return
-    rows = [{"environment": place.name, **asyncio.run(_migrate(place, pipelines))} for place in chosen]
+    rows: list[dict[str, Any]] = []
+    errors: dict[str, StoreError] = {}
+    for place in chosen:
+        try:
+            rows.append({"environment": place.name, **asyncio.run(_migrate(place, pipelines))})
+        except StoreError as error:
+            if len(chosen) == 1:
+                raise
+            errors[place.name] = error
+            rows.append({"environment": place.name, "error": str(error)})
     if json:
         output.as_json(rows)
-        return
+    else:
+        _show(rows)
+    if errors:
+        raise typer.Exit(4 if len(errors) == len(chosen) else 6)
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
     for row in rows:
+        if "error" in row:
+            typer.echo(f"{row['environment']}: not migrated: {row['error']}", err=True)
+            continue
         changed = "was up to date" if row["before"] == row["version"] else f"brought from version {row['before']}"
         typer.echo(f"{row['environment']}: the register is at version {row['version']} ({changed})")
 

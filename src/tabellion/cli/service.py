@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
 
 from tabellion.accounts import tables
+from tabellion.cli.load import present
 from tabellion.delivery import endpoints
 from tabellion.engine import sql
 from tabellion.engine.schema import in_order
-from tabellion.errors import Busy, NotMigrated, Unreachable
+from tabellion.errors import Busy, ConfigurationError, NotMigrated, StoreError, TabellionError, Unreachable
 from tabellion.pipeline import Pipeline, installed_pipelines
 
 if TYPE_CHECKING:
     from tabellion.engine.environment import Environment
+    from tabellion.engine.queue import Queue
     from tabellion.engine.schema import Schema
     from tabellion.engine.sql import Dialect
     from tabellion.engine.store import Store
@@ -25,6 +28,11 @@ def schemas_of(pipelines: Sequence[Pipeline]) -> list[Schema]:
     """The schemas for serving these pipelines, in order of dependency, including accounts and webhooks."""
     pipeline_schemas = [schema for pipeline in pipelines for schema in pipeline.schemas()]
     return in_order([tables.SCHEMA, endpoints.SCHEMA, *pipeline_schemas]) if pipelines else []
+
+
+def tables_of(pipelines: Sequence[Pipeline]) -> list[str]:
+    """The tables for serving these pipelines."""
+    return [table for schema in schemas_of(pipelines) for table in schema.tables]
 
 
 async def prepare(store: Store, pipelines: Sequence[Pipeline]) -> None:
@@ -96,21 +104,78 @@ async def _has_accounts(environment: Environment) -> bool:
         await store.close()
 
 
-def require_all(environments: Iterable[Environment], pipelines: Sequence[Pipeline]) -> None:
-    """Raises NotMigrated for environments without the tables, and updates the others; a database that does not answer
-    is left to the worker, which waits for it."""
+@dataclass(frozen=True)
+class PreparedEnvironments:
+    """The environments that a worker can use, and what it has to leave out."""
 
-    if not pipelines:
-        return
+    usable: list[Environment]
+    skipped: dict[str, str]  #: environments by name, with the reason
+    missing: dict[tuple[str, str], str]  #: by pipeline and usable environment: why its tables are missing there
 
-    async def prepare_one(environment: Environment) -> None:
-        with contextlib.suppress(Unreachable, Busy):
-            for pipeline in pipelines:
+
+def prepare_environments(
+    environments: Sequence[Environment], pipelines: Sequence[Pipeline], queues: Sequence[Queue]
+) -> PreparedEnvironments:
+    """Updates the pipelines' tables where they are; an environment without them is left unchanged.
+
+    Such an environment is usable only if it has the table of another queue. Raises if no environment is usable, or if
+    a pipeline has no tables in any of them. A database that does not answer is left to the worker, which waits for it.
+    """
+
+    async def prepare_all() -> list[tuple[TabellionError | None, dict[str, NotMigrated]]]:
+        return await asyncio.gather(*(_prepare_one(place, pipelines, queues) for place in environments))
+
+    outcomes = dict(zip(environments, asyncio.run(prepare_all()), strict=True))
+    usable = [place for place, (error, _) in outcomes.items() if error is None]
+    errors = {place.name: error for place, (error, _) in outcomes.items() if error is not None}
+    if not usable:
+        _raise_all(errors)
+    for pipeline in pipelines:
+        lacking = {place.name: outcomes[place][1].get(pipeline.name) for place in usable}
+        if all(lacking.values()):
+            _raise_all(errors | {name: error for name, error in lacking.items() if error is not None})
+    return PreparedEnvironments(
+        usable,
+        {name: str(error) for name, error in errors.items()},
+        {(name, place.name): str(error) for place in usable for name, error in outcomes[place][1].items()},
+    )
+
+
+async def _prepare_one(
+    environment: Environment, pipelines: Sequence[Pipeline], queues: Sequence[Queue]
+) -> tuple[TabellionError | None, dict[str, NotMigrated]]:
+    """Why this environment cannot be used, and which pipelines have no tables there."""
+    missing: dict[str, NotMigrated] = {}
+    try:
+        present(environment)
+        for pipeline in pipelines:
+            try:
                 await pipeline.require(environment)
+            except NotMigrated as error:
+                missing[pipeline.name] = error
+        found = [pipeline for pipeline in pipelines if pipeline.name not in missing]
+        if found:
             async with environment.store() as store:
-                await prepare(store, pipelines)
+                await prepare(store, found)
+        elif missing and not await _has_table(environment, queues):
+            return next(iter(missing.values())), missing
+    except (Unreachable, Busy):
+        return None, {}
+    except (ConfigurationError, StoreError) as error:
+        return error, missing
+    return None, missing
 
-    async def prepare_all() -> None:
-        await asyncio.gather(*(prepare_one(environment) for environment in environments))
 
-    asyncio.run(prepare_all())
+async def _has_table(environment: Environment, queues: Sequence[Queue]) -> bool:
+    store = environment.store(read_only=True)
+    try:
+        await store.database.open()
+        return any([await store.table(queue.table) is not None for queue in queues])
+    finally:
+        await store.close()
+
+
+def _raise_all(errors: Mapping[str, TabellionError]) -> NoReturn:
+    if len(errors) == 1:
+        raise next(iter(errors.values()))
+    raise NotMigrated("\n".join(f"{name}: {error}" for name, error in errors.items()))

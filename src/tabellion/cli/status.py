@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from dataclasses import asdict
 from json import dumps
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,15 +15,19 @@ from rich.live import Live
 from rich.text import Text
 
 from tabellion.cli import output
-from tabellion.cli.load import config_of, find_environment, find_queue, queues_of
+from tabellion.cli.load import config_of, find_environment, find_queue, present, queues_of
 from tabellion.monitor import snapshot
 from tabellion.monitor.active_workers import active_workers
 
 if TYPE_CHECKING:
+    from tabellion.engine.environment import Environment
+    from tabellion.engine.queue import Queue
+    from tabellion.engine.store import Store
     from tabellion.monitor.active_workers import ActiveWorker
     from tabellion.monitor.snapshot import Snapshot
 
 REFRESH = 1.0
+TIMES = ("oldest (UTC)", "newest (UTC)")
 
 
 def status(
@@ -52,7 +57,9 @@ def status(
     queues = queues_of(context, config)
     chosen = [find_queue(queues, queue)] if queue else queues
     names = [environment] if environment else [known.name for known in config.environments]
-    places = [find_environment(config, name) for name in names]
+    places = [find_environment(config, name, new=True) for name in names]
+    if all(place.missing_file() for place in places):
+        present(places[0])
     if workers and watch:
         raise typer.BadParameter("use one of: --workers or --watch")
     try:
@@ -69,11 +76,11 @@ def status(
 async def _run(places: Any, queues: Any, *, watch: bool, json: bool, with_errors: bool) -> int:
     stores = [(place, place.store(read_only=True)) for place in places]
     try:
-        pictures = await asyncio.gather(*(snapshot.take(place, store, queues) for place, store in stores))
+        pictures = await asyncio.gather(*(_take(place, store, queues) for place, store in stores))
         while watch and json:
             typer.echo(dumps([asdict(picture) for picture in pictures], ensure_ascii=False, default=str))
             await asyncio.sleep(REFRESH)
-            pictures = await asyncio.gather(*(snapshot.take(place, store, queues) for place, store in stores))
+            pictures = await asyncio.gather(*(_take(place, store, queues) for place, store in stores))
         if watch:
             await _keep_up(stores, queues, pictures)
         errors = [
@@ -99,10 +106,18 @@ async def _run(places: Any, queues: Any, *, watch: bool, json: bool, with_errors
                 await store.close()
 
 
+async def _take(place: Environment, store: Store, queues: Sequence[Queue]) -> Snapshot:
+    if missing := place.missing_file():
+        return snapshot.Snapshot(place.name, place.address, up=False, problem=f"there is no database file {missing}")
+    return await snapshot.take(place, store, queues)
+
+
 async def _show_workers(places: Any, queues: Any, *, json: bool) -> int:
-    stores = [(place.name, place.store(read_only=True)) for place in places]
+    missing = {place.name: path for place in places if (path := place.missing_file())}
+    stores = [(place.name, place.store(read_only=True)) for place in places if place.name not in missing]
     try:
         workers, problems = await active_workers(stores, queues)
+        problems |= {name: f"there is no database file {path}" for name, path in missing.items()}
     finally:
         for _, store in stores:
             with contextlib.suppress(Exception):
@@ -111,17 +126,22 @@ async def _show_workers(places: Any, queues: Any, *, json: bool) -> int:
         output.as_json(workers)
     elif workers:
         rows = [
-            (worker["environment"], _worker_name(worker), worker["queue"], worker["jobs"], worker["oldest_at"],
-             worker["newest_at"], worker["note"])
+            (worker["environment"], _worker_name(worker), worker["queue"], worker["jobs"],
+             _short(worker["oldest_at"]), _short(worker["newest_at"]), worker["note"])
             for worker in workers
         ]  # fmt: skip
-        columns = ("environment", "worker", "queue", "jobs", "oldest", "newest", "note")
-        output.show(output.table("workers", columns, rows))
+        columns = ("environment", "worker", "queue", "jobs", *TIMES, "note")
+        output.show(output.table("workers", columns, rows, whole=TIMES))
     elif not problems:
         typer.echo("no live worker: start one with `tabellion worker`")
     for name, problem in problems.items():
         typer.echo(f"{name} is unreachable: {problem}", err=True)
     return len(problems)
+
+
+def _short(time: str | None) -> str | None:
+    """Month, day and time: with the year and milliseconds, two of them leave no room at 80 columns."""
+    return time and time[5:19].replace("T", " ")
 
 
 def _worker_name(worker: ActiveWorker) -> str:
@@ -134,7 +154,7 @@ async def _keep_up(stores: Any, queues: Any, pictures: Any) -> None:
     with Live(picture_of(pictures), console=Console(), screen=True, auto_refresh=False) as live:
         while True:
             await asyncio.sleep(REFRESH)
-            pictures = await asyncio.gather(*(snapshot.take(place, store, queues) for place, store in stores))
+            pictures = await asyncio.gather(*(_take(place, store, queues) for place, store in stores))
             live.update(picture_of(pictures), refresh=True)
 
 

@@ -24,6 +24,7 @@ from tabellion.errors import TabellionError
 CHILD = "TABELLION_CHILD"  # set in a child's environment: the last part of its id
 ID = "TABELLION_CHILD_ID"  # its whole id, where it does not follow from the process
 PARENT = "TABELLION_PARENT"
+ENVIRONMENTS = "TABELLION_CHILD_ENVIRONMENTS"  # the names of those that the supervisor found usable
 FOR_GOOD = (0, 2, 3)  # exit codes after which a restart would not help: success, usage, configuration
 SHORT_LIFE = 10.0  # seconds; a child that dies younger is restarted with increasing pauses
 LONGEST_PAUSE = 30.0
@@ -40,6 +41,12 @@ def child_id() -> str:
     return os.environ.get(ID) or f"worker-{socket.gethostname()}-{os.getpid()}-{os.environ[CHILD]}"
 
 
+def child_environments(environments: Sequence[Environment]) -> list[Environment]:
+    """Those of these environments that the supervisor found usable."""
+    names = os.environ[ENVIRONMENTS].split(",")
+    return [environment for environment in environments if environment.name in names]
+
+
 def die_with_parent() -> None:
     """Ends this process gracefully when its supervisor is killed, so that no orphan continues to work."""
     if sys.platform == "linux":
@@ -50,9 +57,11 @@ def die_with_parent() -> None:
 
 
 class _WorkerProcess:
-    def __init__(self, id: str | None) -> None:  # noqa: A002
+    def __init__(self, id: str | None, environments: Sequence[Environment]) -> None:  # noqa: A002
         suffix = uuid.uuid4().hex[:8]
-        variables = os.environ | {CHILD: suffix, PARENT: str(os.getpid())} | ({ID: id} if id else {})
+        names = ",".join(environment.name for environment in environments)
+        variables = os.environ | {CHILD: suffix, PARENT: str(os.getpid()), ENVIRONMENTS: names}
+        variables |= {ID: id} if id else {}
         self.started_at = time.monotonic()
         self.stop_count = 0  #: of the supervisor when it last passed a signal on
         # Its own session: Ctrl-C in the terminal reaches only the supervisor, which passes it on once.
@@ -104,7 +113,7 @@ def supervise(
         for place in [place for place, at in due.items() if time.monotonic() >= at or stop_count]:
             del due[place]
             if not stop_count:
-                children[place] = _WorkerProcess(id_of(place))
+                children[place] = _WorkerProcess(id_of(place), environments)
                 children[place].stop(stop_count)  # a signal that arrived meanwhile did not find it
         for place, child in list(children.items()):
             code = child.process.poll()

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tabellion.cli import service, supervisor
-from tabellion.cli.load import config_of, find_environment, find_queue, pipelines_of, present, queues_of
+from tabellion.cli.load import config_of, find_environment, find_queue, pipelines_of, queues_of
+from tabellion.engine.events import Event
 from tabellion.engine.log import LogListener, log_to_stderr
 from tabellion.engine.worker.startup import make_id
 from tabellion.errors import Busy, ConfigurationError, Forbidden, Unreachable
 from tabellion.monitor.rights import MissingRight, missing_rights
 
 if TYPE_CHECKING:
+    from tabellion.config import Config
     from tabellion.engine.environment import Environment
     from tabellion.engine.queue import Queue
 
@@ -71,8 +73,9 @@ def worker(
 
         supervisor.die_with_parent()
         log_to_stderr(config.log_level, as_json=as_json)
+        usable = supervisor.child_environments(places)
         Worker(
-            places,
+            usable,
             chosen,
             concurrency=concurrency or config.concurrency,
             id=supervisor.child_id(),
@@ -82,25 +85,34 @@ def worker(
                 **{gate: settings for pipeline in pipelines for gate, settings in pipeline.gates(config).items()},
                 **config.gates,
             },
-            gates_at=config.gates_at,
+            gates_at=_gates_at(config, set(places) - set(usable)),
         ).run(until_idle=until_idle)
         return
     for pipeline in pipelines:
         pipeline.check(config)
-    for place in places:
-        present(place)
-    service.require_all(places, pipelines)
-    _check_rights(places, chosen)
+    prepared = service.prepare_environments(places, pipelines, chosen)
+    _check_rights(prepared.usable, chosen)
     log_to_stderr(config.log_level, as_json=as_json)
+    listen = LogListener()
+    for place, error in prepared.skipped.items():
+        listen(Event("environment_skipped", environment=place, error=error))
+    for (pipeline_name, place), error in prepared.missing.items():
+        listen(Event("queue_skipped", queue=pipeline_name, environment=place, error=error))
     code = supervisor.supervise(
-        places,
+        prepared.usable,
         processes=processes or config.processes,
         id=id,
         name=name,
-        listen=LogListener(),
+        listen=listen,
         grace=grace,
     )
     raise typer.Exit(code)
+
+
+def _gates_at(config: Config, skipped: set[Environment]) -> Environment | None:
+    """The environment that keeps the gates; None, which means the first usable one, if that cannot be used."""
+    place = config.gates_at
+    return None if place is None or place in skipped or place.missing_file() else place
 
 
 def _check_rights(places: Sequence[Environment], queues: Sequence[Queue]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from tabellion.engine import sql
@@ -11,6 +12,10 @@ from tabellion.engine.table import Column, Table
 from tabellion.errors import DeclarationProblem
 
 NEW_KEY = "job_id"  # the column that recipes add
+_FORMS = {
+    "integer": re.compile(r"-?[0-9]{1,18}"),
+    "uuid": re.compile(r"[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}"),
+}
 
 
 def key_column(queue: Queue, table: Table) -> Column | None:
@@ -65,6 +70,13 @@ def _unique_in_partition(table: Table, key: Column) -> bool:
         for index in table.indexes
         if key.name in index.columns
     )
+
+
+def can_be_key(column: Column, key: str) -> bool:
+    """Whether a text can be a value of the key column; the database would refuse a whole statement because of one that
+    cannot."""
+    form = _FORMS.get(column.family)
+    return "\x00" not in key and (form is None or form.fullmatch(key) is not None)
 
 
 def not_a_table(table: Table) -> DeclarationProblem:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal
 
 from tabellion.engine import declaration, register, sql
@@ -42,8 +43,11 @@ def findings_from_error(error: DeclarationError) -> list[Finding]:
     return [Finding("error", error.subject, problem.what, problem.fix) for problem in error.problems]
 
 
-async def examine(environment: Environment, queues: Sequence[Queue]) -> list[Finding]:
-    """All findings about one environment."""
+async def examine(
+    environment: Environment, queues: Sequence[Queue], created: Mapping[str, tuple[Level, str]] = MappingProxyType({})
+) -> list[Finding]:
+    """All findings about one environment. `created` has the tables that we create: what it means if one is missing,
+    and what creates it."""
     missing = environment.missing_file()
     if missing:
         return [
@@ -68,7 +72,13 @@ async def examine(environment: Environment, queues: Sequence[Queue]) -> list[Fin
         for right in lacking:
             where = f"{environment.name}: {right.queue}" if right.queue else environment.name
             findings.append(Finding("error", where, right.problem.what, right.problem.fix))
-        queues = [queue for queue in queues if queue.name not in {right.queue for right in lacking}]
+        absent = [queue for queue in queues if queue.table in created and await store.table(queue.table) is None]
+        for queue in absent:
+            level, fix = created[queue.table]
+            what = f"there is no table {queue.table!r}"
+            findings.append(Finding(level, f"{environment.name}: {queue.name}", what, fix))
+        lacking_queues = {right.queue for right in lacking}
+        queues = [queue for queue in queues if queue.name not in lacking_queues and queue not in absent]
         has_register = all(right.queue for right in lacking)
         if has_register:
             try:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tabellion import Job, Store
+from tabellion import Job, Store, Worker
 from tabellion.engine.context import OpenContext
 from tabellion.engine.environment import Environment
 from tabellion.engine.gates import gate as gate_module
@@ -276,6 +276,58 @@ def test_a_database_in_trouble_is_asked_again_after_a_rest(
             running.cancel()
 
     asyncio.run(go())
+
+
+def test_a_database_that_stays_away_closes_the_gate_until_it_is_back(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Callers get GateClosed with the reason instead of waiting; it is reported once, and so is the end."""
+    monkeypatch.setattr(gate_module, "AGAIN", 0.01)
+    monkeypatch.setattr(gate_module, "AWAY", 0.1)
+    reported: list[str] = []
+
+    async def go() -> None:
+        async with Store(sqlite_url) as store:
+            row = Broken(store, 10**6, Unreachable("no answer"))
+            gate = Gate(row, changed=lambda _name, why: reported.append(why))
+            running = asyncio.create_task(gate.run())
+            async with asyncio.timeout(20):
+                for _ in range(3):
+                    with pytest.raises(GateClosed, match="the gate's database cannot be reached: no answer"):
+                        await gate.admit()
+            assert gate.room(1) == 0
+            row._failures = 0
+            async with asyncio.timeout(20):
+                while reported[-1]:
+                    await asyncio.sleep(0.01)
+            (await gate.admit()).record_success(None)
+            running.cancel()
+
+    asyncio.run(go())
+    assert [bool(why) for why in reported] == [True, False]
+
+
+def test_jobs_are_released_while_the_database_of_the_gates_is_away(
+    url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An environment whose gates are in a dead one reports it and spends no attempt."""
+    monkeypatch.setattr(gate_module, "AWAY", 0.1)
+    owner.insert(1)
+    queue, diary = jobs_queue("visits"), Diary()
+
+    @queue.handler
+    async def call(job: Job) -> None:
+        assert job.context is not None
+        await job.context.admit("site", job)
+
+    dead = Environment("dead", "postgresql://127.0.0.1:1/x")
+    worker = Worker([dead, Environment("dev", url)], [queue], poll=0.05, listeners=[diary])
+    with working(worker):
+        eventually(lambda: diary.of("limited"))
+        eventually(lambda: owner.status(1) == "new")
+        [closed] = diary.of("gate_closed")
+    assert "the gate's database cannot be reached" in (closed.error or "")
+    assert owner("SELECT attempts FROM jobs")[0]["attempts"] == 0
 
 
 class Recorder(GateRow):

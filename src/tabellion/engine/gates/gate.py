@@ -23,7 +23,8 @@ KEEP = 10.0  # seconds after which an unused slot is dropped
 NEWS_PAUSE = 0.5  # seconds that outcomes which are not urgent may wait before they are reported
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.005, 0.5
 PATIENCE = 60.0  # seconds a caller waits for its slot before GateClosed is raised
-AGAIN = 1.0
+AGAIN = 1.0  # seconds after which a turn that failed is tried again
+AWAY = 5.0  # seconds that turns may fail before callers get GateClosed instead of waiting
 
 T = TypeVar("T")
 
@@ -52,6 +53,7 @@ class Gate:
         self._left: float | None = None  #: dollars of today's budget, when there is one
         self._again_at = 0.0
         self._rests_until = 0.0  #: set after a turn that failed
+        self._failing_since: float | None = None  #: when the first of the turns was begun that have failed since
         self._reported_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._stir = asyncio.Event()
@@ -297,17 +299,18 @@ class Gate:
 
     async def _turn(self, want: int) -> None:
         outcomes, self._outcomes, self._at_once = self._outcomes, CallOutcomes(), False
-        self._turning = True
+        self._turning, asked_at = True, time.monotonic()
         try:
-            asked_at = time.monotonic()
             outcomes.ok_ago = asked_at - self._ok_at
             turn = await self._row.turn(outcomes, max(0, want))
-            self.trouble = ""
+            self.trouble, self._failing_since = "", None
         except Exception as error:
             # Whatever the error is, this loop must continue for its callers; those that time out get it as the reason.
             self.trouble = Message("gate.database_unreachable", text=error)
             self._rests_until = time.monotonic() + AGAIN
-            self._unsay(outcomes)
+            self._outcomes = outcomes.followed_by(self._outcomes)
+            self._stir.set()
+            self._close_while_away(asked_at)
             return
         finally:
             self._turning = False
@@ -319,16 +322,22 @@ class Gate:
             self._turns += 1
             self._turned.notify_all()
 
-    def _unsay(self, outcomes: CallOutcomes) -> None:
-        """Merges outcomes that could not be reported with newer ones, to be reported at the next turn."""
-        newer, self._outcomes = self._outcomes, outcomes
-        for name in ("ok", "failed", "abandoned", "spent", "paid"):
-            setattr(outcomes, name, getattr(outcomes, name) + getattr(newer, name))
-        outcomes.needed = max(outcomes.needed, newer.needed)
-        self._stir.set()
-        outcomes.throttled += newer.throttled
-        outcomes.epochs += newer.epochs
-        outcomes.why, outcomes.refused = newer.why or outcomes.why, newer.refused or outcomes.refused
+    def _close_while_away(self, asked_at: float) -> None:
+        """Closes the gate for this process, for longer each time, if its database has not answered for a while."""
+        self._failing_since = self._failing_since or asked_at
+        failing_for = time.monotonic() - self._failing_since
+        if failing_for >= AWAY:
+            if not self._closed:
+                self._changed(self.name, self.trouble)
+            self._closed, self._reopens_at = self.trouble, time.monotonic() + min(failing_for, PATIENCE)
+            self._refuse_waiting()
+
+    def _refuse_waiting(self) -> None:
+        for future in self._waiting:
+            if not future.done():
+                future.set_exception(self._closure())
+        self._waiting.clear()
+        self._schedule()
 
     def _take_in(self, turn: TurnResult, asked_at: float) -> None:
         now = time.monotonic()
@@ -342,11 +351,7 @@ class Gate:
         if bool(was_closed) != bool(turn.closed):
             self._changed(self.name, turn.closed)
         if self._is_closed():
-            for future in self._waiting:
-                if not future.done():
-                    future.set_exception(self._closure())
-            self._waiting.clear()
-            self._schedule()
+            self._refuse_waiting()
             return
         if self._timer is not None:
             self._timer.cancel()

@@ -89,6 +89,14 @@ class CallOutcomes:
         """Whether other processes have to know at once."""
         return bool(self.throttled or self.failed or self.refused or self.needed)
 
+    def followed_by(self, newer: CallOutcomes) -> CallOutcomes:
+        """These outcomes, which could not be reported, together with those that came later."""
+        for name in ("ok", "failed", "abandoned", "spent", "paid", "throttled", "epochs"):
+            setattr(self, name, getattr(self, name) + getattr(newer, name))
+        self.needed = max(self.needed, newer.needed)
+        self.why, self.refused = newer.why or self.why, newer.refused or self.refused
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request
@@ -14,6 +13,7 @@ from tabellion.accounts import audit
 from tabellion.answers import Answer, Doc
 from tabellion.engine import controls, releasing
 from tabellion.engine.declaration import Bound
+from tabellion.engine.primary_key import can_be_key
 from tabellion.engine.queue import Queue
 from tabellion.errors import DeclarationError
 from tabellion.messages import Message
@@ -36,10 +36,6 @@ router = APIRouter(route_class=Guarded, tags=["monitor"])
 logger = logging.getLogger("tabellion.web")
 Name = Annotated[str, Path(min_length=1, max_length=200, description="The queue's name.")]
 Key = Annotated[str, Field(min_length=1, max_length=200)]
-_KEYS = {
-    "integer": re.compile(r"-?[0-9]{1,18}"),
-    "uuid": re.compile(r"[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}"),
-}
 
 
 class Pause(Strict):
@@ -261,10 +257,9 @@ async def _bind_queue(environment: ServedEnvironment, queue: Queue) -> Bound:
 
 
 def _check_keys(bound: Bound, keys: list[str]) -> None:
-    """Rejects keys of the wrong type: the database would refuse the whole statement because of one."""
-    pattern = _KEYS.get(bound.key.family)
+    """Rejects keys of the wrong type."""
     for index, key in enumerate(keys):
-        if "\x00" in key or (pattern is not None and not pattern.fullmatch(key)):
+        if not can_be_key(bound.key, key):
             raise Problem(422, "value_invalid", Message("problem.key_invalid"), field=f"/keys/{index}",
                           expected=f"a key of type {bound.key.type}")  # fmt: skip
 
