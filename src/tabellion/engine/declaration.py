@@ -114,7 +114,7 @@ def bind(queue: Queue, table: Table | None, dialect: Dialect) -> Bound:
     return Bound(queue, table, key, order, dialect)
 
 
-TIMES = ("started_at", "finished_at", "updated_at")  # mirrors that hold a time
+TIMES = ("started_at", "finished_at", "done_at", "updated_at")  # mirrors that hold a time
 EMPTY = {"text": "''", "integer": "0", "number": "0"}
 
 

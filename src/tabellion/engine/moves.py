@@ -70,6 +70,8 @@ def at_settlement(bound: Bound, outcome: Outcome, *, error: str, columns: Sequen
         items |= clear_mirrors(bound, "worker", "started_at")
     elif "finished_at" in mirrors:
         items[mirrors["finished_at"]] = stamp(bound, "finished_at")
+    if "done_at" in mirrors and state == "done":
+        items[mirrors["done_at"]] = stamp(bound, "done_at")
     if "attempts" in mirrors and state == "ready" and outcome not in charging_outcomes(bound.queue):
         items[mirrors["attempts"]] = f"t.{sql.column(mirrors['attempts'])} - 1"
     items |= touch(bound)
@@ -79,7 +81,7 @@ def at_settlement(bound: Bound, outcome: Outcome, *, error: str, columns: Sequen
 def at_restart(bound: Bound) -> str:
     """The SET items of a restart: ready, with every mirror empty except an error that the queue keeps."""
     items = enter_state(bound, bound.queue.states["ready"])
-    items |= clear_mirrors(bound, "worker", "started_at", "finished_at") | clear_error(bound)
+    items |= clear_mirrors(bound, "worker", "started_at", "finished_at", "done_at") | clear_error(bound)
     if "attempts" in bound.queue.mirrors:
         items[bound.queue.mirrors["attempts"]] = "0"
     return set_items(items | touch(bound))

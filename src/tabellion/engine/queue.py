@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 StateName = Literal["ready", "running", "done", "failed"]
 STATES: tuple[StateName, ...] = ("ready", "running", "done", "failed")
-MIRRORS = ("worker", "started_at", "finished_at", "error", "attempts", "updated_at")
+MIRRORS = ("worker", "started_at", "finished_at", "done_at", "error", "attempts", "updated_at")
 #: Mirrors that show how long a row has been running, the most accurate first.
 AGES = ("started_at", "updated_at")
 
@@ -40,8 +40,8 @@ class Queue:
     """A table and four states of its rows: ready, running, done, failed.
 
     A bare value means `{status: value}`; states after `ready` list only what changes. Columns named by
-    `worker`, `started_at`, `finished_at`, `error`, `attempts` and `updated_at` are mirrors: kept filled in for
-    your own queries. Nothing else of the table is touched, and nothing is added to it.
+    `worker`, `started_at`, `finished_at`, `done_at`, `error`, `attempts` and `updated_at` are mirrors: kept filled in
+    for your own queries. Nothing else of the table is touched, and nothing is added to it.
 
     >>> invoices = Queue("invoices", ready="new", running="reading", done="read", failed="broken")
     """
@@ -62,6 +62,7 @@ class Queue:
         worker: str | None = None,
         started_at: str | None = None,
         finished_at: str | None = None,
+        done_at: str | None = None,
         error: str | None = None,
         attempts: str | None = None,
         updated_at: str | None = None,
@@ -91,7 +92,7 @@ class Queue:
         self.mirrors: dict[str, str] = {
             mirror: column
             for mirror, column in zip(
-                MIRRORS, (worker, started_at, finished_at, error, attempts, updated_at), strict=True
+                MIRRORS, (worker, started_at, finished_at, done_at, error, attempts, updated_at), strict=True
             )
             if column is not None
         }

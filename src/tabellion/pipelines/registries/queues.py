@@ -51,7 +51,7 @@ def companies_queue(settings: RegistrySettings) -> Queue:
 def rights_queue(settings: RegistrySettings) -> Queue:
     """Names to look up in the register of rights."""
     return Queue(
-        tables.RIGHTS, name="rights", **states.RIGHTS, finished_at="completed_at",
+        tables.RIGHTS, name="rights", **states.RIGHTS, done_at="completed_at",
         uses=_gate(settings, "rights"), concurrency=_visits(settings, "rights"),
         lease=LEASE, timeout=TIMEOUT, retry_base=settings.retry_base, deadline=DEADLINE, max_deferrals=MOST_DEFERRALS,
     )  # fmt: skip
