@@ -76,6 +76,12 @@ class OcrPipeline(Pipeline):
 
             return configured.queues_of(config, environment)
 
+    def worker_defaults(self, config: Config) -> Mapping[str, Any]:
+        """A slot for each document that is read at once."""
+        from tabellion.pipelines.ocr import configured
+
+        return {"concurrency": configured.documents_at_once(config)}
+
     def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
         """The queue, with the URL of a row's page."""
         from tabellion.monitor.view import QueueView
