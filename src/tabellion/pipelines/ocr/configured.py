@@ -38,7 +38,8 @@ def settings_of(config: Config, environment: Environment | None = None) -> OcrSe
 
 def documents_at_once(config: Config) -> int:
     """How many documents one worker process reads at once."""
-    return int(config.section("ocr").get("workers", OcrSettings.workers))
+    section = config.section("ocr")
+    return int(section.get("workers", 1 if "processes" in section else OcrSettings.workers))
 
 
 def chosen_model(config: Config) -> str:
