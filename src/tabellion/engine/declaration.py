@@ -11,7 +11,7 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.job import Job
 from tabellion.engine.primary_key import key_column, key_problems
-from tabellion.engine.queue import STATES, Queue, format_state
+from tabellion.engine.queue import AGES, STATES, Queue, format_state
 from tabellion.engine.sql import Dialect, Scalar
 from tabellion.engine.table import Column, Table
 from tabellion.errors import DeclarationError, DeclarationProblem
@@ -26,6 +26,15 @@ class Bound:
     key: Column
     order: tuple[tuple[str, bool], ...]
     dialect: Dialect
+
+    @property
+    def mirrors(self) -> dict[str, str]:
+        """The mirrors that this table has."""
+        return self.queue.mirrors_in(self.table.columns)
+
+    def age_columns(self) -> list[str]:
+        """The columns that show how long a row has been running, the most accurate first."""
+        return [self.mirrors[mirror] for mirror in AGES if mirror in self.mirrors]
 
     def column(self, name: str) -> Column:
         """The column of this name."""
@@ -135,7 +144,8 @@ def empty_value(column: Column, mirror: str, dialect: Dialect) -> str | None:
 
 
 def _unknown_columns(queue: Queue, table: Table) -> Iterable[DeclarationProblem]:
-    for column in sorted(queue.columns() - set(table.columns)):
+    optional = set(queue.mirrors.values()) - set(queue.mirrors_in(table.columns).values())
+    for column in sorted(queue.columns() - set(table.columns) - optional):
         near = difflib.get_close_matches(column, table.columns, n=1)
         create = f"ALTER TABLE {sql.name(table.name)} ADD COLUMN {sql.column(column)} …;"
         fix = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(table.columns)}, or {create}"

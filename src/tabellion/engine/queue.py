@@ -6,7 +6,7 @@ import enum
 import inspect
 import math
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tabellion.engine.sql import Scalar, State
@@ -66,6 +66,7 @@ class Queue:
         error: str | None = None,
         attempts: str | None = None,
         updated_at: str | None = None,
+        updated_at_optional: bool = False,
         keep_error: bool = False,
         renew_mirrors: bool = False,
         max_attempts: int | str = MAX_ATTEMPTS,
@@ -96,6 +97,7 @@ class Queue:
             )
             if column is not None
         }
+        self.updated_at_optional = updated_at_optional  #: whether `updated_at` is left out where the table lacks it
         self.keep_error = keep_error  #: whether a success and a restart leave the last error in its column
         self.renew_mirrors = renew_mirrors  #: whether a renewal of the lease also renews the times in the row
         self.max_attempts = max_attempts
@@ -167,9 +169,11 @@ class Queue:
             columns.add(self.key)
         return columns
 
-    def age_columns(self) -> list[str]:
-        """The columns that show how long a row has been running, the most accurate first."""
-        return [self.mirrors[mirror] for mirror in AGES if mirror in self.mirrors]
+    def mirrors_in(self, columns: Collection[str]) -> dict[str, str]:
+        """The mirrors of a table with these columns: all, or without an optional one that it lacks."""
+        if not self.updated_at_optional or self.mirrors.get("updated_at") in columns:
+            return self.mirrors
+        return {mirror: column for mirror, column in self.mirrors.items() if mirror != "updated_at"}
 
     def leads_to(self, other: Queue) -> bool:
         """Whether this queue's `done` is the other's `ready`, so that its results are the other's new jobs."""
@@ -221,12 +225,13 @@ class Queue:
         shared = [column for column in set(self.mirrors.values()) if list(self.mirrors.values()).count(column) > 1]
         for column in shared:
             yield DeclarationProblem(f"two mirrors write {column!r}", "give each mirror its own column")
-        if self.stale_after is not None and not self.age_columns():
+        has_age = any(age in self.mirrors_in(()) for age in AGES)
+        if self.stale_after is not None and not has_age:
             yield DeclarationProblem(
                 "stale_after= requires the time at which a row was started or last changed",
                 "name the column: started_at='started_at' or updated_at='updated_at'",
             )
-        if self.renew_mirrors and not self.age_columns():
+        if self.renew_mirrors and not has_age:
             yield DeclarationProblem(
                 "renew_mirrors= requires a time to renew",
                 "name the column: started_at='started_at' or updated_at='updated_at'",

@@ -61,3 +61,20 @@ def test_only_a_completed_search_has_the_time_of_its_completion(url: str, tmp_pa
     assert (found["status"], refused["status"]) == ("completed", "failed")
     assert found["completed_at"] is not None
     assert refused["completed_at"] is None
+
+
+def test_a_document_that_changes_has_the_time_of_the_change(url: str, tmp_path: Path) -> None:
+    """`updated_at` of `extraction_queue` is set by a worker that fetches the document."""
+    work(url, tmp_path, "INSERT INTO extraction_queue (id) VALUES ('one')")
+    before = rows(url, "SELECT status_id, created_at, updated_at FROM extraction_queue")[0]
+    assert before["status_id"] == 3
+    assert before["updated_at"] > before["created_at"]
+
+
+def test_a_table_without_the_time_of_the_last_change_is_worked(url: str, tmp_path: Path) -> None:
+    """Tables made by hand may lack `updated_at`."""
+    work(
+        url, tmp_path, "ALTER TABLE extraction_queue DROP COLUMN updated_at",
+        "INSERT INTO extraction_queue (id) VALUES ('one')",
+    )  # fmt: skip
+    assert rows(url, "SELECT status_id FROM extraction_queue") == [{"status_id": 3}]
