@@ -39,6 +39,7 @@ class Config:
     concurrency: int = 100
     processes: int = 1
     worker_name: str | None = None
+    worker: frozenset[str] = frozenset()  #: keys of `[worker]` that are set, e.g. `poll`
     grace: float = 30.0
     poll: float = 1.0
     log_level: str = "info"
@@ -103,6 +104,7 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         concurrency=settings.get("worker.concurrency", Config.concurrency),
         processes=settings.get("worker.processes", Config.processes),
         worker_name=settings.get("worker.name"),
+        worker=frozenset(key.removeprefix("worker.") for key in settings if key.startswith("worker.")),
         grace=float(settings.get("worker.grace", Config.grace)),
         poll=float(settings.get("worker.poll", Config.poll)),
         log_level=level,

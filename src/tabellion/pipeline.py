@@ -66,6 +66,11 @@ class Pipeline:
         """Default settings of the gates it uses; the configuration overrides them."""
         return {}
 
+    def worker_defaults(self, config: Config) -> Mapping[str, Any]:
+        """The `name`, `poll` and `processes` of a `tabellion worker` that runs only such pipelines, and its slots for
+        this one (`concurrency`, required); empty: the general defaults."""
+        return {}
+
     # What is shown of it.
 
     def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:

@@ -96,6 +96,23 @@ def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
         asyncio.run(stored.download(str(written(tmp_path)), tmp_path))
 
 
+def test_a_stored_file_is_found_whatever_the_order_of_environments(tmp_path: Path) -> None:
+    """Its address is its hash, and all environments store such files in one place; other paths are kept apart."""
+    prod, dev = Environment("prod", "sqlite:///a.db"), Environment("dev", "sqlite:///b.db")
+    before = Config(environments=(prod, dev), lake=str(tmp_path / "lake"))
+    after = Config(environments=(dev, prod), lake=str(tmp_path / "lake"))
+    (tmp_path / "job").mkdir()
+
+    async def go() -> None:
+        address = await files_of(before, dev).save(written(tmp_path / "fetched"))
+        assert (await files_of(after, dev).download(address, tmp_path / "job")).read_bytes() == PDF
+        await files_of(before, prod).lake.put("scans/a.pdf", PDF)
+        with pytest.raises(FileMissing):
+            await files_of(before, dev).download("scans/a.pdf", tmp_path / "job")
+
+    asyncio.run(go())
+
+
 def test_each_environment_has_its_own_folder(tmp_path: Path) -> None:
     """The first uses the lake itself; `extractions.open` must list folders or buckets."""
     places = (Environment("prod", "sqlite:///a.db"), Environment("dev", "sqlite:///b.db"))

@@ -83,9 +83,10 @@ def test_the_old_monitor_beside_us_steals_no_live_document(url: str, tmp_path: P
             assert rows(url)[0]["status_id"] == 6
 
 
-@pytest.mark.parametrize("count", ["1", "3"])
-def test_the_command_works_a_table_made_by_hand(sqlite_url: str, tmp_path: Path, count: str) -> None:
-    """`tabellion worker --with ocr` on a database without a migration, with the variable that its users set."""
+@pytest.mark.parametrize(("count", "ids"), [(1, {"worker"}), (3, {"worker-1", "worker-2", "worker-3"})])
+def test_the_command_works_a_table_made_by_hand(sqlite_url: str, tmp_path: Path, count: int, ids: set[str]) -> None:
+    """`tabellion worker --with ocr` on a database without a migration: as many workers as the variable of its users
+    says, each with its own id and one document at a time."""
     ask(sqlite_url, make_by_hand)
     queued(sqlite_url, tmp_path, deed(1), deed(2), prepare=False, column="file_url")
     config = tmp_path / "tabellion.toml"
@@ -94,8 +95,12 @@ def test_the_command_works_a_table_made_by_hand(sqlite_url: str, tmp_path: Path,
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
     done = subprocess.run(
-        [sys.executable, "-m", "tabellion", "--config", str(config), "worker", "--with", "ocr", "--until-idle"],
-        env=environment | {"OCR_WORKER_COUNT": count}, capture_output=True, text=True, check=False, timeout=120,
+        [sys.executable, "-m", "tabellion", "--config", str(config), "worker", "--with", "ocr", "--until-idle",
+         "--id", "worker"],
+        env=environment | {"OCR_WORKER_COUNT": str(count)}, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert [row["status_id"] for row in rows(sqlite_url)] == [5, 5]
+    assert {row["ocr_worker_id"] for row in rows(sqlite_url)} <= ids
+    workers = rows(sqlite_url, "SELECT id, slots FROM tabellion_workers")
+    assert {row["id"]: row["slots"] for row in workers} == dict.fromkeys(ids, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,8 +36,9 @@ def up(
         str | None, typer.Option("--model", help="Default model for documents whose upload and type name none.")
     ] = None,
     workers: Annotated[
-        int, typer.Option("--workers", "-w", min=0, help="0: API only; 1: in this process; more: that many processes.")
-    ] = 1,
+        int | None,
+        typer.Option("--workers", "-w", min=0, help="0: API only; 1: in this process; more: processes. [default: 1]"),
+    ] = None,
     environment: Annotated[
         str | None, typer.Option("--environment", "-e", help="Which environment. [default: the first]")
     ] = None,
@@ -60,14 +62,18 @@ def up(
     extras.require(extras.SERVICE)
     from tabellion.cli.installation import Installation
     from tabellion.cli.load import find_environment, load_pipelines
+    from tabellion.cli.worker_defaults import with_worker_defaults
     from tabellion.pipeline import defaults
 
     if model is not None:
         os.environ["TABELLION_DEFAULT_MODEL"] = model  # worker processes inherit it
     config = load_config(context, data)
     place = find_environment(config, environment, new=True) if environment else config.environments[0]
+    pipelines = load_pipelines(context, config) or defaults()
+    if workers is None:
+        workers = with_worker_defaults(replace(config, processes=1), pipelines).processes
     installation = Installation(
-        config, place, load_pipelines(context, config) or defaults(), host=host or config.host,
+        config, place, pipelines, host=host or config.host,
         port=config.port if port is None else port, workers=workers, demo=demo, until_done=until_done, as_json=json,
         file=context.obj["config"], consume=consume, deep=deep,
     )  # fmt: skip

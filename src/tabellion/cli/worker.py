@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tabellion.cli import service, supervisor
-from tabellion.cli.load import config_of, find_environment, find_queue, pipelines_of, queues_of
+from tabellion.cli.load import config_of, find_environment, find_queue, module_of, pipelines_of, queues_of
+from tabellion.cli.worker_defaults import with_worker_defaults
 from tabellion.engine.events import Event
 from tabellion.engine.log import LogListener, log_to_stderr
 from tabellion.engine.worker.startup import make_id
@@ -58,6 +59,8 @@ def worker(
 
     config = config_of(context)
     queues, pipelines = queues_of(context, config), pipelines_of(context, config)
+    if module_of(context, config) is None:
+        config = with_worker_defaults(config, pipelines)
     chosen = [find_queue(queues, name) for name in only] if only else [queue for queue in queues if queue.function]
     if not chosen:
         first = queues[0].name

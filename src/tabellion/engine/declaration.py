@@ -12,7 +12,7 @@ from tabellion.engine import sql
 from tabellion.engine.index_condition import requires_value
 from tabellion.engine.job import Job
 from tabellion.engine.primary_key import key_column, key_problems
-from tabellion.engine.queue import STATES, Queue, format_state
+from tabellion.engine.queue import AGES, STATES, Queue, format_state
 from tabellion.engine.sql import Dialect, Scalar
 from tabellion.engine.table import Column, Table
 from tabellion.errors import DeclarationError, DeclarationProblem
@@ -27,6 +27,15 @@ class Bound:
     key: Column
     order: tuple[tuple[str, bool], ...]
     dialect: Dialect
+
+    @property
+    def mirrors(self) -> dict[str, str]:
+        """The mirrors that this table has."""
+        return self.queue.mirrors_in(self.table.columns)
+
+    def age_columns(self) -> list[str]:
+        """The columns that show how long a row has been running, the most accurate first."""
+        return [self.mirrors[mirror] for mirror in AGES if mirror in self.mirrors]
 
     def column(self, name: str) -> Column:
         """The column of this name."""
@@ -116,7 +125,7 @@ def bind(queue: Queue, table: Table | None, dialect: Dialect) -> Bound:
     return Bound(queue, table, key, order, dialect)
 
 
-TIMES = ("started_at", "finished_at", "updated_at")  # mirrors that hold a time
+TIMES = ("started_at", "finished_at", "done_at", "updated_at")  # mirrors that hold a time
 EMPTY = {"text": "''", "integer": "0", "number": "0"}
 
 
@@ -137,7 +146,8 @@ def empty_value(column: Column, mirror: str, dialect: Dialect) -> str | None:
 
 
 def _unknown_columns(queue: Queue, table: Table) -> Iterable[DeclarationProblem]:
-    for column in sorted(queue.columns() - set(table.columns)):
+    optional = set(queue.mirrors.values()) - set(queue.mirrors_in(table.columns).values())
+    for column in sorted(queue.columns() - set(table.columns) - optional):
         near = difflib.get_close_matches(column, table.columns, n=1)
         create = f"ALTER TABLE {sql.name(table.name)} ADD COLUMN {sql.column(column)} …;"
         fix = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(table.columns)}, or {create}"

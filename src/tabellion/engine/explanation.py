@@ -70,7 +70,7 @@ async def explain(store: Store, queue: Queue, key: Any) -> Explanation:
     elif state == "ready":
         sentences = await _why_waiting(store, bound, row, last)
     elif state == "running":
-        sentences = _why_running(queue, key, last)
+        sentences = _why_running(bound, key, last)
     elif state == "failed":
         sentences = _why_failed(queue, key, last)
     elif state == "done":
@@ -149,10 +149,11 @@ async def _why_waiting(store: Store, bound: Bound, row: Row, last: PastAttempt |
     return sentences
 
 
-def _why_running(queue: Queue, key: Any, last: PastAttempt | None) -> list[str]:
+def _why_running(bound: Bound, key: Any, last: PastAttempt | None) -> list[str]:
+    queue = bound.queue
     if last is None or last["outcome"] is not None:
         stale = (
-            f"it is taken over {_ago(queue.stale_after)} after its {' or '.join(queue.age_columns())}"
+            f"it is taken over {_ago(queue.stale_after)} after its {' or '.join(bound.age_columns())}"
             if queue.stale_after is not None
             else "declare stale_after= to take over such rows"
         )

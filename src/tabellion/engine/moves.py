@@ -47,7 +47,7 @@ def extra_condition(bound: Bound) -> str:
 
 def at_claim(bound: Bound, *, worker: str, attempt: str, now: str | None = None, updated: str | None = None) -> str:
     """The SET items of a claim: the running state and the mirrors."""
-    mirrors = bound.queue.mirrors
+    mirrors = bound.mirrors
     items = enter_state(bound, bound.queue.changes["running"])
     if "worker" in mirrors:
         items[mirrors["worker"]] = fit_to_column(bound, mirrors["worker"], worker)
@@ -60,7 +60,7 @@ def at_claim(bound: Bound, *, worker: str, attempt: str, now: str | None = None,
 
 def at_settlement(bound: Bound, outcome: Outcome, *, error: str, columns: Sequence[str]) -> list[str]:
     """The SET items of a settlement: the new state and the mirrors, except columns that the handler sets itself."""
-    state, mirrors = STATE_OF[outcome], bound.queue.mirrors
+    state, mirrors = STATE_OF[outcome], bound.mirrors
     items = enter_state(bound, bound.queue.changes[state])
     if outcome == "done":
         items |= clear_error(bound)
@@ -70,6 +70,8 @@ def at_settlement(bound: Bound, outcome: Outcome, *, error: str, columns: Sequen
         items |= clear_mirrors(bound, "worker", "started_at")
     elif "finished_at" in mirrors:
         items[mirrors["finished_at"]] = stamp(bound, "finished_at")
+    if "done_at" in mirrors and state == "done":
+        items[mirrors["done_at"]] = stamp(bound, "done_at")
     if "attempts" in mirrors and state == "ready" and outcome not in charging_outcomes(bound.queue):
         items[mirrors["attempts"]] = f"t.{sql.column(mirrors['attempts'])} - 1"
     items |= touch(bound)
@@ -79,9 +81,9 @@ def at_settlement(bound: Bound, outcome: Outcome, *, error: str, columns: Sequen
 def at_restart(bound: Bound) -> str:
     """The SET items of a restart: ready, with every mirror empty except an error that the queue keeps."""
     items = enter_state(bound, bound.queue.states["ready"])
-    items |= clear_mirrors(bound, "worker", "started_at", "finished_at") | clear_error(bound)
-    if "attempts" in bound.queue.mirrors:
-        items[bound.queue.mirrors["attempts"]] = "0"
+    items |= clear_mirrors(bound, "worker", "started_at", "finished_at", "done_at") | clear_error(bound)
+    if "attempts" in bound.mirrors:
+        items[bound.mirrors["attempts"]] = "0"
     return set_items(items | touch(bound))
 
 
@@ -93,13 +95,13 @@ def at_return(bound: Bound) -> str:
 
 def at_renewal(bound: Bound) -> str:
     """The SET items of a lease renewal, for queues that renew the times in the row with it."""
-    renewed = {bound.queue.mirrors[age]: stamp(bound, age) for age in AGES if age in bound.queue.mirrors}
+    renewed = {bound.mirrors[age]: stamp(bound, age) for age in AGES if age in bound.mirrors}
     return set_items(renewed)
 
 
 def at_cancel(bound: Bound, *, error: str) -> str:
     """The SET items of a row that is cancelled while it is waiting or parked."""
-    mirrors, items = bound.queue.mirrors, enter_state(bound, bound.queue.states["failed"])
+    mirrors, items = bound.mirrors, enter_state(bound, bound.queue.states["failed"])
     if "error" in mirrors:
         items[mirrors["error"]] = fit_to_column(bound, mirrors["error"], error)
     if "finished_at" in mirrors:
@@ -117,9 +119,9 @@ def enter_state(bound: Bound, state: sql.State) -> dict[str, str]:
 def clear_mirrors(bound: Bound, *mirrors: str) -> dict[str, str]:
     """The columns of these mirrors with an empty value as SQL; a time that may not be NULL keeps its last value."""
     empty = {
-        bound.queue.mirrors[mirror]: empty_value(bound.column(bound.queue.mirrors[mirror]), mirror, bound.dialect)
+        bound.mirrors[mirror]: empty_value(bound.column(bound.mirrors[mirror]), mirror, bound.dialect)
         for mirror in mirrors
-        if mirror in bound.queue.mirrors
+        if mirror in bound.mirrors
     }
     return {column: value for column, value in empty.items() if value is not None}
 
@@ -131,7 +133,7 @@ def clear_error(bound: Bound) -> dict[str, str]:
 
 def touch(bound: Bound, now: str | None = None) -> dict[str, str]:
     """The `updated_at` mirror set to now, if the queue has one."""
-    mirrors = bound.queue.mirrors
+    mirrors = bound.mirrors
     return {mirrors["updated_at"]: now or stamp(bound, "updated_at")} if "updated_at" in mirrors else {}
 
 
@@ -180,7 +182,7 @@ def texts(outcomes: Sequence[Outcome]) -> str:
 
 def stamp(bound: Bound, mirror: str) -> str:
     """The current time in the type of this mirror's column."""
-    column = bound.column(bound.queue.mirrors[mirror])
+    column = bound.column(bound.mirrors[mirror])
     return sql.stamp(column.family, column.plain_type, bound.dialect)
 
 

@@ -88,7 +88,7 @@ WHERE {sql.holds(bound.queue.states["running"], database.dialect)} AND {conditio
 
 def running_since(bound: Bound) -> str:
     """SQL: when the row `t` started running, in seconds since 1970; NULL if its times are empty."""
-    columns = [bound.column(name) for name in bound.queue.age_columns()]
+    columns = [bound.column(name) for name in bound.age_columns()]
     ages = [
         sql.mirror_epoch(f"t.{sql.column(column.name)}", column.family, column.plain_type, bound.dialect)
         for column in columns

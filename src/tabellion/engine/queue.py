@@ -6,7 +6,7 @@ import enum
 import inspect
 import math
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tabellion.engine import sql
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 StateName = Literal["ready", "running", "done", "failed"]
 STATES: tuple[StateName, ...] = ("ready", "running", "done", "failed")
-MIRRORS = ("worker", "started_at", "finished_at", "error", "attempts", "updated_at")
+MIRRORS = ("worker", "started_at", "finished_at", "done_at", "error", "attempts", "updated_at")
 #: Mirrors that show how long a row has been running, the most accurate first.
 AGES = ("started_at", "updated_at")
 
@@ -41,8 +41,8 @@ class Queue:
     """A table and four states of its rows: ready, running, done, failed.
 
     A bare value means `{status: value}`; states after `ready` list only what changes. Columns named by
-    `worker`, `started_at`, `finished_at`, `error`, `attempts` and `updated_at` are mirrors: kept filled in for
-    your own queries. Nothing else of the table is touched, and nothing is added to it.
+    `worker`, `started_at`, `finished_at`, `done_at`, `error`, `attempts` and `updated_at` are mirrors: kept filled in
+    for your own queries. Nothing else of the table is touched, and nothing is added to it.
 
     >>> invoices = Queue("invoices", ready="new", running="reading", done="read", failed="broken")
     """
@@ -64,9 +64,11 @@ class Queue:
         worker: str | None = None,
         started_at: str | None = None,
         finished_at: str | None = None,
+        done_at: str | None = None,
         error: str | None = None,
         attempts: str | None = None,
         updated_at: str | None = None,
+        updated_at_optional: bool = False,
         keep_error: bool = False,
         renew_mirrors: bool = False,
         max_attempts: int | str = MAX_ATTEMPTS,
@@ -95,10 +97,11 @@ class Queue:
         self.mirrors: dict[str, str] = {
             mirror: column
             for mirror, column in zip(
-                MIRRORS, (worker, started_at, finished_at, error, attempts, updated_at), strict=True
+                MIRRORS, (worker, started_at, finished_at, done_at, error, attempts, updated_at), strict=True
             )
             if column is not None
         }
+        self.updated_at_optional = updated_at_optional  #: whether `updated_at` is left out where the table lacks it
         self.keep_error = keep_error  #: whether a success and a restart leave the last error in its column
         self.renew_mirrors = renew_mirrors  #: whether a renewal of the lease also renews the times in the row
         self.max_attempts = max_attempts
@@ -170,9 +173,11 @@ class Queue:
             columns.add(self.key)
         return columns
 
-    def age_columns(self) -> list[str]:
-        """The columns that show how long a row has been running, the most accurate first."""
-        return [self.mirrors[mirror] for mirror in AGES if mirror in self.mirrors]
+    def mirrors_in(self, columns: Collection[str]) -> dict[str, str]:
+        """The mirrors of a table with these columns: all, or without an optional one that it lacks."""
+        if not self.updated_at_optional or self.mirrors.get("updated_at") in columns:
+            return self.mirrors
+        return {mirror: column for mirror, column in self.mirrors.items() if mirror != "updated_at"}
 
     def condition(self, state: StateName, dialect: Dialect) -> str:
         """The SQL condition that a row `t` is in this state, as it is counted and shown."""
@@ -229,12 +234,13 @@ class Queue:
         shared = [column for column in set(self.mirrors.values()) if list(self.mirrors.values()).count(column) > 1]
         for column in shared:
             yield DeclarationProblem(f"two mirrors write {column!r}", "give each mirror its own column")
-        if self.stale_after is not None and not self.age_columns():
+        has_age = any(age in self.mirrors_in(()) for age in AGES)
+        if self.stale_after is not None and not has_age:
             yield DeclarationProblem(
                 "stale_after= requires the time at which a row was started or last changed",
                 "name the column: started_at='started_at' or updated_at='updated_at'",
             )
-        if self.renew_mirrors and not self.age_columns():
+        if self.renew_mirrors and not has_age:
             yield DeclarationProblem(
                 "renew_mirrors= requires a time to renew",
                 "name the column: started_at='started_at' or updated_at='updated_at'",

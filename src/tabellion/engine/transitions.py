@@ -270,10 +270,10 @@ async def _may_be_made_good(database: Database, bound: Bound, error: StoreError)
     elif error.rule == "trigger":
         about = [await _columns_of_triggers(database, bound, error.function)]
     elif error.rule == "null":
-        return not any(column in str(error) for column in bound.queue.mirrors.values())
+        return not any(column in str(error) for column in bound.mirrors.values())
     else:
         return False
-    ours = set(bound.queue.mirrors.values()) | bound.queue.states["done"].keys()
+    ours = set(bound.mirrors.values()) | bound.queue.states["done"].keys()
     return any(not columns <= ours for columns in about)
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 FOLDER = "extractions"  #: of the lake
 SECONDS = 120.0  #: for one download
+_STORED = re.compile(FOLDER + r"/[0-9a-f]{2}/[0-9a-f]{64}(\.[a-z0-9]{1,8})?")  #: the addresses that `save` returns
 _ENDING = re.compile(r"\.[a-z0-9]{1,8}")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
@@ -57,6 +58,9 @@ class ExtractionFiles:
     rules: Rules = field(default_factory=Rules)
     opened: Sequence[str] = ()  #: folders and buckets that addresses may point into
     limit: int = 100_000_000  #: bytes of one file
+    #: Where files are stored under their hash; one place for all environments, so that an address in a row stays valid
+    #: when the order of the environments changes. None: the lake.
+    shared: Lake | None = None
 
     async def save(self, file: Path, name: str = "") -> str:
         """Stores a copy of a file under its hash, so that equal files are stored once; returns its `storage_path`."""
@@ -64,7 +68,7 @@ class ExtractionFiles:
         ending = Path(name or file.name).suffix.lower()
         sha256 = hashlib.sha256(data).hexdigest()
         address = f"{FOLDER}/{sha256[:2]}/{sha256}{ending if _ENDING.fullmatch(ending) else ''}"
-        await self.lake.put(address, data)
+        await (self.shared or self.lake).put(address, data)
         return address
 
     async def download(self, address: str, folder: Path) -> Path:
@@ -86,7 +90,8 @@ class ExtractionFiles:
         elif kind:
             raise AddressRefused(Message("extraction.address_scheme", address=quote_value(_shown(address))))
         else:
-            await self._copy(self.lake, address, final, address)
+            lake = self.shared if self.shared is not None and _STORED.fullmatch(address) else self.lake
+            await self._copy(lake, address, final, address)
         return final
 
     async def _fetch(self, url: str, final: Path) -> None:
@@ -137,7 +142,8 @@ class ExtractionFiles:
 
 
 def files_of(config: Config, environment: Environment | None = None) -> ExtractionFiles:
-    """The configured files of an environment (default: the first); the others have a folder each in the lake."""
+    """The configured files of an environment (default: the first); the others have a folder each in the lake,
+    but files that we store are all in one."""
     below = environment.name if environment is not None and environment != config.environments[0] else None
     opened = config.section("extractions").get("open", [])
     for root in opened:
@@ -147,7 +153,7 @@ def files_of(config: Config, environment: Environment | None = None) -> Extracti
             )
     return ExtractionFiles(
         Lake(f"{config.lake.rstrip('/')}/{below}" if below else config.lake), Rules.of(config.allow), tuple(opened),
-        config.upload_bytes,
+        config.upload_bytes, Lake(config.lake),
     )  # fmt: skip
 
 

@@ -108,7 +108,7 @@ GROUP BY worker ORDER BY worker LIMIT {SHOWN}""",
 
 
 def _since(bound: Bound) -> str:
-    return orphans.running_since(bound) if bound.queue.age_columns() else "NULL"
+    return orphans.running_since(bound) if bound.age_columns() else "NULL"
 
 
 def _active(environment: str, worker: str | None, held: HeldJobs, *, registered: bool = True) -> ActiveWorker:

@@ -137,7 +137,7 @@ ORDER BY a.retry_at, a.key LIMIT {int(limit)}""",
 def _columns(bound: Bound) -> str:
     """The key, the name and the mirrors; times as seconds since 1970 if the column's type allows."""
     columns = [f"CAST(t.{sql.column(bound.key.name)} AS text) AS key", f"{row_name_sql(bound)} AS row_name"]
-    for mirror, name in bound.queue.mirrors.items():
+    for mirror, name in bound.mirrors.items():
         column, expression = bound.column(name), f"t.{sql.column(name)}"
         if mirror in TIMES and _is_clock(column.family, bound.dialect):
             expression = sql.mirror_epoch(expression, column.family, column.type, bound.dialect)
@@ -208,7 +208,7 @@ FROM tabellion_attempts AS a WHERE a.queue = $1 AND a.key IN ({marks})
 
 
 def _serialize_row(row: _Row, last: _Attempt | None, view: QueueView) -> QueueRow:
-    mirrors = {mirror: _format_mirror(mirror, row[mirror]) for mirror in view.queue.mirrors}
+    mirrors = {mirror: _format_mirror(mirror, row[mirror]) for mirror in view.queue.mirrors if mirror in row}
     raw_error = (last["error"] if last is not None else None) or mirrors.get("error")
     raw_error = str(raw_error) if raw_error is not None else None
     error = hide_folders(message(raw_error)) or None

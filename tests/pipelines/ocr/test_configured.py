@@ -25,11 +25,18 @@ def test_without_configuration_documents_are_read_here(tmp_path: Path) -> None:
     assert "error_message" not in queue.columns()
 
 
-@pytest.mark.parametrize("variable", ["OCR_WORKER_COUNT", "TABELLION_OCR_WORKERS"])
-def test_the_number_of_workers_is_how_many_documents_are_read_at_once(tmp_path: Path, variable: str) -> None:
+def test_the_number_of_documents_read_at_once_is_configured(tmp_path: Path) -> None:
     """In each worker process."""
-    [queue] = queues_of(load(written(tmp_path, "[ocr]\nworkers = 2\n"), {variable: "7"}))
+    [queue] = queues_of(load(written(tmp_path, "[ocr]\nworkers = 2\n"), {"TABELLION_OCR_WORKERS": "7"}))
     assert queue.concurrency == 7
+
+
+def test_the_number_of_workers_is_a_number_of_processes(tmp_path: Path) -> None:
+    """Each reads one document at a time, unless it is told otherwise."""
+    for text, documents in (("", 1), ("[ocr]\nworkers = 2\n", 2)):
+        config = load(written(tmp_path, text), {"OCR_WORKER_COUNT": "7"})
+        assert PIPELINE.worker_defaults(config) == {"concurrency": documents, "processes": 7}
+        assert queues_of(config)[0].concurrency == documents
 
 
 def test_a_model_is_used_through_its_gate(tmp_path: Path) -> None:

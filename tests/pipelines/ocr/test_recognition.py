@@ -41,6 +41,7 @@ def test_a_file_is_read_here_page_by_page(url: str, tmp_path: Path) -> None:
     assert about["confidence"] > 0.9
     assert (row["ocr_error"], row["error_message"], row["ocr_attempts"]) == (None, None, 1)
     assert row["ocr_worker_id"]
+    assert row["updated_at"] > row["created_at"]
 
 
 def test_a_scan_is_read_here_by_ocr(sqlite_url: str, tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ class SQLite:
         )
         insert, update = self._text(moves.insert_attempt(bound)), self._text(moves.start(bound))
         counting = self._text(moves.RUNNING)
-        touched = queue.mirrors.get("updated_at")
+        touched = bound.mirrors.get("updated_at")
 
         def work(connection: Connection) -> list[Job]:
             room = n

@@ -32,7 +32,7 @@ def claim(bound: Bound, condition: str = "", *, early: bool = False) -> str:
     where = f"{extra_condition(bound)} {condition}"
     continuing, spent = texts(CONTINUING), texts(charging_outcomes(queue))
     due = "" if early else f"AND (l.retry_at IS NULL OR l.retry_at <= {NOW})"
-    updated = f", {stamp(bound, 'updated_at')} AS {UPDATED}" if "updated_at" in queue.mirrors else ""
+    updated = f", {stamp(bound, 'updated_at')} AS {UPDATED}" if "updated_at" in bound.mirrors else ""
     return f"""
 SELECT {key}, coalesce(l.n, 0) + 1,
   CASE WHEN l.outcome IN ({spent}) THEN l.attempt + 1 WHEN l.outcome IN ({continuing}) THEN l.attempt ELSE 1 END,
@@ -41,7 +41,7 @@ SELECT {key}, coalesce(l.n, 0) + 1,
   CASE WHEN l.outcome = 'limited' THEN l.deferrals + 1 WHEN l.outcome IN ({continuing}) THEN l.deferrals ELSE 0 END,
   CASE WHEN l.outcome IN ({continuing}) THEN {NOW} - l.first_at ELSE 0.0 END,
   CASE WHEN l.outcome IN ({continuing}) THEN l.first_at ELSE {NOW} END,
-  {stamp(bound, "started_at") if "started_at" in queue.mirrors else "NULL"}, t.*{updated}
+  {stamp(bound, "started_at") if "started_at" in bound.mirrors else "NULL"}, t.*{updated}
 FROM (SELECT t.* FROM {sql.name(queue.table)} AS t WHERE {sql.holds(queue.states["ready"], _LITE)} {where}) AS t
 LEFT JOIN tabellion_attempts AS l ON l.queue = {title} AND l.key = {key} AND l.n = (
   SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = {title} AND m.key = {key})
@@ -72,7 +72,7 @@ def apply_start(bound: Bound, row: dict[str, Any], worker: str, attempt: int, st
     written = {"worker": worker, "attempts": attempt, "started_at": started_at}
     if UPDATED in row:
         written["updated_at"] = row.pop(UPDATED)
-    row.update({column: written[mirror] for mirror, column in bound.queue.mirrors.items() if mirror in written})
+    row.update({column: written[mirror] for mirror, column in bound.mirrors.items() if mirror in written})
     return row
 
 

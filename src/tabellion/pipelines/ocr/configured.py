@@ -28,12 +28,18 @@ def settings_of(config: Config, environment: Environment | None = None) -> OcrSe
         pages=section.get("pages", OcrSettings.pages),
         boost=section.get("boost", OcrSettings.boost),
         columns=column_choice(config),
-        workers=section.get("workers", OcrSettings.workers),
+        workers=documents_at_once(config),
         lease=float(section.get("lease", OcrSettings.lease)),
         stale_after=float(section.get("stale_after", OcrSettings.stale_after)),
         timeout=float(section.get("timeout", OcrSettings.timeout)),
         model_deadline=float(section.get("model_deadline", OcrSettings.model_deadline)),
     )
+
+
+def documents_at_once(config: Config) -> int:
+    """How many documents one worker process reads at once."""
+    section = config.section("ocr")
+    return int(section.get("workers", 1 if "processes" in section else OcrSettings.workers))
 
 
 def chosen_model(config: Config) -> str:

@@ -29,7 +29,8 @@ class OcrPipeline(Pipeline):
     extras = extras.SERVICE
     keys: Mapping[str, Key] = {
         "ocr.model": (str, "the model that reads pages (local)"),
-        "ocr.workers": (int, "documents that one worker process reads at once (4)"),
+        "ocr.processes": (int, "worker processes for OCR, each with its own id (1)"),
+        "ocr.workers": (int, "documents that one worker process reads at once (4; 1 if ocr.processes is set)"),
         "ocr.pages": (
             str,
             "which pages are looked at: auto (those without good text of their own), always or never (auto)",
@@ -50,7 +51,7 @@ class OcrPipeline(Pipeline):
     }
     variables: Mapping[str, str] = {
         "TABELLION_OCR_WORKERS": "ocr.workers",
-        "OCR_WORKER_COUNT": "ocr.workers",
+        "OCR_WORKER_COUNT": "ocr.processes",
         "TABELLION_OCR_MODEL": "ocr.model",
         **extraction_keys.VARIABLES,
     }
@@ -75,6 +76,16 @@ class OcrPipeline(Pipeline):
             from tabellion.pipelines.ocr import configured
 
             return configured.queues_of(config, environment)
+
+    def worker_defaults(self, config: Config) -> Mapping[str, Any]:
+        """A slot for each document that is read at once, and the configured number of processes."""
+        from tabellion.pipelines.ocr import configured
+
+        processes = config.section("ocr").get("processes")
+        return {
+            "concurrency": configured.documents_at_once(config),
+            **({"processes": processes} if processes is not None else {}),
+        }
 
     def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
         """The queue, with the URL of a row's page."""

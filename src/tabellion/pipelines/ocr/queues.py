@@ -14,7 +14,8 @@ from tabellion.pipelines.ocr.settings import OcrSettings
 
 
 def ocr_queue(settings: OcrSettings) -> Queue:
-    """The declaration. It names only columns of OCR: what extraction wrote, including its error, is never changed.
+    """The declaration. It names only columns of OCR and `updated_at`: what extraction wrote, including its error, is
+    never changed.
 
     A row whose worker died is ready again when its lease expires, within a minute, however long its document takes to
     read: leases are renewed while a handler runs. `stale_after` (ten minutes) is for rows that another program left
@@ -25,6 +26,7 @@ def ocr_queue(settings: OcrSettings) -> Queue:
         ready=ExtractionStatus.COMPLETE, running=ExtractionStatus.OCR_PROCESSING,
         done=ExtractionStatus.EXTRACTION_COMPLETE, failed=ExtractionStatus.ERREUR,
         worker="ocr_worker_id", started_at="ocr_started_at", error="ocr_error",
+        updated_at="updated_at", updated_at_optional=True,
         attempts="ocr_attempts", max_attempts="ocr_max_attempts",
         renew_mirrors=True,  # a monitor that judges rows by the age of ocr_started_at leaves live ones alone
         lease=settings.lease, stale_after=settings.stale_after, timeout=settings.timeout,

@@ -30,7 +30,7 @@ class CompanyName(Answer):
 
 
 class _Report(Answer):
-    note: Annotated[str | None, Doc("The progress of the worker.")]
+    note: Annotated[str | None, Doc("The progress of the worker; null if no worker is running it.")]
     error: Annotated[str | None, Doc("Why the last attempt failed.")]
     translatable: NotRequired[Translatable]
 
@@ -128,8 +128,8 @@ async def _last_attempts(store: Store, queue: str, rows: Sequence[Any]) -> dict[
         return {}
     marks = ", ".join(f"${number}" for number in range(2, len(rows) + 2))
     attempts = await store.database.fetch(
-        f"""SELECT key, note, error, error_code, error_params,
-  CASE WHEN settled_at IS NULL THEN note_form END AS note_form
+        f"""SELECT key, error, error_code, error_params,
+  CASE WHEN settled_at IS NULL THEN note END AS note, CASE WHEN settled_at IS NULL THEN note_form END AS note_form
 FROM tabellion_attempts WHERE queue = $1 AND key IN ({marks}) ORDER BY n""",
         queue,
         *(row["id"] for row in rows),

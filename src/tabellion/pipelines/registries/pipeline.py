@@ -81,6 +81,10 @@ class RegistriesPipeline(Pipeline):
         settings = settings_of(config)
         return registry_queues(settings, RegistryHandlers(settings, files))
 
+    def worker_defaults(self, config: Config) -> Mapping[str, Any]:
+        """One job for each registry at a time, and an id that tells this worker from those of other programs."""
+        return {"name": "unified-worker", "concurrency": 3, "poll": 5.0}
+
     def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
         """The queues, each with the URL of a row's page."""
         from tabellion.monitor.view import QueueView

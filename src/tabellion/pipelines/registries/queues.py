@@ -32,6 +32,7 @@ def extraction_queue(settings: RegistrySettings) -> Queue:
     return Queue(
         extractions.TABLE, name="extraction", status="status_id", **states.EXTRACTION,
         worker="worker_id", started_at="processing_started_at", error="error_message",
+        updated_at="updated_at", updated_at_optional=True,
         keep_error=True, renew_mirrors=True, stale_after=STALE_AFTER,
         uses=_gate(settings, "extraction"), concurrency=_visits(settings, "extraction"),
         lease=LEASE, timeout=TIMEOUT, retry_base=settings.retry_base, deadline=DEADLINE, max_deferrals=MOST_DEFERRALS,
@@ -51,7 +52,7 @@ def companies_queue(settings: RegistrySettings) -> Queue:
 def rights_queue(settings: RegistrySettings) -> Queue:
     """Names to look up in the register of rights."""
     return Queue(
-        tables.RIGHTS, name="rights", **states.RIGHTS, finished_at="completed_at",
+        tables.RIGHTS, name="rights", **states.RIGHTS, done_at="completed_at",
         uses=_gate(settings, "rights"), concurrency=_visits(settings, "rights"),
         lease=LEASE, timeout=TIMEOUT, retry_base=settings.retry_base, deadline=DEADLINE, max_deferrals=MOST_DEFERRALS,
     )  # fmt: skip

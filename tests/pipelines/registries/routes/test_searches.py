@@ -152,6 +152,7 @@ def test_notes_and_errors_can_be_translated(web: LiveRegistries) -> None:
     asyncio.run(fail(job))
     failed = web.get(f"/api/search-sessions/{id_}").json()
     assert (failed["status"], failed["translatable"]["error"]["code"]) == ("failed", "registry.no_result")
+    assert failed["note"] is None
     assert "note" not in failed["translatable"]
 
 
