@@ -204,9 +204,9 @@ async def bound_session(session: BrowserSession, proxy: GuardProxy, seconds: flo
     try:
         async with asyncio.timeout(seconds) as deadline:
             yield
-    except Error as error:
+    except Error:
         if await session.has_died():
-            raise BrowserDied from error
+            raise BrowserDied from None  # the cause lists what was being typed, perhaps a password
         raise
     except TimeoutError as error:
         if not deadline.expired():

@@ -19,7 +19,7 @@ from tabellion.pipelines.registries.account_files import AccountFile, wait_turn
 from tabellion.pipelines.registries.accounts import SiteAccount
 from tabellion.pipelines.registries.problems import AmbiguousResult, SiteProblem, StepFailed
 from tabellion.pipelines.registries.profile import Profile, Task
-from tabellion.pipelines.registries.walker import Walker, WalkResult
+from tabellion.pipelines.registries.walker import Walker, WalkResult, first_line
 
 if TYPE_CHECKING:
     from tabellion.engine.context import JobContext
@@ -118,7 +118,7 @@ class Visits:
             closed = await admitted.flush()
             if closed:
                 raise GateClosed(file.account.gate, closed) from error
-            raise SiteProblem(self.profile.title, "retry", _first_line(error)) from error
+            raise SiteProblem(self.profile.title, "retry", first_line(error)) from error
         except BaseException:
             admitted.record_abandoned()
             raise
@@ -164,10 +164,6 @@ class Visits:
             if private:
                 await session.save_state()
             return result
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0][:300]
 
 
 class NothingFound(Permanent):

@@ -75,16 +75,25 @@ class Walker:
             self.step = step
             if not self._signing_in:
                 self._note(Message("registry.note_step", n=number, total=len(steps), step=step.kind))
-            try:
-                await getattr(self, f"_do_{step.kind}")(step, inputs, result)
-            except (TimeoutError, BrowserTimeout):
+            if not await self._do(step, inputs, result):
                 await self._raise_problem()
-                raise StepFailed(
-                    self._profile.file, step, Message("registry.timed_out", n=self._profile.timeout)
-                ) from None
+                raise StepFailed(self._profile.file, step, Message("registry.timed_out", n=self._profile.timeout))
             if self._profile.pause:
                 await asyncio.sleep(self._profile.pause)
         self.step = None
+
+    async def _do(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> bool:
+        """Runs a step; False if it timed out. The log shows causes, and Playwright's list the values of the step."""
+        try:
+            await getattr(self, f"_do_{step.kind}")(step, inputs, result)
+        except (TimeoutError, BrowserTimeout):
+            return False
+        except Error as error:
+            text = first_line(error)
+            for secret in inputs.values() if self._signing_in else ():
+                text = text.replace(secret, "…")
+            raise Error(text) from None
+        return True
 
     # -- steps -------------------------------------------------------------------------------------------------
 
@@ -219,11 +228,10 @@ class Walker:
         deadline = time.monotonic() + self._profile.timeout
         while True:
             await self._dismiss()
-            try:
+            with contextlib.suppress(BrowserTimeout):  # left before the next check, whose error would name it as cause
                 await act()
                 return
-            except BrowserTimeout:
-                await self._look(deadline)
+            await self._look(deadline)
 
     async def _look(self, deadline: float) -> None:
         await self._dismiss()
@@ -284,6 +292,11 @@ def _flatten(text: str) -> str:
 
 def _squeeze(text: str) -> str:
     return _flatten(text).casefold()
+
+
+def first_line(error: Exception) -> str:
+    """What happened; the rest of Playwright's errors is a list of calls with their values."""
+    return str(error).strip().partition("\n")[0][:300]
 
 
 def _reraise_end(error: Exception) -> None:
