@@ -100,10 +100,11 @@ class RegistryHandlers:
         name = self._settings.profiles[queue].name
         if name not in self._visits:
             if self._chromium is None:
-                self._chromium = Chromium(self._settings.rules)
+                self._chromium = Chromium()
             self._visits[name] = Visits(
-                self._settings.profiles[queue], self._settings.accounts[name], self._settings.folder, self._chromium
-            )
+                self._settings.profiles[queue], self._settings.accounts[name], self._settings.folder, self._chromium,
+                self._settings.rules[name],
+            )  # fmt: skip
         return self._visits[name]
 
     async def _store(self, job: Job, result: WalkResult) -> str:
