@@ -66,6 +66,15 @@ def settings_of(config: Config) -> RegistrySettings:
     )  # fmt: skip
 
 
+def portal_place(config: Config) -> tuple[str, int]:
+    """The host and port at which this machine serves the practice portal."""
+    address = str(config.section("registries").get("portal", PORTAL))
+    parts = urlsplit(address)
+    if parts.hostname not in ("127.0.0.1", "::1", "localhost") or parts.scheme != "http" or parts.port is None:
+        raise ConfigurationError(f"registries.portal: {address} is not http://127.0.0.1:PORT: the portal starts there")
+    return "127.0.0.1" if parts.hostname == "localhost" else parts.hostname, parts.port
+
+
 def load_profile(config: Config, name: str) -> Profile:
     """A profile by its name or path, from the configured folders."""
     section = config.section("registries")
