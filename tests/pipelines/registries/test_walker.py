@@ -77,6 +77,7 @@ def test_several_companies_are_left_to_a_person(visits: Visiting, tmp_path: Path
     with pytest.raises(AmbiguousResult, match="Placements Beaulieu 1 inc") as raised:
         walk(visits, tmp_path, load(visits, "req"), "company", company="Placements")
     assert len(raised.value.found) == 5
+    assert "Consulter" not in str(raised.value)  # the text of a button
 
 
 def test_a_statement_is_downloaded_with_its_registrations(visits: Visiting, tmp_path: Path) -> None:

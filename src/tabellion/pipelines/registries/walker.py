@@ -135,19 +135,20 @@ class Walker:
         await self._until(_fill(step.selector, inputs))
 
     async def _do_find(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
-        wanted, descriptions, last = _fill(step.value, inputs), [], None
+        wanted, last = _fill(step.value, inputs), None
+        seen: list[list[str]] = []
         self._row = None
         async for page in self._pages(step):
             for number, cells in enumerate(page):
                 if any(_squeeze(text) == _squeeze(wanted) for text in cells):
                     self._row = self._page.locator(step.selector).nth(number)
                     return
-            descriptions += [" · ".join(_flatten(text) for text in cells[1:] if text.strip()) for cells in page]
+            seen += [[_flatten(text) for text in cells[1:]] for cells in page]
             last = self._page.locator(step.selector).first
-        if step.only and len(descriptions) == 1:
+        if step.only and len(seen) == 1:
             self._row = last
-        elif step.only and descriptions:
-            raise AmbiguousResult(wanted, descriptions[:5])
+        elif step.only and seen:
+            raise AmbiguousResult(wanted, _describe(seen)[:5])
         else:
             raise SiteProblem(self._profile.title, "no_result", wanted)
 
@@ -288,6 +289,14 @@ def _fill(template: str, inputs: Mapping[str, str]) -> str:
 
 def _flatten(text: str) -> str:
     return " ".join(text.split())
+
+
+def _describe(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rows without what is the same in all of them, such as the text of a button."""
+    shared = set.intersection(*(set(enumerate(cells)) for cells in rows))
+    return [
+        " · ".join(text for place in enumerate(cells) if (text := place[1]) and place not in shared) for cells in rows
+    ]
 
 
 def _squeeze(text: str) -> str:
