@@ -11,6 +11,7 @@ import socket
 import stat
 import subprocess
 import sys
+import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -313,6 +314,23 @@ def test_a_stored_session_is_used_again_and_others_do_not_see_it(
     assert runner.run(story()) == ["", "sid=1", "", "sid=1", ""]
     assert stat.S_IMODE(state.stat().st_mode) == 0o600
     assert list(state.parent.iterdir()) == [state]
+
+
+def test_a_browser_that_dies_shows_no_typed_text(runner: asyncio.Runner, browser: Chromium, tmp_path: Path) -> None:
+    """Playwright's error lists the text that was being filled in; the one that is raised has no such cause."""
+
+    async def story() -> None:
+        async with site(HOME, page("<input id=secret disabled>")) as home, browser.open_session(tmp_path) as session:
+            one = await session.new_page()
+            await session.visit(one, home.url)
+            filling = asyncio.create_task(one.fill("#secret", "Canari-Saisi-1"))
+            await one.evaluate("new Promise((done) => setTimeout(done, 300))")  # until the attempt to fill is recorded
+            end("--type=renderer")
+            await filling
+
+    with pytest.raises(BrowserDied) as raised:
+        runner.run(story())
+    assert "Canari-Saisi-1" not in "".join(traceback.format_exception(raised.value))
 
 
 @pytest.mark.parametrize("victim", ["--type=renderer", "browser", "run-driver"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
@@ -137,6 +138,32 @@ def test_no_address_of_four_bytes_passes_that_is_not_global(number: int) -> None
         assert address.is_global
         assert not address.is_multicast
         assert not address.is_reserved
+
+
+@pytest.mark.parametrize(
+    ("url", "is_allowed"),
+    [
+        ("http://127.0.0.1:8077/x", True),
+        ("http://name.example:8077/", True),
+        ("http://127.0.0.1/", False),
+        ("http://127.0.0.1:8080/", False),
+        ("http://127.0.0.1:8078/", False),
+        ("http://name.example:443/", False),
+        ("http://127.0.0.2:8077/", False),
+        ("http://[::1]:8077/", False),
+        ("http://8.8.8.8:8077/", False),
+        ("http://169.254.169.254:8077/", False),
+    ],
+)
+def test_a_service_opens_one_port_of_one_address(url: str, is_allowed: bool) -> None:
+    """Neither another port of the address nor another address with this port is allowed, even a public one."""
+    services = frozenset({(ip_address("127.0.0.1"), 8077), (ip_address("169.254.169.254"), 8077)})
+    rules = replace(answering("127.0.0.1"), services=services)
+    if is_allowed:
+        assert vet(url, rules).addresses == (ip_address("127.0.0.1"),)
+    else:
+        with pytest.raises(Blocked):
+            vet(url, rules)
 
 
 @given(st.integers(0, 2**128 - 1) | st.integers(0, 2**48).map(lambda tail: (0x2000 << 112) | tail))

@@ -6,6 +6,7 @@ import asyncio
 import base64
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from typing import TypeVar
 
 import pytest
@@ -114,6 +115,18 @@ def test_a_request_reaches_an_allowed_server_without_the_secret() -> None:
         assert b"roxy" not in received
         assert account.refused == []
         assert account.used >= 2
+
+    run(story)
+
+
+def test_an_account_with_rules_of_its_own_uses_only_those() -> None:
+    """Accounts share a proxy, not what they may reach."""
+
+    async def story(proxy: GuardProxy, account: ProxyAccount, good: Counting, bad: Counting) -> None:
+        own = proxy.add_account(rules=Rules(services=frozenset({(ip_address(REFUSED), bad.port)})))
+        for one, server, status in ((account, good, 200), (account, bad, 403), (own, good, 403), (own, bad, 200)):
+            answer = await ask(proxy, get(one, f"http://{server.authority}/"))
+            assert answer.startswith(f"HTTP/1.1 {status}".encode())
 
     run(story)
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from tabellion.errors import TabellionError
 from tabellion.messages import Message
-from tabellion.net.guard import Blocked, parse
+from tabellion.net.guard import Blocked, Rules, parse
 from tabellion.net.proxy import GuardProxy, ProxyAccount, ProxyLimits, RefusedAddress
 
 if TYPE_CHECKING:
@@ -175,10 +175,11 @@ async def create_session(
     state: Path | None,
     page_seconds: float,
     limits: ProxyLimits | None,
+    rules: Rules | None,
     options: Mapping[str, Any],
 ) -> BrowserSession:
     """Opens a session in a running browser."""
-    account = proxy.add_account(limits)
+    account = proxy.add_account(limits, rules)
     try:
         context = await browser.new_context(
             **{"accept_downloads": True, "service_workers": "block", **options},
@@ -204,9 +205,9 @@ async def bound_session(session: BrowserSession, proxy: GuardProxy, seconds: flo
     try:
         async with asyncio.timeout(seconds) as deadline:
             yield
-    except Error as error:
+    except Error:
         if await session.has_died():
-            raise BrowserDied from error
+            raise BrowserDied from None  # the cause lists what was being typed, perhaps a password
         raise
     except TimeoutError as error:
         if not deadline.expired():

@@ -135,16 +135,18 @@ class Chromium:
         page_seconds: float = 30.0,
         seconds: float = 900.0,
         limits: ProxyLimits | None = None,
+        rules: Rules | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[BrowserSession]:
         """Opens a session with its own cookies, or those that an earlier session stored in `state`.
 
         A page that does not answer within `page_seconds` raises Playwright's TimeoutError; the whole session may take
         `seconds`. Raises BrowserDied if the browser or its page dies; the next session gets a new browser. Files go to
-        `downloads`; `options` are passed to Playwright's new_context, such as locale or http_credentials.
+        `downloads`; `rules` replace those of the browser; `options` are passed to Playwright's new_context, such as
+        locale or http_credentials.
         """
         running, session = await self._begin(
-            downloads, state=state, page_seconds=page_seconds, limits=limits, options=options or {}
+            downloads, state=state, page_seconds=page_seconds, limits=limits, rules=rules, options=options or {}
         )
         try:
             async with bound_session(session, running.proxy, seconds):

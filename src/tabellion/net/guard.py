@@ -93,10 +93,11 @@ async def system_addresses(host: str, port: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is allowed besides public addresses: the operator's own networks, on any port."""
+    """What is allowed besides public addresses: the operator's own networks, on any port, and single services."""
 
     allow: tuple[Network, ...] = ()
     ports: frozenset[int] = PORTS
+    services: frozenset[tuple[Address, int]] = frozenset()  #: addresses that are allowed on one port only
     resolver: Resolver = system_addresses
 
     @classmethod
@@ -110,17 +111,17 @@ class Rules:
                 raise ConfigurationError(f"{text!r} is not a network; write it like 10.0.0.0/8 or fd00::/8") from None
         return cls(tuple(networks))
 
-    def allows(self, address: Address) -> bool:
-        """Whether this address is in an allowed network."""
-        return any(address.version == network.version and address in network for network in self.allow)
+    def allows(self, address: Address, port: int | None = None) -> bool:
+        """Whether this address is in an allowed network, or allowed on this port."""
+        return (address, port) in self.services or _within(address, self.allow)
 
-    def check(self, address: Address) -> None:
-        """Raises Blocked for an address that is not public, unless its network is allowed."""
+    def check(self, address: Address, port: int | None = None) -> None:
+        """Raises Blocked for an address that is not public, unless its network, or this port on it, is allowed."""
         if _within(address, METADATA):
             raise Blocked("its host is a metadata server")
         if getattr(address, "scope_id", None):
             raise Blocked("its host is not a public address")
-        if self.allows(address):
+        if self.allows(address, port):
             return
         public = address.is_global and not address.is_multicast and not _within(address, NEVER)
         if not public or (address.version == 6 and address not in UNICAST):
@@ -194,8 +195,8 @@ async def vet_url(url: str, rules: Rules | None = None) -> Target:
     target = parse(url)
     addresses = tuple([ip_address(text) for text in await _resolve_host(target, effective)])
     for address in addresses:
-        effective.check(address)
-    if target.port not in effective.ports and not all(effective.allows(address) for address in addresses):
+        effective.check(address, target.port)
+    if target.port not in effective.ports and not all(effective.allows(address, target.port) for address in addresses):
         raise Blocked(f"its port is not one of {', '.join(map(str, sorted(effective.ports)))}")
     return replace(target, addresses=addresses)
 

@@ -95,9 +95,11 @@ class GuardProxy:
             await self._server.wait_closed()
             self._server = None
 
-    def add_account(self, limits: ProxyLimits | None = None) -> ProxyAccount:
-        """A new account with its own secret."""
-        account = ProxyAccount(secrets.token_hex(8), secrets.token_urlsafe(32), limits or ProxyLimits())
+    def add_account(self, limits: ProxyLimits | None = None, rules: Rules | None = None) -> ProxyAccount:
+        """A new account with its own secret, and its own rules if they are given."""
+        account = ProxyAccount(
+            secrets.token_hex(8), secrets.token_urlsafe(32), limits or ProxyLimits(), rules or self._rules
+        )
         self._accounts[account.name] = account
         return account
 
@@ -190,7 +192,7 @@ class GuardProxy:
         try:
             if account.is_spent:
                 raise Blocked(f"the session has used its {account.limits.bytes:,} bytes")
-            target = await vet_url(f"{scheme}://{authority}/", self._rules)
+            target = await vet_url(f"{scheme}://{authority}/", account.rules)
             if target.port == self.port and not all(address.is_global for address in target.addresses):
                 raise Blocked("it is the address of this proxy")
         except Blocked as refusal:

@@ -8,6 +8,8 @@ import logging
 import re
 from dataclasses import dataclass, field
 
+from tabellion.net.guard import Rules
+
 log = logging.getLogger("tabellion.net")
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -61,6 +63,7 @@ class ProxyAccount:
     name: str
     password: str = field(repr=False)
     limits: ProxyLimits
+    rules: Rules
     used: int = 0  #: bytes
     refused: list[RefusedAddress] = field(default_factory=list)  #: without duplicates, the first hundred
     latest: RefusedAddress | None = None

@@ -16,8 +16,21 @@ from tabellion.pipelines.registries.settings import settings_of
 from tests.pipelines.registries.test_tables import handmade
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_names_are_chosen_in_tables_made_by_hand(tmp_path: Path, database: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(
+    ("database", "changes"),
+    [
+        ("sqlite", {}),
+        ("postgresql", {}),
+        ("postgresql", {"search_name text": "search_name varchar(80)"}),
+        ("postgresql", {"uuid PRIMARY KEY DEFAULT gen_random_uuid()": "uuid PRIMARY KEY"}),
+        ("postgresql", {"uuid PRIMARY KEY DEFAULT gen_random_uuid()": "bigserial PRIMARY KEY", " uuid": " bigint"}),
+        ("postgresql", {"DEFAULT now()": "NOT NULL"}),
+        ("sqlite", {"DEFAULT CURRENT_TIMESTAMP": "NOT NULL"}),
+    ],
+)
+def test_names_are_chosen_in_tables_made_by_hand(
+    tmp_path: Path, database: str, changes: dict[str, str], request: pytest.FixtureRequest
+) -> None:
     """A session is submitted and its names become searches, once, with keys and columns as the tables have them."""
     url = request.getfixturevalue("pg_url" if database == "postgresql" else "sqlite_url")
     settings = settings_of(config.load(variables={"TABELLION_DATA": str(tmp_path), "DATABASE_URL": url}))
@@ -25,9 +38,12 @@ def test_names_are_chosen_in_tables_made_by_hand(tmp_path: Path, database: str, 
     async def go() -> None:
         async with Store(url) as store:
             for text in handmade(database):
+                for old, new in changes.items():
+                    text = text.replace(old, new)
                 await store.database.fetch(text)
             await PIPELINE.prepare(store)
             id_ = await submit.add_session(store, settings, "Désilets")
+            assert await lookup.get_session(store, settings, "none") is None
             with pytest.raises(NotYetFound):
                 await choosing.choose_names(store, settings, id_, ["Désilets Express"])
             await store.database.fetch("UPDATE search_sessions SET status = 'pending_name_selection'")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +130,29 @@ def test_a_wrong_password_is_tried_once(visits: Visiting, tmp_path: Path) -> Non
     assert "Canari-Faux-1" not in written + "".join(
         one.read_text("latin-1") for one in installation.settings.folder.rglob("*") if one.is_file()
     )
+
+
+def test_a_login_that_fails_logs_no_password(
+    visits: Visiting, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A password step that does not match its page: neither the log nor the stored error contains the password."""
+    installation = LocalInstallation.open(
+        visits, tmp_path / "data",
+        TABELLION_REGISTRY_REGISTRE_FONCIER_USERNAME="etude-gagnon",
+        TABELLION_REGISTRY_REGISTRE_FONCIER_PASSWORD="Canari-Journal-1",
+    )  # fmt: skip
+    profile = installation.settings.profiles["extraction"]
+    login = tuple(replace(step, selector="form") if step.value == "{password}" else step for step in profile.login)
+    profiles = {**installation.settings.profiles, "extraction": replace(profile, login=login)}
+    installation.settings = replace(installation.settings, profiles=profiles)
+    installation.add("extraction_queue", **INDEX)
+    with caplog.at_level(logging.DEBUG, "tabellion"):
+        installation.work()
+    [row] = installation.rows("extraction_queue")
+    assert "Locator.fill" in caplog.text
+    assert "Locator.fill" in row["error_message"]
+    written = json.dumps(installation.fetch("SELECT * FROM tabellion_attempts"), default=str)
+    assert "Canari-Journal-1" not in caplog.text + row["error_message"] + written
 
 
 def test_maintenance_spends_no_attempt(installation: LocalInstallation) -> None:

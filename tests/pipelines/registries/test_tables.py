@@ -68,6 +68,53 @@ def test_tables_made_by_hand_are_worked_as_they_are(
     assert before == {"search_sessions": set(session), "rdprm_searches": set(search)}
 
 
+@pytest.mark.parametrize(
+    ("table", "column", "key"),
+    [
+        ("extraction_queue", "supabase_path", "extractions.address_column"),
+        ("extraction_queue", "lot_number", "registries.columns.lot"),
+        ("search_sessions", "company_name", "registries.columns.company"),
+        ("rdprm_searches", "search_name", "registries.columns.name"),
+    ],
+)
+def test_rows_wait_while_a_column_is_unknown(
+    visits: Visiting, tmp_path: Path, sqlite_url: str, table: str, column: str, key: str
+) -> None:
+    """A column whose meaning is not known costs no row an attempt: rows wait, and the reason names the key to set."""
+
+    async def make() -> None:
+        async with Store(sqlite_url) as store:
+            for text in handmade("sqlite"):
+                await store.database.fetch(text.replace(column, "colonne_inconnue"))
+
+    visits.run(make())
+    installation = LocalInstallation.open(visits, tmp_path / "data", sqlite_url)
+    values = {
+        "extraction_queue": {"document_type": "index", "circonscription": "Montréal"},
+        "search_sessions": {"status": "pending_company_selection"},
+        "rdprm_searches": {},
+    }[table]
+    installation.add(table, id="one", **{"colonne_inconnue": "1 234 567", **values})
+    before = installation.rows(table)
+
+    async def go() -> None:
+        worker = installation.worker()
+        serving = asyncio.create_task(worker.serve())
+        async with asyncio.timeout(60):
+            while not any(event.name in ("limited", "failed", "retried", "done") for event in installation.events):
+                await asyncio.sleep(0.05)
+        worker.stop()
+        await serving
+
+    visits.run(go())
+    assert [event.name for event in installation.events if event.name in ("failed", "retried")] == []
+    [after] = installation.rows(table)
+    status = "status_id" if table == "extraction_queue" else "status"
+    assert after[status] == before[0][status]
+    [attempt] = installation.fetch("SELECT * FROM tabellion_attempts")
+    assert key in attempt["error"]
+
+
 def test_two_processes_make_the_tables_once(url: str) -> None:
     """`migrate` from several processes at once ends with the same tables."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from tabellion.pipelines.registries import profile_file
 from tabellion.pipelines.registries.portal.state import PortalFaults
 from tabellion.pipelines.registries.problems import AmbiguousResult, SiteProblem, StepFailed
-from tabellion.pipelines.registries.profile import Profile
+from tabellion.pipelines.registries.profile import PageProblem, Profile
 from tabellion.pipelines.registries.walker import Walker, WalkResult
 from tests.pipelines.registries.visiting import Visiting
 
@@ -76,6 +77,7 @@ def test_several_companies_are_left_to_a_person(visits: Visiting, tmp_path: Path
     with pytest.raises(AmbiguousResult, match="Placements Beaulieu 1 inc") as raised:
         walk(visits, tmp_path, load(visits, "req"), "company", company="Placements")
     assert len(raised.value.found) == 5
+    assert "Consulter" not in str(raised.value)  # the text of a button
 
 
 def test_a_statement_is_downloaded_with_its_registrations(visits: Visiting, tmp_path: Path) -> None:
@@ -127,3 +129,28 @@ def test_a_changed_site_is_told_by_the_step(visits: Visiting, tmp_path: Path) ->
         walk(visits, tmp_path, profile, "company")
     lines = Path(profile.file).read_text().splitlines()
     assert "#rechercher" in lines[raised.value.step.line - 1]
+
+
+@pytest.mark.parametrize(
+    ("selector", "problems"), [("form", ()), ("#off", ()), ("#off", (PageProblem("trop tard", "retry"),))]
+)
+def test_a_login_that_fails_shows_no_password(
+    visits: Visiting, tmp_path: Path, selector: str, problems: tuple[PageProblem, ...]
+) -> None:
+    """Playwright's errors list the values they were filling in; neither the error nor its causes may contain them."""
+    profile = load(visits, "registre-foncier", timeout=2)
+    login = tuple(replace(step, selector=selector) if step.value == "{password}" else step for step in profile.login)
+
+    async def go() -> None:
+        async with asyncio.timeout(90), visits.chromium.open_session(tmp_path, page_seconds=2) as session:
+            page = await session.new_page()
+            await page.add_init_script(
+                """const add = html => document.body.insertAdjacentHTML("beforeend", html)
+                document.addEventListener("DOMContentLoaded", () => add("<input id=off disabled>"))
+                setTimeout(() => add("Trop tard"), 1000)"""
+            )
+            await Walker(session, page, replace(profile, login=login, problems=problems)).sign_in(USER, PASSWORD)
+
+    with pytest.raises(Exception, match=r".") as raised:
+        visits.run(go())
+    assert PASSWORD not in "".join(traceback.format_exception(raised.value))

@@ -16,6 +16,7 @@ from tabellion import Environment, Event, Worker, config
 from tabellion.engine.gates.state import GateSettings
 from tabellion.extractions.storage import files_of
 from tabellion.net.chromium import Chromium
+from tabellion.net.guard import Rules
 from tabellion.pipelines.registries.handlers import RegistryHandlers
 from tabellion.pipelines.registries.pipeline import PIPELINE
 from tabellion.pipelines.registries.portal.server import RunningPortal, run_portal
@@ -69,8 +70,6 @@ def visiting() -> Iterator[Visiting]:
     if sentence := why_not():
         pytest.skip(sentence)
     with run_portal() as portal, asyncio.Runner() as runner:
-        from tabellion.net.guard import Rules
-
         shared = Visiting(portal, runner, LastingChromium(Rules.of(["127.0.0.1/32"])))
         try:
             yield shared

@@ -25,6 +25,7 @@ def ocr_queue(settings: OcrSettings) -> Queue:
         TABLE, name="ocr", status="status_id",
         ready=ExtractionStatus.COMPLETE, running=ExtractionStatus.OCR_PROCESSING,
         done=ExtractionStatus.EXTRACTION_COMPLETE, failed=ExtractionStatus.ERREUR,
+        failed_where="t.ocr_error IS NOT NULL",  # extraction fails into the same state
         worker="ocr_worker_id", started_at="ocr_started_at", error="ocr_error",
         updated_at="updated_at", updated_at_optional=True,
         attempts="ocr_attempts", max_attempts="ocr_max_attempts",

@@ -19,4 +19,4 @@ POLICY: Policy = {
     ("GET", "/api/rdprm-searches/{id}/file"): Role.VIEWER,
 }
 REPEATABLE = frozenset({("POST", "/api/extractions"), ("POST", "/api/search-sessions")})
-CLASHING = frozenset({("POST", "/api/search-sessions/{id}/names")})
+CLASHING = frozenset(route for route in POLICY if route not in REPEATABLE)

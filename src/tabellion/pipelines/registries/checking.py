@@ -37,7 +37,7 @@ async def check_profile(
         "profile": profile.name, "file": profile.file, "ok": True, "walked": [], "failed": None, "mistakes": [],
     }  # fmt: skip
     async with (
-        Chromium(rules_of(config, portal, {"": profile})) as chromium,
+        Chromium(rules_of(config, portal, profile)) as chromium,
         chromium.open_session(folder, page_seconds=profile.timeout) as session,
     ):
         page = await session.new_page()

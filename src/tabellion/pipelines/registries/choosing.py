@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tabellion.engine import sql
@@ -10,8 +10,8 @@ from tabellion.errors import TabellionError
 from tabellion.messages import Message
 from tabellion.pipelines.registries import lookup, tables
 from tabellion.pipelines.registries.lookup import RightsSearch
+from tabellion.pipelines.registries.row_values import mark, new_key, new_stamps, require_table
 from tabellion.pipelines.registries.states import RightsStatus, SessionStatus
-from tabellion.pipelines.registries.submit import columns_of, new_key
 
 if TYPE_CHECKING:
     from tabellion.engine.store import Store
@@ -45,20 +45,23 @@ async def choose_names(
     for name in names:
         if name not in known:
             raise UnknownName(name)
-    column = sql.column(settings.columns.require("name", await columns_of(store, tables.RIGHTS), tables.RIGHTS))
+    rights, sessions = await require_table(store, tables.RIGHTS), await require_table(store, tables.SESSIONS)
+    column = rights.columns[settings.columns.require("name", rights.columns, tables.RIGHTS)]
     # Updating the session's row without changing it locks it: two people who choose at once take turns.
-    lock = f"UPDATE {tables.SESSIONS} SET status = status WHERE CAST(id AS text) = $1 RETURNING 1 AS n"
-    chosen = [(name, await new_key(store, tables.RIGHTS)) for name in dict.fromkeys(names)]
-    steps = [(lock, (session,)), *(_add(column, session, name, key) for name, key in chosen)]
+    is_session = f"id = {mark(1, sessions.columns['id'], store.dialect)}"
+    lock = f"UPDATE {tables.SESSIONS} SET status = status WHERE {is_session} RETURNING 1 AS n"
+    named = sql.column(column.name)
+    steps: list[tuple[str, tuple[str, ...]]] = [(lock, (session,))]
+    for name in dict.fromkeys(names):
+        key, stamps = new_key(rights), new_stamps(rights, store.dialect)
+        value = mark(2, column, store.dialect)
+        added = {**stamps, **{one: mark(3, rights.columns[one], store.dialect) for one in key}}
+        filled = ", ".join(["search_session_id", named, "status", *added])
+        values = ", ".join(["s.id", value, f"'{RightsStatus.PENDING.value}'", *added.values()])
+        text = f"""INSERT INTO {tables.RIGHTS} ({filled}) SELECT {values}
+FROM {tables.SESSIONS} AS s WHERE s.{is_session}
+  AND NOT EXISTS (SELECT 1 FROM {tables.RIGHTS} AS r WHERE r.search_session_id = s.id AND r.{named} = {value})"""
+        steps.append((text, (session, name, *key.values())))
     await store.database.transact(steps)
     await store.database.wake()
     return await lookup.list_rights(store, settings, session=session)
-
-
-def _add(column: str, session: str, name: str, key: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """The statement that adds a search for this name unless the session has one."""
-    named, marks = ("id, ", "$3, ") if key else ("", "")
-    text = f"""INSERT INTO {tables.RIGHTS} ({named}search_session_id, {column}, status)
-SELECT {marks}s.id, $2, '{RightsStatus.PENDING.value}' FROM {tables.SESSIONS} AS s WHERE CAST(s.id AS text) = $1
-  AND NOT EXISTS (SELECT 1 FROM {tables.RIGHTS} AS r WHERE r.search_session_id = s.id AND r.{column} = $2)"""
-    return text, (session, name, *key.values())

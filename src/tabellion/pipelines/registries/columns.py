@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from tabellion.errors import ConfigurationError
-from tabellion.extractions.columns import ADDRESS
+from tabellion.errors import ConfigurationError, RateLimited
+from tabellion.extractions.columns import ADDRESS, PAUSE
 from tabellion.messages import Message
 
 #: Without configuration, the first of these that the table has is used.
@@ -22,6 +22,14 @@ USUAL: Mapping[str, tuple[str, ...]] = {
 }
 SEARCHED = tuple(name for name in USUAL if name != "storage_path")
 EXTRACTION = ("circonscription", "cadastre", "designation_secondaire", "lot", "document_number")
+
+
+class NoSuchColumn(RateLimited):
+    """No column of the table is known to be the right one. The rows are not to blame: they wait."""
+
+    def __init__(self, name: str, table: str, there: Collection[str]) -> None:
+        key = "extractions.address_column" if name == "storage_path" else f"registries.columns.{name}"
+        super().__init__(PAUSE, Message("registry.no_column", table=table, name=name, key=key, known=sorted(there)))
 
 
 class SearchColumns:
@@ -46,10 +54,10 @@ class SearchColumns:
         return next((column for column in usual if column in there), None)
 
     def require(self, name: str, there: Collection[str], table: str) -> str:
-        """Picks the column; raises a ConfigurationError that names the key to set."""
+        """Picks the column; raises NoSuchColumn, which names the key to set."""
         found = self.find(name, there)
         if found is None:
-            raise ConfigurationError(Message("registry.no_column", table=table, name=name, known=sorted(there)))
+            raise NoSuchColumn(name, table, there)
         return found
 
     def value(self, name: str, row: Mapping[str, Any]) -> Any:

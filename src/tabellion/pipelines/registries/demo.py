@@ -7,18 +7,18 @@ import contextlib
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from tabellion.errors import Busy, ConfigurationError, Unreachable
+from tabellion.errors import Busy, Unreachable
 from tabellion.extractions import tables as extractions
 from tabellion.extractions.states import ExtractionStatus
 from tabellion.pipelines.registries import choosing, lookup, submit, tables
 from tabellion.pipelines.registries.portal.server import run_portal
+from tabellion.pipelines.registries.settings import portal_place, settings_of
 from tabellion.pipelines.registries.states import RightsStatus, SessionStatus
 
 if TYPE_CHECKING:
+    from tabellion.config import Config
     from tabellion.engine.store import Store
-    from tabellion.pipelines.registries.settings import RegistrySettings
 
 EVERY = 0.3  #: seconds between two polls
 DOCUMENTS: tuple[Mapping[str, str], ...] = (
@@ -35,10 +35,13 @@ OPEN = {
 }
 
 
-async def run(store: Store, settings: RegistrySettings, opened: contextlib.ExitStack) -> tuple[str, Mapping[str, Any]]:
+async def run(store: Store, config: Config, opened: contextlib.ExitStack) -> tuple[str, Mapping[str, Any]]:
     """Starts the portal, submits searches, chooses every name that was found, and waits until all have ended."""
     started = time.monotonic()
-    start_portal(settings.portal, opened)
+    settings = settings_of(config)
+    host, port = portal_place(config)
+    fix = "set registries.portal or TABELLION_REGISTRIES_PORTAL to another address"
+    opened.enter_context(run_portal(port, host, fix=fix))
     for inputs in DOCUMENTS:
         await submit.add_extraction(store, settings, inputs)
     sessions = [await submit.add_session(store, settings, company) for company in COMPANIES]
@@ -55,17 +58,6 @@ async def run(store: Store, settings: RegistrySettings, opened: contextlib.ExitS
         summary = ", ".join(f"{number} {status}" for status, number in counts[table].items())
         lines.append(f"{title}: {summary}")
     return "\n".join([*lines, f"({seconds:.1f} s)"]), {"counts": counts, "seconds": seconds}
-
-
-def start_portal(address: str, opened: contextlib.ExitStack) -> None:
-    """Starts the portal at the address that the profiles use."""
-    parts = urlsplit(address)
-    if parts.hostname not in ("127.0.0.1", "::1", "localhost") or parts.scheme != "http" or parts.port is None:
-        raise ConfigurationError(f"registries.portal: {address} is not http://127.0.0.1:PORT: the demo starts it there")
-    try:
-        opened.enter_context(run_portal(parts.port, "127.0.0.1" if parts.hostname == "localhost" else parts.hostname))
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{error}, as registries.portal or TABELLION_REGISTRIES_PORTAL") from error
 
 
 async def _wait_for(store: Store, *names: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tabellion.engine.job import Job
@@ -50,17 +50,13 @@ class RegistryHandlers:
         if kind not in DOCUMENT_TYPES:
             known = ", ".join(DOCUMENT_TYPES)
             raise Permanent(Message("registry.document_type", value=quote_value(kind), known=known))
-        columns = self._settings.columns
-        address = columns.require("storage_path", job.values, job.queue.table)
-        inputs = {name: columns.value(name, job.values) for name in EXTRACTION}
-        result = await self._run("extraction", job, kind, inputs)
+        address = self._settings.columns.require("storage_path", job.values, job.queue.table)
+        result = await self._run("extraction", job, kind, EXTRACTION)
         return {address: await self._store(job, result)}
 
     async def look_up_company(self, job: Job) -> Row:
         """Searches the enterprise register; the result is committed together with the session's new state."""
-        result = await self._run(
-            "companies", job, "company", {"company": self._settings.columns.value("company", job.values)}
-        )
+        result = await self._run("companies", job, "company", ("company",))
         company: Mapping[str, str] = result.values.get("company", {})
         names = _distinct([*result.values.get("names", []), {"name": company.get("name", ""), "state": ""}])
         job.also(
@@ -73,10 +69,9 @@ class RegistryHandlers:
         """Searches the register of rights for a name and stores the statement; no result is a valid answer too."""
         from tabellion.pipelines.registries.visits import NothingFound
 
-        name = self._settings.columns.value("name", job.values)
         task = self._settings.profiles["rights"].tasks.get("rights")
         try:
-            result = await self._run("rights", job, "rights", {"name": name})
+            result = await self._run("rights", job, "rights", ("name",))
         except NothingFound:
             if task is None or not task.empty_is_done:
                 raise
@@ -87,11 +82,18 @@ class RegistryHandlers:
         job.also(SAVE_STATEMENT, id=job.text_key, is_empty=False, storage_path=path, registrations=registrations)
         return {}
 
-    async def _run(self, queue: str, job: Job, task: str, inputs: Mapping[str, Any]) -> WalkResult:
+    async def _run(self, queue: str, job: Job, task_name: str, names: Sequence[str]) -> WalkResult:
+        """Runs a task with the inputs of these names that the row has."""
         profile = self._settings.profiles[queue]
-        if task not in profile.tasks:
-            raise Permanent(Message("registry.no_task", file=profile.file, task=task))
-        return await self._visits_of(queue).run(job, profile.tasks[task], inputs)
+        task = profile.tasks.get(task_name)
+        if task is None:
+            raise Permanent(Message("registry.no_task", file=profile.file, task=task_name))
+        columns = self._settings.columns
+        for name in names:
+            if name in task.inputs:
+                columns.require(name, job.values, job.queue.table)
+        inputs = {name: columns.value(name, job.values) for name in names}
+        return await self._visits_of(queue).run(job, task, inputs)
 
     def _visits_of(self, queue: str) -> Visits:
         from tabellion.net.chromium import Chromium
@@ -100,10 +102,11 @@ class RegistryHandlers:
         name = self._settings.profiles[queue].name
         if name not in self._visits:
             if self._chromium is None:
-                self._chromium = Chromium(self._settings.rules)
+                self._chromium = Chromium()
             self._visits[name] = Visits(
-                self._settings.profiles[queue], self._settings.accounts[name], self._settings.folder, self._chromium
-            )
+                self._settings.profiles[queue], self._settings.accounts[name], self._settings.folder, self._chromium,
+                self._settings.rules[name],
+            )  # fmt: skip
         return self._visits[name]
 
     async def _store(self, job: Job, result: WalkResult) -> str:

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 from tabellion.answers import Answer, Doc
 from tabellion.engine import sql
 from tabellion.engine.timestamps import iso
+from tabellion.errors import ValueRefused
 from tabellion.extractions.lookup import load_form
 from tabellion.messages import Translatable
 from tabellion.monitor.fingerprint import form
 from tabellion.pipelines.registries import tables
-from tabellion.pipelines.registries.submit import columns_of
+from tabellion.pipelines.registries.row_values import mark, require_table
 
 if TYPE_CHECKING:
     from tabellion.engine.store import Store
+    from tabellion.engine.table import Table
     from tabellion.pipelines.registries.settings import RegistrySettings
 
 MOST = 200  #: rows of one list
@@ -64,14 +66,14 @@ class SearchSession(_Report):
 
 async def list_sessions(store: Store, settings: RegistrySettings, limit: int = MOST) -> list[SearchSession]:
     """The newest sessions, without their rights searches."""
-    rows = await _sessions(store, settings, "", (), limit)
+    rows = await _sessions(store, settings, None, limit)
     attempts = await _last_attempts(store, "companies", rows)
     return [_session(row, attempts.get(row["id"]), []) for row in rows]
 
 
 async def get_session(store: Store, settings: RegistrySettings, id_: str) -> SearchSession | None:
     """A session with its rights searches, or None."""
-    rows = await _sessions(store, settings, "WHERE CAST(t.id AS text) = $1", (id_,), 1)
+    rows = await _sessions(store, settings, id_, 1)
     if not rows:
         return None
     attempts = await _last_attempts(store, "companies", rows)
@@ -83,22 +85,18 @@ async def list_rights(
     store: Store, settings: RegistrySettings, *, session: str | None = None, id_: str | None = None, limit: int = MOST
 ) -> list[RightsSearch]:
     """Searches of the register of rights: the newest ones, those of a session, or one by its id."""
-    column = settings.columns.find("name", await columns_of(store, tables.RIGHTS))
-    where, values = "", []
-    if session is not None:
-        where, values = "WHERE CAST(t.search_session_id AS text) = $1", [session]
-    elif id_ is not None:
-        where, values = "WHERE CAST(t.id AS text) = $1", [id_]
-    rows = await store.database.fetch(
+    table = await require_table(store, tables.RIGHTS)
+    column = settings.columns.find("name", table.columns)
+    key, value = ("search_session_id", session) if session is not None else ("id", id_)
+    rows = await _fetch_by(
+        store, table, key, value, limit,
         f"""SELECT CAST(t.id AS text) AS id, CAST(t.search_session_id AS text) AS search_session_id,
   {f"t.{sql.column(column)}" if column else "NULL"} AS name, t.status,
   {sql.epoch("t.created_at", store.dialect)} AS created_at,
   {sql.epoch("t.completed_at", store.dialect)} AS completed_at,
   f.is_empty, f.registrations, f.storage_path
-FROM {tables.RIGHTS} AS t LEFT JOIN {tables.STATEMENTS} AS f ON f.rdprm_search_id = CAST(t.id AS text)
-{where} ORDER BY t.created_at DESC, t.id DESC LIMIT {int(limit)}""",
-        *values,
-    )
+FROM {tables.RIGHTS} AS t LEFT JOIN {tables.STATEMENTS} AS f ON f.rdprm_search_id = CAST(t.id AS text)""",
+    )  # fmt: skip
     attempts = await _last_attempts(store, "rights", rows)
     return [_rights(row, attempts.get(row["id"])) for row in rows]
 
@@ -109,17 +107,27 @@ async def statement_address(store: Store, id_: str) -> str | None:
     return rows[0]["storage_path"] if rows else None
 
 
-async def _sessions(
-    store: Store, settings: RegistrySettings, where: str, values: tuple[Any, ...], limit: int
-) -> list[Any]:
-    column = settings.columns.find("company", await columns_of(store, tables.SESSIONS))
-    return await store.database.fetch(
+async def _sessions(store: Store, settings: RegistrySettings, id_: str | None, limit: int) -> list[Any]:
+    table = await require_table(store, tables.SESSIONS)
+    column = settings.columns.find("company", table.columns)
+    return await _fetch_by(
+        store, table, "id", id_, limit,
         f"""SELECT CAST(t.id AS text) AS id, {f"t.{sql.column(column)}" if column else "NULL"} AS company, t.status,
   t.req_completed, {sql.epoch("t.created_at", store.dialect)} AS created_at, f.data, f.names
-FROM {tables.SESSIONS} AS t LEFT JOIN {tables.COMPANIES} AS f ON f.search_session_id = CAST(t.id AS text)
-{where} ORDER BY t.created_at DESC, t.id DESC LIMIT {int(limit)}""",
-        *values,
-    )
+FROM {tables.SESSIONS} AS t LEFT JOIN {tables.COMPANIES} AS f ON f.search_session_id = CAST(t.id AS text)""",
+    )  # fmt: skip
+
+
+async def _fetch_by(store: Store, table: Table, key: str, value: str | None, limit: int, query: str) -> list[Any]:
+    """The newest rows, or those with this value of a key; none if the key's type does not allow the value."""
+    where = "" if value is None else f"WHERE t.{key} = {mark(1, table.columns[key], store.dialect)}"
+    text = f"{query}\n{where} ORDER BY t.created_at DESC, t.id DESC LIMIT {int(limit)}"
+    if value is None:
+        return await store.database.fetch(text)
+    try:
+        return await store.database.fetch(text, value)
+    except ValueRefused:
+        return []
 
 
 async def _last_attempts(store: Store, queue: str, rows: Sequence[Any]) -> dict[str, Any]:

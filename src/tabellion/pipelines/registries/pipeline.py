@@ -119,9 +119,8 @@ class RegistriesPipeline(Pipeline):
     async def demo(self, run: Background, *, live: bool) -> tuple[str, Mapping[str, Any]]:
         """Starts the practice portal, and fetches documents, companies and rights from it."""
         from tabellion.pipelines.registries import demo
-        from tabellion.pipelines.registries.settings import settings_of
 
-        return await demo.run(run.store, settings_of(run.config), self._open)
+        return await demo.run(run.store, run.config, self._open)
 
     def close(self) -> None:
         """Stops the demo's portal."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tabellion.engine.gates.state import GateSettings
 from tabellion.errors import ConfigurationError
-from tabellion.net.guard import Rules
+from tabellion.net.guard import STANDARD, Rules
 from tabellion.pipelines.registries import profile_file
 from tabellion.pipelines.registries.accounts import SiteAccount, load_accounts
 from tabellion.pipelines.registries.columns import SearchColumns
@@ -36,7 +36,7 @@ class RegistrySettings:
     accounts: Mapping[str, tuple[SiteAccount, ...]]  #: by profile
     folder: Path  #: for accounts' files and screenshots
     portal: str
-    rules: Rules
+    rules: Mapping[str, Rules]  #: by profile
     columns: SearchColumns
     retry_base: float = RETRY_BASE  #: seconds before the first retry
 
@@ -59,10 +59,20 @@ def settings_of(config: Config) -> RegistrySettings:
         profile.name: load_accounts(profile, secrets, practice=is_practice(profile, portal))
         for profile in profiles.values()
     }
+    rules = {profile.name: rules_of(config, portal, profile) for profile in profiles.values()}
     return RegistrySettings(
-        profiles, accounts, config.data / "registries", portal, rules_of(config, portal, profiles),
+        profiles, accounts, config.data / "registries", portal, rules,
         SearchColumns(section.get("columns"), config.section("extractions").get("address_column")),
     )  # fmt: skip
+
+
+def portal_place(config: Config) -> tuple[str, int]:
+    """The host and port at which this machine serves the practice portal."""
+    address = str(config.section("registries").get("portal", PORTAL))
+    parts = urlsplit(address)
+    if parts.hostname not in ("127.0.0.1", "::1", "localhost") or parts.scheme != "http" or parts.port is None:
+        raise ConfigurationError(f"registries.portal: {address} is not http://127.0.0.1:PORT: the portal starts there")
+    return "127.0.0.1" if parts.hostname == "localhost" else parts.hostname, parts.port
 
 
 def load_profile(config: Config, name: str) -> Profile:
@@ -80,16 +90,18 @@ def is_practice(profile: Profile, portal: str) -> bool:
     return profile.url == portal or profile.url.startswith(f"{portal}/")
 
 
-def rules_of(config: Config, portal: str, profiles: Mapping[str, Profile]) -> Rules:
-    """The addresses that the browser may reach: public ones, configured ones, and the practice portal if it is used."""
-    allow = [*config.allow]
-    host = urlsplit(portal).hostname or ""
-    if any(is_practice(profile, portal) for profile in profiles.values()):
-        try:
-            address = ipaddress.ip_address(host)
-        except ValueError:
-            pass  # a host name: server.allow lists the networks that it may resolve to
-        else:
-            if address.is_loopback:
-                allow.append(f"{address}/{address.max_prefixlen}")
-    return Rules.of(allow)
+def rules_of(config: Config, portal: str, profile: Profile) -> Rules:
+    """The addresses that visits of a site may reach: public and configured ones, and the portal if it is that site."""
+    rules = Rules.of(config.allow)
+    parts = urlsplit(portal)
+    if not is_practice(profile, portal):
+        return rules
+    try:
+        address = ipaddress.ip_address(parts.hostname or "")
+    except ValueError:
+        return rules  # a host name: server.allow lists the networks that it may resolve to
+    if not address.is_loopback:
+        return rules
+    # Only its port: other programs on this machine must not be reachable from a page.
+    port = parts.port or STANDARD.get(parts.scheme, 80)
+    return replace(rules, services=frozenset({(address, port)}))

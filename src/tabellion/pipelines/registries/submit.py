@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tabellion.engine import sql
+from tabellion.engine.values import for_insert
 from tabellion.errors import TabellionError
 from tabellion.extractions import tables as extractions
 from tabellion.extractions.states import ExtractionStatus
 from tabellion.messages import Message
 from tabellion.pipelines.registries import tables
 from tabellion.pipelines.registries.columns import EXTRACTION
+from tabellion.pipelines.registries.row_values import mark, new_key, new_stamps, require_table
 from tabellion.pipelines.registries.states import SessionStatus
 
 if TYPE_CHECKING:
     from tabellion.engine.store import Store
+    from tabellion.engine.table import Table
     from tabellion.pipelines.registries.settings import RegistrySettings
 
 
@@ -38,40 +40,33 @@ async def add_extraction(store: Store, settings: RegistrySettings, inputs: Mappi
     for name in task.inputs:
         if not inputs.get(name):
             raise IncompleteSearch(name, Message("registry.input_missing", task=kind, names=[name]))
-    columns = await columns_of(store, extractions.TABLE)
+    table = await require_table(store, extractions.TABLE)
     values: dict[str, Any] = {"status_id": int(ExtractionStatus.EN_ATTENTE), "document_type": kind}
     for name in EXTRACTION:
         if inputs.get(name):
-            values[settings.columns.require(name, columns, extractions.TABLE)] = inputs[name]
-    return await _insert(store, extractions.TABLE, values)
+            values[settings.columns.require(name, table.columns, extractions.TABLE)] = inputs[name]
+    return await _insert(store, table, values)
 
 
 async def add_session(store: Store, settings: RegistrySettings, company: str) -> str:
     """Adds a company to look up by its name or number, and returns the session's id."""
-    column = settings.columns.require("company", await columns_of(store, tables.SESSIONS), tables.SESSIONS)
+    table = await require_table(store, tables.SESSIONS)
+    column = settings.columns.require("company", table.columns, tables.SESSIONS)
     status = SessionStatus.PENDING_COMPANY_SELECTION.value
-    return await _insert(store, tables.SESSIONS, {"status": status, "req_completed": False, column: company})
+    return await _insert(store, table, {"status": status, "req_completed": False, column: company})
 
 
-async def columns_of(store: Store, table: str) -> set[str]:
-    """The names of a table's columns."""
-    found = await store.table(table)
-    return set() if found is None else set(found.columns)
-
-
-async def new_key(store: Store, table: str) -> dict[str, str]:
-    """The key of a new row; empty if the database generates it."""
-    found = await store.table(table)
-    key = found.columns.get("id") if found is not None else None
-    return {"id": str(uuid.uuid4())} if key is not None and not key.numbered and key.default is None else {}
-
-
-async def _insert(store: Store, table: str, values: Mapping[str, Any]) -> str:
-    values = {**await new_key(store, table), **values}
-    names = ", ".join(sql.column(name) for name in values)
-    marks = ", ".join(f"${number}" for number in range(1, len(values) + 1))
+async def _insert(store: Store, table: Table, values: Mapping[str, Any]) -> str:
+    values = {**new_key(table), **values}
+    marks = {
+        name: mark(number, table.columns[name], store.dialect) if isinstance(value, str) else f"${number}"
+        for number, (name, value) in enumerate(values.items(), 1)
+    }
+    marks |= new_stamps(table, store.dialect)
     rows = await store.database.fetch(
-        f"INSERT INTO {table} ({names}) VALUES ({marks}) RETURNING CAST(id AS text) AS id", *values.values()
+        f"""INSERT INTO {table.name} ({", ".join(map(sql.column, marks))}) VALUES ({", ".join(marks.values())})
+RETURNING CAST(id AS text) AS id""",
+        *(for_insert(table, name, value) for name, value in values.items()),
     )
     await store.database.wake()
     return str(rows[0]["id"])

@@ -24,6 +24,7 @@ def create_sessions(dialect: Dialect) -> list[str]:
 )""",
         f"CREATE INDEX {SESSIONS}_ready ON {SESSIONS} (created_at, id) "
         f"WHERE status = 'pending_company_selection' AND req_completed = {'FALSE' if dialect == 'postgresql' else '0'}",
+        f"CREATE INDEX {SESSIONS}_newest ON {SESSIONS} (created_at, id)",
     ]
 
 
@@ -39,6 +40,7 @@ def create_rights(dialect: Dialect) -> list[str]:
   completed_at TIME
 )""",
         f"CREATE INDEX {RIGHTS}_ready ON {RIGHTS} (created_at, id) WHERE status = 'pending'",
+        f"CREATE INDEX {RIGHTS}_newest ON {RIGHTS} (created_at, id)",
         f"CREATE INDEX {RIGHTS}_session ON {RIGHTS} (search_session_id)",
     ]
 

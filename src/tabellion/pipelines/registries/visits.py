@@ -14,12 +14,12 @@ from tabellion.engine.job import Job
 from tabellion.errors import GateClosed, Permanent, RateLimited
 from tabellion.messages import Message
 from tabellion.net.chromium import Chromium
-from tabellion.net.guard import Blocked
+from tabellion.net.guard import Blocked, Rules
 from tabellion.pipelines.registries.account_files import AccountFile, wait_turn
 from tabellion.pipelines.registries.accounts import SiteAccount
 from tabellion.pipelines.registries.problems import AmbiguousResult, SiteProblem, StepFailed
 from tabellion.pipelines.registries.profile import Profile, Task
-from tabellion.pipelines.registries.walker import Walker, WalkResult
+from tabellion.pipelines.registries.walker import Walker, WalkResult, first_line
 
 if TYPE_CHECKING:
     from tabellion.engine.context import JobContext
@@ -39,6 +39,7 @@ class Visits:
     accounts: tuple[SiteAccount, ...]
     folder: Path  #: for the accounts' files
     chromium: Chromium
+    rules: Rules
     _next: int = field(default=0, init=False)
 
     async def run(self, job: Job, task: Task, inputs: Mapping[str, Any]) -> WalkResult:
@@ -118,7 +119,7 @@ class Visits:
             closed = await admitted.flush()
             if closed:
                 raise GateClosed(file.account.gate, closed) from error
-            raise SiteProblem(self.profile.title, "retry", _first_line(error)) from error
+            raise SiteProblem(self.profile.title, "retry", first_line(error)) from error
         except BaseException:
             admitted.record_abandoned()
             raise
@@ -146,7 +147,7 @@ class Visits:
         private = self.profile.needs_account
         async with self.chromium.open_session(
             job.folder, state=file.state_path if private else None, page_seconds=self.profile.timeout,
-            options={"locale": LOCALE},
+            options={"locale": LOCALE}, rules=self.rules,
         ) as session:  # fmt: skip
             walker = Walker(session, await session.new_page(), self.profile, job.note)
             signed_in = not private or file.has_state
@@ -164,10 +165,6 @@ class Visits:
             if private:
                 await session.save_state()
             return result
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0][:300]
 
 
 class NothingFound(Permanent):

@@ -75,16 +75,25 @@ class Walker:
             self.step = step
             if not self._signing_in:
                 self._note(Message("registry.note_step", n=number, total=len(steps), step=step.kind))
-            try:
-                await getattr(self, f"_do_{step.kind}")(step, inputs, result)
-            except (TimeoutError, BrowserTimeout):
+            if not await self._do(step, inputs, result):
                 await self._raise_problem()
-                raise StepFailed(
-                    self._profile.file, step, Message("registry.timed_out", n=self._profile.timeout)
-                ) from None
+                raise StepFailed(self._profile.file, step, Message("registry.timed_out", n=self._profile.timeout))
             if self._profile.pause:
                 await asyncio.sleep(self._profile.pause)
         self.step = None
+
+    async def _do(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> bool:
+        """Runs a step; False if it timed out. The log shows causes, and Playwright's list the values of the step."""
+        try:
+            await getattr(self, f"_do_{step.kind}")(step, inputs, result)
+        except (TimeoutError, BrowserTimeout):
+            return False
+        except Error as error:
+            text = first_line(error)
+            for secret in inputs.values() if self._signing_in else ():
+                text = text.replace(secret, "…")
+            raise Error(text) from None
+        return True
 
     # -- steps -------------------------------------------------------------------------------------------------
 
@@ -126,19 +135,20 @@ class Walker:
         await self._until(_fill(step.selector, inputs))
 
     async def _do_find(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
-        target, descriptions, last = _fill(step.value, inputs), [], None
+        target, last = _fill(step.value, inputs), None
+        rows: list[list[str]] = []
         self._row = None
         async for page in self._pages(step):
             for number, cells in enumerate(page):
                 if any(_squeeze(text) == _squeeze(target) for text in cells):
                     self._row = self._page.locator(step.selector).nth(number)
                     return
-            descriptions += [" · ".join(_flatten(text) for text in cells[1:] if text.strip()) for cells in page]
+            rows += [[_flatten(text) for text in cells[1:]] for cells in page]
             last = self._page.locator(step.selector).first
-        if step.only and len(descriptions) == 1:
+        if step.only and len(rows) == 1:
             self._row = last
-        elif step.only and descriptions:
-            raise AmbiguousResult(target, descriptions[:5])
+        elif step.only and rows:
+            raise AmbiguousResult(target, _describe(rows)[:5])
         else:
             raise SiteProblem(self._profile.title, "no_result", target)
 
@@ -219,11 +229,10 @@ class Walker:
         deadline = time.monotonic() + self._profile.timeout
         while True:
             await self._dismiss()
-            try:
+            with contextlib.suppress(BrowserTimeout):  # left before the next check, whose error would name it as cause
                 await act()
                 return
-            except BrowserTimeout:
-                await self._look(deadline)
+            await self._look(deadline)
 
     async def _look(self, deadline: float) -> None:
         await self._dismiss()
@@ -282,8 +291,21 @@ def _flatten(text: str) -> str:
     return " ".join(text.split())
 
 
+def _describe(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rows without what is the same in all of them, such as the text of a button."""
+    shared = set.intersection(*(set(enumerate(cells)) for cells in rows))
+    return [
+        " · ".join(text for place in enumerate(cells) if (text := place[1]) and place not in shared) for cells in rows
+    ]
+
+
 def _squeeze(text: str) -> str:
     return _flatten(text).casefold()
+
+
+def first_line(error: Exception) -> str:
+    """What happened; the rest of Playwright's errors is a list of calls with their values."""
+    return str(error).strip().partition("\n")[0][:300]
 
 
 def _reraise_end(error: Exception) -> None:

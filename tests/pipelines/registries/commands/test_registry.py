@@ -48,10 +48,20 @@ def test_check_walks_a_profile_and_names_the_step_that_fails(
 
 def test_check_lists_mistakes_first(lite: Project, tmp_path: Path) -> None:
     """A profile with mistakes is not run."""
-    (tmp_path / "bad.yaml").write_text("name: bad\nurl: https://a.example\n")
+    (tmp_path / "bad.yaml").write_text("name: bad\nurl: https://a.example\ncolour: red\n")
     result = lite.run("registry", "check", str(tmp_path / "bad.yaml"))
     assert result.exit_code == 3
     assert "tasks is missing" in result.output
+    assert "\\n" not in result.output
+    assert len([line for line in result.output.splitlines() if "bad.yaml:" in line]) > 1
+
+
+def test_the_portal_starts_where_profiles_expect_it(lite: Project, portal: RunningPortal) -> None:
+    """Without --port it takes that of registries.portal, here one in use; the error names the option."""
+    result = lite.run("registry", "portal")
+    assert result.exit_code == 3
+    assert portal.url.removeprefix("http://") in str(result.exception)
+    assert "choose another --port" in str(result.exception)
 
 
 def test_accounts_are_listed_and_unlocked(lite: Project, portal: RunningPortal, tmp_path: Path) -> None:

@@ -75,5 +75,5 @@ def test_a_port_that_is_taken_says_so() -> None:
     """The error names the option to change it."""
     with run_portal() as running:
         port = int(running.url.rpartition(":")[2])
-        with pytest.raises(ConfigurationError, match="choose another --port"), run_portal(port):
+        with pytest.raises(ConfigurationError, match="choose another port"), run_portal(port):
             pass

@@ -156,6 +156,25 @@ def test_notes_and_errors_can_be_translated(web: LiveRegistries) -> None:
     assert "note" not in failed["translatable"]
 
 
+def test_a_table_that_cannot_be_used_is_explained(web: LiveRegistries) -> None:
+    """A rule of the table, a column that is missing and a table that is gone are 409 problems, not failures."""
+
+    def code(answer: Any) -> tuple[int, str]:
+        return answer.status_code, answer.json().get("code", "")
+
+    web.sql("ALTER TABLE search_sessions RENAME COLUMN company TO colonne")
+    refused = post(web, "/api/search-sessions", {"company": "x"})
+    assert code(refused) == (409, "queue_unusable")
+    assert "registries.columns.company" in refused.json()["detail"]
+    web.sql("DROP TABLE search_sessions")
+    assert code(web.get("/api/search-sessions")) == (409, "queue_unusable")
+    assert code(post(web, "/api/search-sessions", {"company": "x"})) == (409, "queue_unusable")
+    if web.urls["prod"].startswith("postgres"):
+        web.sql("ALTER TABLE extraction_queue ALTER COLUMN lot TYPE integer USING 1")
+        assert code(post(web, "/api/extractions", INDEX)) == (409, "queue_unusable")
+        assert code(post(web, "/api/extractions", {**INDEX, "lot": "1234567"})) == (202, "")
+
+
 @pytest.mark.parametrize("language", ["en", "fr"])
 def test_the_pages_are_there_in_both_languages(web: LiveRegistries, language: str) -> None:
     """The page of searches and that of a company have no text without a translation."""

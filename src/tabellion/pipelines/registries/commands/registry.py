@@ -23,7 +23,7 @@ MISTAKES, MISMATCH = 3, 5  #: exit codes
 registry = typer.Typer(
     help="Check profiles of registry sites, run the practice portal, see accounts.",
     epilog="Examples: `tabellion registry portal` · `tabellion registry check registre-foncier` · "
-    "`tabellion registry accounts` · `tabellion registry unlock registre-foncier account-1`",
+    "`tabellion registry accounts --json` · `tabellion registry unlock registre-foncier account-1`",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
@@ -64,7 +64,8 @@ def check(
                 {"profile": profile, "ok": False, "mistakes": [asdict(mistake) for mistake in error.mistakes]}
             )
         else:
-            typer.echo(printable(str(error)), err=True)
+            for line in str(error).splitlines():
+                typer.echo(printable(line), err=True)
         raise typer.Exit(MISTAKES) from None
     picture = screenshot or Path(f"{found.name}-check.png")
     with tempfile.TemporaryDirectory() as folder:
@@ -185,7 +186,9 @@ def unlock(
 @registry.command("portal")
 def portal(
     context: typer.Context,
-    port: Annotated[int | None, typer.Option("--port", "-p", min=0, max=65535, help="[default: 8077]")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", "-p", min=0, max=65535, help="[default: that of registries.portal]")
+    ] = None,
 ) -> None:
     """Run the practice portal: three registries to develop profiles and test against, until Ctrl-C.
 
@@ -197,9 +200,11 @@ def portal(
     import threading
 
     from tabellion.pipelines.registries.portal.data import ALWAYS_LOCKED, PASSWORDS
-    from tabellion.pipelines.registries.portal.server import PORT, run_portal
+    from tabellion.pipelines.registries.portal.server import run_portal
+    from tabellion.pipelines.registries.settings import portal_place
 
-    with run_portal(PORT if port is None else port) as running:
+    host, chosen = portal_place(config_of(context)) if port is None else ("127.0.0.1", port)
+    with run_portal(chosen, host, fix="choose another --port") as running:
         typer.echo(f"the practice portal: {running.url}   press Ctrl-C to stop")
         for name, password in PASSWORDS.items():
             typer.echo(f"account {name}, password {password}" + (" (always locked)" if name == ALWAYS_LOCKED else ""))

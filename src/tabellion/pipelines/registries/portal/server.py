@@ -20,7 +20,6 @@ from tabellion.pipelines.registries.portal.html import TITLES, render_page
 from tabellion.pipelines.registries.portal.sites import EnterpriseRegister, LandRegistry, RightsRegister
 from tabellion.pipelines.registries.portal.state import PortalFaults, PortalState
 
-PORT = 8077
 START = 30.0  #: seconds that the server may take to stop
 
 
@@ -79,31 +78,31 @@ class RunningPortal:
 
 
 @contextlib.contextmanager
-def run_portal(port: int = 0, host: str = "127.0.0.1") -> Iterator[RunningPortal]:
-    """Serves the portal from a thread within a block; port 0 picks a free one."""
+def run_portal(port: int = 0, host: str = "127.0.0.1", *, fix: str = "choose another port") -> Iterator[RunningPortal]:
+    """Serves the portal from a thread within a block; port 0 picks a free one. `fix` is for a port in use."""
     state = PortalState()
-    listening = bind_socket(host, port)
+    listening = bind_socket(host, port, fix)
     config = uvicorn.Config(make_portal(state), log_level="warning", access_log=False, lifespan="off")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])), name="portal", daemon=True)
     thread.start()
     try:
         # The socket accepts connections already; requests wait until the server is ready.
-        yield RunningPortal(f"http://{host}:{listening.getsockname()[1]}", state)
+        yield RunningPortal(f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}", state)
     finally:
         server.should_exit = True
         thread.join(START)
         listening.close()
 
 
-def bind_socket(host: str, port: int) -> socket.socket:
-    """A listening socket; the error for a port in use names the option to change it."""
+def bind_socket(host: str, port: int, fix: str) -> socket.socket:
+    """A listening socket; the error for a port in use tells how to change it."""
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
     except OSError as error:
         listening.close()
-        raise ConfigurationError(f"cannot listen on {host}:{port} ({error.strerror}): choose another --port") from error
+        raise ConfigurationError(f"cannot listen on {host}:{port} ({error.strerror}): {fix}") from error
     listening.listen(128)
     return listening

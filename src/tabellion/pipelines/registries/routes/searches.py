@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -9,9 +11,11 @@ from pydantic import AfterValidator, Field
 from starlette.responses import Response
 
 from tabellion.answers import Answer
+from tabellion.errors import Busy, Forbidden, StoreError, Unreachable
 from tabellion.messages import Message
 from tabellion.pipelines.registries import lookup, submit
 from tabellion.pipelines.registries.choosing import NotYetFound, UnknownName, choose_names
+from tabellion.pipelines.registries.columns import NoSuchColumn
 from tabellion.pipelines.registries.lookup import RightsSearch, SearchSession
 from tabellion.pipelines.registries.served import ServedRegistries, served_registries
 from tabellion.web import idempotency
@@ -101,7 +105,8 @@ async def add_extraction(request: Request) -> Response:
 
     async def add() -> dict[str, Any]:
         try:
-            id_ = await submit.add_extraction(served.store, served.settings, inputs)
+            with explain_refusal():
+                id_ = await submit.add_extraction(served.store, served.settings, inputs)
         except submit.IncompleteSearch as error:
             raise Problem(422, "value_missing", str(error), field=f"/{error.field}", expected="a value") from None
         return {"id": id_, "status": "EN_ATTENTE", "status_url": f"/api/extractions/{id_}"}
@@ -113,7 +118,8 @@ async def add_extraction(request: Request) -> Response:
 async def list_sessions(request: Request, limit: Limit = 50) -> Response:
     """Company searches, newest first, without their searches of rights."""
     served = served_registries(request)
-    return answer({"search_sessions": await lookup.list_sessions(served.store, served.settings, limit)})
+    with explain_refusal():
+        return answer({"search_sessions": await lookup.list_sessions(served.store, served.settings, limit)})
 
 
 @router.post(
@@ -126,7 +132,8 @@ async def add_session(request: Request) -> Response:
     body = await parse_body(request, NewSession, request.app.state.limits)
 
     async def add() -> dict[str, Any]:
-        id_ = await submit.add_session(served.store, served.settings, body.company)
+        with explain_refusal():
+            id_ = await submit.add_session(served.store, served.settings, body.company)
         return dict(await find_session(served, id_))
 
     return await _once(request, served, body.model_dump(), add)
@@ -148,7 +155,8 @@ async def choose(request: Request, id: str) -> Response:  # noqa: A002
     await find_session(served, id)
     body = await parse_body(request, ChosenNames, request.app.state.limits)
     try:
-        searches = await choose_names(served.store, served.settings, id, body.names)
+        with explain_refusal():
+            searches = await choose_names(served.store, served.settings, id, body.names)
     except UnknownName as error:
         raise Problem(422, "value_invalid", str(error), field="/names", expected="names of the company") from None
     except NotYetFound as error:
@@ -160,7 +168,8 @@ async def choose(request: Request, id: str) -> Response:  # noqa: A002
 async def list_rights(request: Request, limit: Limit = 50) -> Response:
     """Searches of the register of rights, newest first."""
     served = served_registries(request)
-    return answer({"rdprm_searches": await lookup.list_rights(served.store, served.settings, limit=limit)})
+    with explain_refusal():
+        return answer({"rdprm_searches": await lookup.list_rights(served.store, served.settings, limit=limit)})
 
 
 @router.get("/api/rdprm-searches/{id}", response_model=RightsSearch, summary="Get a search of rights")
@@ -182,16 +191,31 @@ async def get_statement(request: Request, id: str) -> Response:  # noqa: A002
     return file_answer(request, path, f'"{tag}"', "application/pdf", headers)
 
 
+@contextmanager
+def explain_refusal() -> Iterator[None]:
+    """Turns what is wrong with a table, or with a value for it, into a 409 problem."""
+    try:
+        yield
+    except NoSuchColumn as error:
+        raise Problem(409, "queue_unusable", error.args[0], fix="set the columns of your table") from None
+    except (Unreachable, Forbidden, Busy):
+        raise  # not about the table: the application answers them for all routes
+    except StoreError as error:
+        raise Problem(409, "queue_unusable", error.words, fix="send what the table requires, or change it") from None
+
+
 async def find_session(served: ServedRegistries, id: str) -> SearchSession:  # noqa: A002
     """A session of this environment; raises a 404 problem if there is none."""
-    found = await lookup.get_session(served.store, served.settings, id)
+    with explain_refusal():
+        found = await lookup.get_session(served.store, served.settings, id)
     if found is None:
         raise Problem(404, "not_found", Message("registry.no_session"), field="id")
     return found
 
 
 async def _find_rights(served: ServedRegistries, id: str) -> RightsSearch:  # noqa: A002
-    found = await lookup.list_rights(served.store, served.settings, id_=id, limit=1)
+    with explain_refusal():
+        found = await lookup.list_rights(served.store, served.settings, id_=id, limit=1)
     if not found:
         raise Problem(404, "not_found", Message("registry.no_search"), field="id")
     return found[0]
