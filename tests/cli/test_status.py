@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tabellion import Queue, Store
 from tabellion.engine.register import CURRENT
 from tests.cli.project import Project
@@ -139,6 +141,25 @@ def test_workers_of_every_environment_in_one_table(project: Project, tmp_path: P
     assert result.exit_code == 6
     assert "dead is unreachable" in result.output
     assert "page 12 of" in " ".join(result.output.split())
+
+
+def test_the_times_of_workers_are_not_wrapped_in_a_narrow_terminal(
+    lite: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eighty columns, a long worker id and a long note: each time is on one line."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lite.insert("a")
+    queue = Queue("invoices", ready="new", running="reading", done="read", failed="broken", worker="worker_id")
+
+    async def work(store: Store) -> None:
+        [job] = await store.claim(queue, 1, "unified-worker-8f14e45f-ceea-467f-a9b8-1b2c3d4e5f60")
+        job.note("step 10 of 10: collect the documents of the lot")
+        await store.renew([job])
+
+    ask(lite.url, work)
+    [worker] = lite.json("status", "--workers")
+    shown = lite.run("status", "--workers").output
+    assert shown.count(worker["oldest_at"][11:19]) == 2 or shown.count(worker["oldest_at"][5:16].replace("T", " ")) == 2
 
 
 def test_workers_cannot_be_watched(lite: Project) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from json import dumps
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from tabellion.cli import output
 from tabellion.cli.load import config_of, find_environment, find_queue, present, queues_of
+from tabellion.engine.timestamps import iso
 from tabellion.monitor import snapshot
 from tabellion.monitor.active_workers import active_workers
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from tabellion.monitor.snapshot import Snapshot
 
 REFRESH = 1.0
+TIMES = ("oldest", "newest")
 
 
 def status(
@@ -125,17 +128,25 @@ async def _show_workers(places: Any, queues: Any, *, json: bool) -> int:
         output.as_json(workers)
     elif workers:
         rows = [
-            (worker["environment"], _worker_name(worker), worker["queue"], worker["jobs"], worker["oldest_at"],
-             worker["newest_at"], worker["note"])
+            (worker["environment"], _worker_name(worker), worker["queue"], worker["jobs"],
+             _short(worker["oldest_at"]), _short(worker["newest_at"]), worker["note"])
             for worker in workers
         ]  # fmt: skip
-        columns = ("environment", "worker", "queue", "jobs", "oldest", "newest", "note")
-        output.show(output.table("workers", columns, rows))
+        columns = ("environment", "worker", "queue", "jobs", *TIMES, "note")
+        output.show(output.table("workers (times are UTC)", columns, rows, whole=TIMES))
     elif not problems:
         typer.echo("no live worker: start one with `tabellion worker`")
     for name, problem in problems.items():
         typer.echo(f"{name} is unreachable: {problem}", err=True)
     return len(problems)
+
+
+def _short(moment: str | None) -> str | None:
+    """The time of day, with the date if that was another day: more leaves no room at 80 columns."""
+    if moment is None:
+        return None
+    is_today = iso(time.time()).startswith(moment[:10])
+    return moment[11:19] if is_today else moment[5:16].replace("T", " ")
 
 
 def _worker_name(worker: ActiveWorker) -> str:
