@@ -178,17 +178,17 @@ def test_who_is_cancelled_stops_the_reading(tmp_path: Path) -> None:
         assert tabellion.read(bill(), sandbox=pool, name="bill.pdf").file == "bill.pdf"
 
 
+@pytest.mark.parametrize("threaded", [False, True])
 def test_in_a_handler_the_engine_hears_of_failures(
-    config: Config, fake: Serving, sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    config: Config, fake: Serving, sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, threaded: bool
 ) -> None:
-    """The model is found by its name with the job's own gate, and its errors are raised."""
+    """The model is found by its name with the job's own gate, and its errors are raised; in plain functions too."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     monkeypatch.setenv("GEMINI_BASE_URL", fake.url)
     monkeypatch.setenv("GEMINI_MODEL", "gemini-2.5-flash@503")
     queue = jobs_queue(uses="gemini")
 
-    @queue.handler
     async def read(job: Job) -> dict[str, str]:
         try:
             await tabellion.aread(bill(), "invoice", model="gemini")
@@ -196,6 +196,14 @@ def test_in_a_handler_the_engine_hears_of_failures(
             return {"result": type(error).__name__}
         return {"result": "nothing was raised"}
 
+    def read_in_thread(job: Job) -> dict[str, str]:
+        try:
+            tabellion.read(bill(), "invoice", model="gemini")
+        except Unavailable as error:
+            return {"result": type(error).__name__}
+        return {"result": "nothing was raised"}
+
+    queue.handler(read_in_thread if threaded else read)
     with owning(sqlite_url) as owner:
         owner.insert(1)
         drain(make_worker(sqlite_url, queue, gates=FAST))

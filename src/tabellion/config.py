@@ -60,6 +60,7 @@ class Config:
     json_bytes: int = 1_000_000
     rate: float = 200.0  #: requests per second of one key or person
     allow: tuple[str, ...] = ()  #: private networks that URLs of users may point to, as CIDR
+    all_workers: bool = True  #: admins of the served environment see the workers of all environments
 
     def section(self, name: str) -> Mapping[str, Any]:
         """The configured keys of a pipeline's table."""
@@ -122,6 +123,7 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         json_bytes=settings.get("server.json_bytes", Config.json_bytes),
         rate=float(settings.get("server.rate", Config.rate)),
         allow=_networks(settings.get("server.allow", [])),
+        all_workers=settings.get("server.all_workers", Config.all_workers),
         proxies=_networks(settings.get("server.proxies", list(LOOPBACK)), "server.proxies"),
     )
 

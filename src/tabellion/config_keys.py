@@ -36,6 +36,7 @@ KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "server.json_bytes": (int, "bytes that a JSON body, or a field of a form, may have (1000000)"),
     "server.rate": ((int, float), "requests per second that one key or person may make; 0: no limit (200)"),
     "server.allow": (list, "your own networks that URLs may point to, as CIDR, e.g. `10.0.0.0/8`"),
+    "server.all_workers": (bool, "whether admins of this environment see who works on what in all of them (true)"),
     "log.level": (str, "debug, info, warning or error (info)"),
     "log.json": (bool, "one JSON object per line instead of text (false)"),
 }
@@ -61,6 +62,7 @@ VARIABLES: dict[str, str] = {
     "TABELLION_JSON_BYTES": "server.json_bytes",
     "TABELLION_RATE": "server.rate",
     "TABELLION_ALLOW": "server.allow",
+    "TABELLION_ALL_WORKERS": "server.all_workers",
     "TABELLION_LOG_LEVEL": "log.level",
     "LOG_LEVEL": "log.level",
     "TABELLION_LOG_JSON": "log.json",

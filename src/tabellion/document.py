@@ -169,8 +169,13 @@ async def _open_model(model: str | Model | None, config: Config | None) -> Async
     from tabellion.engine.context import OpenContext
     from tabellion.engine.job import current_job
 
-    if current_job.get() is not None:
-        yield _of_worker(model) if config is None else configured(model, config)
+    if (job := current_job.get()) is not None:
+        shared = _of_worker(model) if config is None else configured(model, config)
+        try:
+            yield shared
+        finally:
+            if not job.queue.is_async:
+                await shared.close()  # the event loop of a plain function ends with this reading
         return
     config = config or load()
     async with OpenContext(config.gates_at or config.environments[0], config.gates) as context:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator
@@ -83,7 +84,8 @@ def gallery(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
     """Forty new paintings, and nobody who works on them."""
     folder = tmp_path_factory.mktemp("gallery")
     with ThreadPoolExecutor(1) as thread:
-        live = Live(folder, {"prod": f"sqlite:///{folder}/prod.db"})
+        unserved = {"dev": f"sqlite:///{folder}/dev.db", "away": "postgresql://postgres@127.0.0.1:9/nothing"}
+        live = Live(folder, {"prod": f"sqlite:///{folder}/prod.db"}, unserved=unserved)
         thread.submit(live.start).result(60)
         one = Gallery(live, thread, chromium)
         live.app.state.auth.environments["prod"].monitor.overview.views.insert(0, QueueView(PAINTING))
@@ -292,6 +294,32 @@ def test_rows_of_every_state_are_there(gallery: Gallery) -> None:
         assert page.locator("#pager").is_hidden()
         keys = page.locator("#rows .key-cell").all_inner_texts()
         assert len(set(keys)) == len(keys)
+
+
+def test_an_admin_sees_the_workers_of_all_environments(gallery: Gallery) -> None:
+    """With their jobs and notes, which follow the database; an environment that does not answer is named below."""
+    queue = Queue("paintings", name="documents", ready="new", running="drying", done="done", failed="torn", order="id")
+
+    async def work(note: str, count: int) -> None:
+        async with Store(f"sqlite:///{gallery.live.folder}/dev.db") as store:
+            if count > 1:
+                await store.database.fetch(TABLE)
+                await store.add_many(queue, [{"id": number} for number in range(1, 4)])
+            jobs = await store.claim(queue, count, f"w {poison.EVERYTHING}")
+            jobs[0].note(note)
+            await store.renew(jobs)
+
+    gallery.apart(lambda: asyncio.run(work("page 12 of 40", 2)))
+    with gallery.visit("/dashboard", role="admin") as page:
+        row = page.locator("#all-workers tr")
+        expect(row).to_have_count(1)
+        assert row.locator("td").all_inner_texts()[2:4] == ["documents", "2"]
+        assert row.locator("td").last.inner_text() == "page 12 of 40"
+        assert row.locator("time").first.get_attribute("title")
+        expect(page.locator("#all-workers-problems")).to_have_text("away: the database cannot be reached.")
+        assert page.evaluate(OVERFLOW) <= 0
+        gallery.apart(lambda: asyncio.run(work("page 1 of 3", 1)))
+        expect(row.locator("td").nth(3)).to_have_text("3")
 
 
 def test_texts_of_strangers_are_text(gallery: Gallery) -> None:

@@ -35,6 +35,15 @@ def test_retry_says_which_keys_were_not_failed(lite: Project) -> None:
     assert "2 of 2 keys are not failed rows" in result.output
 
 
+def test_retry_counts_a_repeated_key_once(lite: Project) -> None:
+    """The same key twice is one row: nothing is partial."""
+    lite.insert("x")
+    lite.sql("UPDATE invoices SET status = 'broken'")
+    result = lite.run("retry", "invoices", "1", "1")
+    assert result.exit_code == 0, result.output
+    assert "1 row of invoices retried" in result.output
+
+
 def test_retry_wants_to_know_which(lite: Project) -> None:
     """Neither or both ways is a usage error."""
     assert lite.run("retry", "invoices").exit_code == 2

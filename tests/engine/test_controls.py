@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-from tabellion import LeaseLost, Store
+from tabellion import DeclarationError, LeaseLost, Store
 from tabellion.engine import controls
 from tabellion.engine.settlement import Settlement
 from tabellion.testing import Clock
@@ -308,3 +308,20 @@ async def test_cancelling_while_others_claim(store: Store) -> None:
     assert {key for key, state in states.items() if state == "failed"} == set(cancelled)
     assert set(taken) | set(cancelled) == set(range(1, 41))
     assert set(await outcomes(store)) <= {"done", "cancelled"}
+
+
+@asynchronous
+async def test_two_queues_that_fail_into_one_state_keep_their_failures_apart(store: Store) -> None:
+    """Each counts and restarts its own: what the second half of a row's life failed is not begun anew by the first."""
+    await tasks(store, 2)
+    failed = tasks_queue().changes["failed"]["status"]
+    await run(store, f"UPDATE tasks SET status = '{failed}', error = CASE id WHEN 1 THEN 'no file' END")
+    first = tasks_queue(failed_where="t.error IS NULL")
+    second = tasks_queue(name="second", failed_where="t.error IS NOT NULL")
+    assert (await store.counts(first))["failed"] == (await store.counts(second))["failed"] == 1
+    assert await controls.restart(store, first, [1]) == 0
+    assert await controls.restart(store, first) == 1
+    assert (await row(store, 1))["status"] == failed
+    assert (await row(store, 2))["status"] != failed
+    with pytest.raises(DeclarationError, match="rejects failed_where"):
+        await store.counts(tasks_queue(failed_where="t.nothing IS NULL"))

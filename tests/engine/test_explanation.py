@@ -52,6 +52,15 @@ async def test_next_in_line_and_further_back(store: Store) -> None:
 
 
 @asynchronous
+async def test_rows_that_cannot_be_claimed_are_not_ahead(store: Store) -> None:
+    """Rows that do not meet the queue's condition do not count."""
+    queue = await tasks(store, 6, where="id > 4 -- the others are drafts")
+    await staff(store)
+    assert "it is next in the queue" in await said(store, queue, 5)
+    assert "1 ready rows are ahead of it" in await said(store, queue, 6)
+
+
+@asynchronous
 async def test_all_workers_are_full(store: Store) -> None:
     """Slots that are all taken are counted."""
     queue = await tasks(store, 1)

@@ -221,6 +221,8 @@ def test_a_worker_tells_of_it_once_and_stops_when_all_is_done(url: str, owner: O
     assert [(event.key, event.name) for event in told if event.name in ("parked", "lease_lost")] == [("4", "parked")]
     assert sorted(event.key for event in told if event.name == "failed") == ["1", "2", "3", "5"]
     assert owner.row(4)["status"] == "running"
+    counted = owner("SELECT sum(failed) AS failed FROM tabellion_counts")
+    assert owner("SELECT failed FROM tabellion_workers") == counted == [{"failed": 5}]
 
 
 @asynchronous

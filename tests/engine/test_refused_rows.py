@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tabellion import Job, Store
 from tabellion.engine import refused_rows as refusing
-from tabellion.errors import StoreError
+from tabellion.errors import StoreError, Unreachable
 from tabellion.testing import Clock
 from tests.engine.conftest import Emptied, store_on
 from tests.engine.tables import asynchronous, attempts, row, rows, run, tasks
@@ -62,6 +63,33 @@ async def test_a_table_that_refuses_every_row_is_not_set_aside(store: Store) -> 
         await store.claim(queue, 10, "w")
     assert len(await attempts(store)) == refusing.MOST_AT_ONCE
     assert {one["status"] for one in await rows(store)} == {"new"}
+
+
+@pytest.mark.parametrize("claimed", [0, 2])
+@asynchronous
+async def test_a_database_that_goes_away_is_not_asked_for_every_row(
+    store: Store, monkeypatch: pytest.MonkeyPatch, claimed: int
+) -> None:
+    """The first call without an answer is the last: each would wait for its deadline. What was claimed is kept."""
+    queue = await tasks(store, 6)
+    claim, asked = store.database.claim, 0
+
+    async def ask(*arguments: Any) -> list[Job]:
+        nonlocal asked
+        asked += 1
+        if asked > claimed:
+            raise Unreachable("no answer")
+        return await claim(*arguments)
+
+    monkeypatch.setattr(store.database, "claim", ask)
+    bound = await store.bind(queue)
+    claiming = refusing.claim_one_by_one(store.database, bound, 6, "w", False, None)
+    if claimed:
+        assert keys(await claiming) == [1, 2]
+    else:
+        with pytest.raises(Unreachable):
+            await claiming
+    assert asked == claimed + 1
 
 
 @asynchronous

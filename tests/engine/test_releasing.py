@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tabellion import LeaseLost, Store
+from tabellion.engine import orphans
 from tabellion.engine.releasing import KeptRow, release_orphans, release_rows
 from tabellion.testing import Clock
 from tests.engine.tables import asynchronous, attempts, claim_one, outcomes, row, rows, run, tasks
+from tests.engine.test_transitions import refuse
 
 OLD = "UPDATE tasks SET status = 'working', worker = 'old' WHERE id = {}"
 
@@ -86,19 +88,18 @@ async def test_a_row_that_the_table_keeps_is_told(store: Store) -> None:
     """The others are released; the one that a rule of the table refuses stays."""
     queue = await tasks(store, 2)
     await run(store, OLD.format(1), OLD.format(2))
-    if store.dialect == "postgresql":
-        await run(
-            store,
-            """CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  IF new.id = 1 THEN RAISE EXCEPTION 'closed'; END IF; RETURN new; END $$""",
-            "CREATE TRIGGER refuse BEFORE UPDATE ON tasks FOR EACH ROW EXECUTE FUNCTION refuse()",
-        )
-    else:
-        await run(
-            store,
-            """CREATE TRIGGER refuse BEFORE UPDATE ON tasks WHEN new.id = 1
-BEGIN SELECT RAISE(ABORT, 'closed'); END""",
-        )
+    await refuse(store, "NEW.id = 1")
     answer = await release_orphans(store, queue)
     assert (answer.released, answer.kept) == (["2"], [KeptRow("1", "rejected")])
     assert (await release_rows(store, queue, [1])).kept == [KeptRow("1", "rejected")]
+
+
+@asynchronous
+async def test_every_orphan_is_tried_after_one_was_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused row costs no other its release, however many there are."""
+    monkeypatch.setattr(orphans, "MOST_COUNTED", 3)
+    queue = await tasks(store, 8)
+    await run(store, "UPDATE tasks SET status = 'working'")
+    await refuse(store, "NEW.id = 1")
+    answer = await release_orphans(store, queue)
+    assert (sorted(answer.released), answer.kept) == (list("2345678"), [KeptRow("1", "rejected")])

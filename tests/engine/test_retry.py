@@ -19,8 +19,15 @@ def test_delay_doubles(attempt: int, step: float) -> None:
 @given(base=st.floats(0.01, 10_000), attempt=st.integers(1, 10_000))
 def test_delay_is_bounded(base: float, attempt: int) -> None:
     """However many tries there were, the delay stays between the step and one and a half longest delays."""
-    step = min(base * 2.0 ** min(attempt - 1, 32), retry.LONGEST_DELAY)
-    assert step <= retry.delay(base, attempt) <= step * 1.5 <= retry.LONGEST_DELAY * 1.5
+    longest = max(retry.LONGEST_DELAY, base)
+    step = min(base * 2.0 ** min(attempt - 1, 32), longest)
+    assert step <= retry.delay(base, attempt) <= step * 1.5 <= longest * 1.5
+
+
+def test_a_base_beyond_the_longest_delay_is_kept() -> None:
+    """A declared base of two hours is waited, before every retry."""
+    assert [retry.delay(7200, attempt, jitter=0) for attempt in (1, 2, 9)] == [7200, 7200, 7200]
+    assert [retry.delay(3000, attempt, jitter=0) for attempt in (1, 2, 9)] == [3000, 3600, 3600]
 
 
 def test_delay_is_spread() -> None:

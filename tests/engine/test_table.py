@@ -19,6 +19,10 @@ from tests.engine.tables import asynchronous, run
         ("timestamp with time zone", "time"), ("timestamp(3) without time zone", "time"), ("date", "time"),
         ("DATETIME", "time"), ("json", "json"), ("jsonb", "json"), ("uuid", "uuid"), ("bytea", "bytes"),
         ("BLOB", "bytes"), ("", "other"), ("inet", "other"),
+        ("interval", "other"), ("interval day to second(3)", "other"), ("point", "other"), ("int4range", "other"),
+        ("int8multirange", "other"), ("daterange", "other"), ("integer[]", "other"), ("text[]", "other"),
+        ("character varying(20)[]", "other"), ("jsonb[]", "other"), ("geometry(Point,4326)", "other"),
+        ("UNSIGNED BIG INT", "integer"), ("NVARCHAR(20)", "text"), ("timestamp_ms", "time"), ("public.citext", "text"),
     ],
 )  # fmt: skip
 def test_types_come_in_families(type_name: str, family: str) -> None:

@@ -60,8 +60,8 @@ def test_a_table_made_by_hand_is_left_alone(url: str) -> None:
     async def go(store: Store) -> None:
         await make_by_hand(store)
         if store.dialect == "postgresql":
-            await store.database.fetch("CREATE ROLE anon")
-            await store.database.fetch(f"GRANT SELECT ON {TABLE} TO anon")
+            await store.database.fetch("CREATE ROLE extraction_reader")
+            await store.database.fetch(f"GRANT SELECT ON {TABLE} TO extraction_reader")
         key = str(uuid.uuid4())
         await store.database.fetch(f"INSERT INTO {TABLE} (id, notes) VALUES ($1, 'kept') RETURNING id", key)
         before = await look(store)
@@ -70,9 +70,9 @@ def test_a_table_made_by_hand_is_left_alone(url: str) -> None:
         await SCHEMA.prepare(store)
         assert await look(store) == before
         if store.dialect == "postgresql":
-            await store.database.fetch(f"REVOKE ALL ON {TABLE} FROM anon")
-            await store.database.fetch("DROP OWNED BY anon")
-            await store.database.fetch("DROP ROLE anon")
+            await store.database.fetch(f"REVOKE ALL ON {TABLE} FROM extraction_reader")
+            await store.database.fetch("DROP OWNED BY extraction_reader")
+            await store.database.fetch("DROP ROLE extraction_reader")
 
     ask(url, go)
 

@@ -118,6 +118,20 @@ def test_a_retry_resumes_where_it_was_paid(url: str, owner: Owner) -> None:
     assert [row["cost"] for row in owner("SELECT cost FROM tabellion_attempts ORDER BY n")] == [0.25, 0.25]
 
 
+def test_a_plain_function_calls_a_model_in_a_loop_of_its_own(url: str, owner: Owner) -> None:
+    """Its thread knows the job: the call passes the gate, and the attempt is charged."""
+    model, queue = GatedModel(Parrot()), jobs_queue(uses="parrot", max_attempts=1)
+
+    @queue.handler
+    def read(job: Job) -> None:
+        asyncio.run(model.call(["page 1"]))
+
+    with working(make_worker(url, queue, gates={"parrot": FAST})):
+        eventually(lambda: owner.status(1) in ("done", "failed"))
+    assert owner.status(1) == "done"
+    assert [row["cost"] for row in owner("SELECT cost FROM tabellion_attempts")] == [0.25]
+
+
 def test_a_bad_answer_is_kept_as_evidence_and_asked_for_differently(url: str, owner: Owner) -> None:
     """A cut-off answer is retried in parts; it is paid for, kept raw, and never a result."""
     schema = {"type": "object", "properties": {"vendor": {"type": "string"}, "total": {"type": "number"}}}

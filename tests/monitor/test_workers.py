@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 from tabellion import Store
+from tabellion.engine.sql import NOW
 from tabellion.engine.timestamps import iso
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.heartbeat import WorkerRecord
-from tabellion.monitor.workers import REMEMBERED, workers
+from tabellion.monitor.workers import REMEMBERED, SHOWN, workers
 from tabellion.testing import Clock
 from tests.engine.tables import asynchronous
 
 
 def member(name: str) -> WorkerRecord:
     return WorkerRecord(name, "host", 1, f"boot of {name}", "0.1", "documents,webhooks", 4, busy=2, done=7)
+
+
+@asynchronous
+async def test_live_workers_are_shown_however_many_have_ended(store: Store, clock: Clock) -> None:
+    """The list is limited; those that live come first, then those that ended last."""
+    await store.open()
+    await store.database.fetch(
+        f"""WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < {SHOWN})
+INSERT INTO tabellion_workers (id, host, pid, boot, version, queues, slots, started_at, seen_at, stopped_at)
+SELECT CAST(i AS text), 'host', i, CAST(i AS text), '0.1', 'jobs', 1, {NOW}, {NOW}, {NOW} FROM n"""
+    )
+    clock.advance(roster.ALIVE + 1)
+    for name in ("older", "newer"):
+        await roster.enlist(store, member(name))
+        clock.advance(1)
+    await roster.beat(store, member("older"))
+    found = [one["id"] for one in await workers(store)]
+    assert found[:2] == ["older", "newer"]
+    assert len(found) == SHOWN
 
 
 @asynchronous

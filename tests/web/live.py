@@ -44,8 +44,10 @@ class Live:
         limits = changes.pop("limits", None)
         self.pipelines: list[Pipeline] = changes.pop("pipelines", [PIPELINE])
         given: dict[str, Any] = {"data": folder / "data", "lake": str(folder / "lake"), "allow": (HOME,)}
+        unserved: Mapping[str, str] = changes.pop("unserved", {})  # of the same configuration
         self.config = Config(
-            environments=tuple(Environment(name, url) for name, url in urls.items()), **(given | changes)
+            environments=tuple(Environment(name, url) for name, url in (*urls.items(), *unserved.items())),
+            **(given | changes),
         )
         # Tests ask as fast as they can.
         self.limits = limits or RequestLimits(upload_bytes=self.config.upload_bytes, rate=0)

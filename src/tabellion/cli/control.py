@@ -49,6 +49,7 @@ def retry(
     """
     if sum((bool(keys), error is not None, all_failed)) != 1:
         raise typer.BadParameter("use one of: keys, --error TEXT or --all")
+    keys = list(dict.fromkeys(keys or []))
 
     count = _do(
         context, queue, environment, lambda store, chosen: controls.restart(store, chosen, keys or None, error), keys

@@ -9,8 +9,8 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from tabellion.engine.environment import Environment
-from tabellion.engine.gates.gate import Pass
 from tabellion.engine.gates.open_gates import OpenGates
+from tabellion.engine.gates.passes import Pass
 from tabellion.engine.gates.state import GateSettings
 from tabellion.engine.job import Job
 from tabellion.engine.memo import Asker, Memo, Memos

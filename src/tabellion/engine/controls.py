@@ -67,7 +67,7 @@ async def restart(store: Store, queue: Queue, keys: Sequence[Any] | None = None,
     bound = await store.bind(queue)
     d, key = store.dialect, sql.column(bound.key.name)
     text_key = f"CAST(t.{key} AS text)"
-    conditions, values = [f"({sql.holds(queue.states['failed'], d)} OR {is_parked(bound)})"], [queue.name]
+    conditions, values = [f"({queue.condition('failed', d)} OR {is_parked(bound)})"], [queue.name]
     if error is not None:
         values.append(error)
         # The attempt that failed the row is its last one: only its error counts.

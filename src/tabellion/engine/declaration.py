@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tabellion.engine import sql
+from tabellion.engine.index_condition import requires_value
 from tabellion.engine.job import Job
 from tabellion.engine.primary_key import key_column, key_problems
 from tabellion.engine.queue import STATES, Queue, format_state
@@ -61,7 +62,8 @@ class Bound:
         """Whether an index finds the ready rows in the order in which they are claimed."""
         ready, first = self.queue.states["ready"], self.order[0][0]
         for index in self.table.indexes:
-            fixed = {column for column, value in ready.items() if _says(index.condition or "", column, value)}
+            condition = index.condition or ""
+            fixed = {name for name, value in ready.items() if requires_value(condition, name, value, self.dialect)}
             # Columns that the index's condition does not fix must come before those of the order. A condition that
             # fixes no column of the ready state is about other rows.
             lead = len(ready) - len(fixed)
@@ -206,19 +208,6 @@ def _unwritable(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Declar
 
 
 _MIRROR_HOLDS = {"attempts": "a count", "worker": "a worker's id", "error": "an error's text"}
-
-
-def _says(condition: str, column: str, value: Scalar) -> bool:
-    """Whether an index's condition, as the database prints it, requires this value."""
-    if column not in condition:
-        return False
-    if value is None:
-        return "NULL" in condition.upper()
-    if isinstance(value, bool):
-        negated = f"NOT {column}" in condition or f'NOT "{column}"' in condition
-        literals = ("= FALSE", "= 0") if not value else ("= TRUE", "= 1")
-        return negated != value or any(literal in condition.upper() for literal in literals)
-    return sql.literal(value, "postgresql") in condition
 
 
 def _misfit(column: Column, value: Scalar, dialect: Dialect) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 from tabellion.engine import controls, register, sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.gates.row import gate_closure
-from tabellion.engine.moves import native_key
+from tabellion.engine.moves import extra_condition, native_key
 from tabellion.engine.queue import STATES, Queue, format_state
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
@@ -238,7 +238,7 @@ async def _running(store: Store, queue: Queue) -> int:
 
 
 async def _ahead(store: Store, bound: Bound, row: Row) -> int:
-    """How many ready rows come before this one, judged by the first column of the order."""
+    """How many rows that meet the queue's condition come before this one, judged by the first column of the order."""
     queue = bound.queue
     column, descending = bound.order[0]
     value = row["row"][column]
@@ -248,7 +248,7 @@ async def _ahead(store: Store, bound: Bound, row: Row) -> int:
     sign = ">" if descending else "<"
     rows = await store.database.fetch(
         f"""SELECT count(*) AS n FROM (SELECT 1 FROM {sql.name(queue.table)} AS t
-WHERE {sql.holds(queue.states["ready"], store.dialect)}
+WHERE {sql.holds(queue.states["ready"], store.dialect)} {extra_condition(bound)}
   AND ({first} {sign} $1 OR {first} = $1 AND t.{tie} < $2) LIMIT {LINE_SHOWN}) AS f""",
         value,
         row["row"][bound.key.name],

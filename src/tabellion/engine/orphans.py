@@ -36,11 +36,17 @@ async def take_over(database: Database, bound: Bound) -> int:
     if queue.stale_after is None:
         return 0
     stale = f"{running_since(bound)} < {sql.epoch(NOW, dialect)} - $2"
-    return len(await give_back(database, bound, stale, float(queue.stale_after)))
+    # A sweep comes every few seconds: where the table refuses every row, it must not try them all each time.
+    return len(await give_back(database, bound, stale, float(queue.stale_after), most=MOST_COUNTED))
 
 
-async def give_back(database: Database, bound: Bound, condition: str = "1 = 1", *terms: Any) -> list[str]:
-    """Puts orphans back to ready that meet the condition ($2, … are its terms); returns their keys."""
+async def give_back(
+    database: Database, bound: Bound, condition: str = "1 = 1", *terms: Any, most: int | None = None
+) -> list[str]:
+    """Puts orphans back to ready that meet the condition ($2, … are its terms); returns their keys.
+
+    If the database refuses one of them, the others are tried one by one, up to `most`.
+    """
     key = f"t.{sql.column(bound.key.name)}"
     table, values = sql.name(bound.queue.table), (bound.queue.name, *terms)
     chosen = f"""{sql.holds(bound.queue.states["running"], database.dialect)} AND {condition}
@@ -52,8 +58,7 @@ async def give_back(database: Database, bound: Bound, condition: str = "1 = 1", 
     except AWAY:
         raise
     except StoreError:
-        # The database refuses one of the rows: the others are put back one by one.
-        orphans = await find(database, bound, condition, *terms)
+        orphans = await find(database, bound, condition, *terms, most=most)
     returned: list[str] = []
     for orphan in orphans:
         update_one = f"{update} AND {key} = {native_key(bound, f'${len(values) + 1}')} RETURNING 1 AS moved"
@@ -66,12 +71,15 @@ async def give_back(database: Database, bound: Bound, condition: str = "1 = 1", 
     return returned
 
 
-async def find(database: Database, bound: Bound, condition: str = "1 = 1", *terms: Any) -> list[str]:
-    """The keys of orphans that meet the condition ($2, … are its terms), a thousand at most."""
+async def find(
+    database: Database, bound: Bound, condition: str = "1 = 1", *terms: Any, most: int | None = None
+) -> list[str]:
+    """The keys of orphans that meet the condition ($2, … are its terms), of all or of `most`."""
+    limit = "" if most is None else f"LIMIT {most}"
     rows = await database.fetch(
         f"""SELECT CAST(t.{sql.column(bound.key.name)} AS text) AS key FROM {sql.name(bound.queue.table)} AS t
 WHERE {sql.holds(bound.queue.states["running"], database.dialect)} AND {condition} AND {is_unclaimed(bound)}
-LIMIT {MOST_COUNTED}""",
+{limit}""",
         bound.queue.name,
         *terms,
     )

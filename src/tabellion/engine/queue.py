@@ -9,7 +9,8 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from tabellion.engine.sql import Scalar, State
+from tabellion.engine import sql
+from tabellion.engine.sql import Dialect, Scalar, State
 from tabellion.errors import DeclarationError, DeclarationProblem
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Queue:
         status: str = "status",
         key: str | None = None,
         where: str | None = None,
+        failed_where: str | None = None,
         order: str | Sequence[str] | None = None,
         worker: str | None = None,
         started_at: str | None = None,
@@ -87,6 +89,8 @@ class Queue:
         self.status = status
         self.key = key
         self.where = where
+        #: Which rows of the failed state are this queue's, where another one on the same table fails into it too.
+        self.failed_where = failed_where
         self.order = _parse_order(order)
         self.mirrors: dict[str, str] = {
             mirror: column
@@ -169,6 +173,11 @@ class Queue:
     def age_columns(self) -> list[str]:
         """The columns that show how long a row has been running, the most accurate first."""
         return [self.mirrors[mirror] for mirror in AGES if mirror in self.mirrors]
+
+    def condition(self, state: StateName, dialect: Dialect) -> str:
+        """The SQL condition that a row `t` is in this state, as it is counted and shown."""
+        holds = sql.holds(self.states[state], dialect)
+        return f"({holds} AND (\n{self.failed_where}\n))" if state == "failed" and self.failed_where else holds
 
     def leads_to(self, other: Queue) -> bool:
         """Whether this queue's `done` is the other's `ready`, so that its results are the other's new jobs."""

@@ -12,7 +12,7 @@ from tabellion.engine.job import Job
 from tabellion.engine.moves import Terms, extra_condition, texts
 from tabellion.engine.settlement import CONTINUING, charging_outcomes
 from tabellion.engine.sql import NOW
-from tabellion.errors import AWAY, StoreError
+from tabellion.errors import AWAY, Busy, StoreError
 
 AGAIN = 600.0  # seconds until such a row is tried again: someone may have fixed it
 MOST_AT_ONCE = 3  # rows set aside by one claim: if more are refused, the cause is the table and not the row
@@ -32,8 +32,12 @@ async def claim_one_by_one(
     for row in await database.fetch(_first_in_line(bound), bound.queue.name, n):
         try:
             jobs += await database.claim(bound, 1, worker, limited, Terms(only=row["native"]))
+        except Busy:
+            continue  # only this row is locked
         except AWAY:
-            continue
+            if jobs:
+                break
+            raise
         except StoreError as error:
             if not is_about_the_row(error):
                 raise

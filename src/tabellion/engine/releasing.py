@@ -79,7 +79,7 @@ async def release_orphans(store: Store, queue: Queue, *, by: str = "", dry_run: 
         else:
             answer.kept.append(KeptRow(claim.row["key"], "rejected"))
     if dry_run:
-        answer.released += await orphans.find(store.database, bound)
+        answer.released += await orphans.find(store.database, bound, most=orphans.MOST_COUNTED)
     else:
         answer.released += await orphans.give_back(store.database, bound)
         answer.kept += [KeptRow(key, "rejected") for key in await orphans.find(store.database, bound)]

@@ -12,7 +12,7 @@ from tabellion.engine.database import database_at
 from tabellion.engine.declaration import Bound
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job, storable
-from tabellion.engine.moves import Numbered, Terms, extra_condition
+from tabellion.engine.moves import Numbered, Terms
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.renewed_mirrors import renew_mirrors
 from tabellion.engine.settlement import Settlement, Verdict
@@ -127,20 +127,22 @@ class Store:
         self._tried.discard(queue)
 
     async def _try_condition(self, bound: Bound) -> None:
-        """Has the database parse the queue's `where=` once: it is the only SQL that tabellion does not write."""
-        if bound.queue.where is None:
-            return
-        try:
-            await self.database.fetch(
-                f"SELECT 1 FROM {sql.name(bound.queue.table)} AS t WHERE 1 = 0 {extra_condition(bound)}"
-            )
-        except AWAY:
-            raise
-        except StoreError as error:
-            problem = DeclarationProblem(
-                f"the database rejects where={bound.queue.where!r}: {error}", "correct the condition"
-            )
-            raise DeclarationError(f"queue {bound.queue.name!r}", [problem]) from error
+        """Has the database parse the queue's conditions once: they are the only SQL that tabellion does not write."""
+        queue = bound.queue
+        for name, condition in (("where", queue.where), ("failed_where", queue.failed_where)):
+            if condition is None:
+                continue
+            try:
+                await self.database.fetch(
+                    f"SELECT 1 FROM {sql.name(queue.table)} AS t WHERE 1 = 0 AND (\n{condition}\n)"
+                )
+            except AWAY:
+                raise
+            except StoreError as error:
+                problem = DeclarationProblem(
+                    f"the database rejects {name}={condition!r}: {error}", "correct the condition"
+                )
+                raise DeclarationError(f"queue {queue.name!r}", [problem]) from error
 
     async def table(self, name: str) -> Table | None:
         """A table as the database describes it."""
@@ -307,7 +309,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
     async def counts(self, queue: Queue, cap: int = 1_000_000) -> dict[StateName, int]:
         """How many rows are in each state, counted up to `cap` each."""
         await self.bind(queue)
-        tests = {state: sql.holds(queue.states[state], self.dialect) for state in STATES}
+        tests = {state: queue.condition(state, self.dialect) for state in STATES}
         if queue.where:
             tests["ready"] += f" AND (\n{queue.where}\n)"
         source = sql.name(queue.table)

@@ -40,12 +40,16 @@ class Column:
         if self.labels:
             return "other"  # an enum may have any name, even date_status
         spelled = self.plain_type.lower()
+        if _MISLEADING.search(spelled):
+            return "other"
         for family, marks in _FAMILIES:
             if any(mark in spelled for mark in marks):
                 return family
         return "other"
 
 
+#: Arrays, and types whose names contain that of another family: SQLite allows any name, so parts of names must do.
+_MISLEADING = re.compile(r"\[|\b(?:interval|point|jsonpath|int2vector|\w*range)\b")
 _FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("json", ("json",)),
     ("time", ("timestamp", "datetime", "date", "time")),

@@ -36,10 +36,14 @@ async def active_workers(
     stores: Sequence[tuple[str, Store]], queues: Sequence[Queue]
 ) -> tuple[list[ActiveWorker], dict[str, str]]:
     """The workers of these environments in their order, and the errors of those that could not be reached, by name."""
-    answers = await asyncio.gather(*(_ask(name, store, queues) for name, store in stores), return_exceptions=True)
+    answers = await asyncio.gather(
+        *(environment_workers(name, store, queues) for name, store in stores), return_exceptions=True
+    )
     workers: list[ActiveWorker] = []
     problems: dict[str, str] = {}
     for (name, _), answer in zip(stores, answers, strict=True):
+        if isinstance(answer, NotMigrated):
+            continue  # no worker that uses the register has ever run here
         if isinstance(answer, StoreError):
             problems[name] = str(answer)
         elif isinstance(answer, BaseException):
@@ -49,11 +53,9 @@ async def active_workers(
     return workers, problems
 
 
-async def _ask(environment: str, store: Store, queues: Sequence[Queue]) -> list[ActiveWorker]:
-    try:
-        await store.open()
-    except NotMigrated:
-        return []  # no worker that uses the register has ever run here
+async def environment_workers(environment: str, store: Store, queues: Sequence[Queue]) -> list[ActiveWorker]:
+    """The workers of one environment; raises NotMigrated if it has no register, or one of another version."""
+    await store.open()
     names = {queue.name for queue in queues}
     held = {
         worker: [entry for entry in jobs if entry["queue"] in names]

@@ -125,7 +125,7 @@ async def _failures(store: Store, queue: Queue, most: int | None) -> AsyncIterat
         rows = await store.database.fetch(
             f"""SELECT CAST(t.{key} AS text) AS key, {error_sql} AS error, {row_name_sql(bound)} AS row_name
 FROM {sql.name(queue.table)} AS t
-WHERE {sql.holds(queue.states["failed"], store.dialect)} {beyond} ORDER BY t.{key} DESC LIMIT {PAGE}""",
+WHERE {queue.condition("failed", store.dialect)} {beyond} ORDER BY t.{key} DESC LIMIT {PAGE}""",
             *values,
         )
         last_attempts = await _endings(store, queue, [row["key"] for row in rows])

@@ -179,7 +179,7 @@ async def errors(store: Store, queue: Queue) -> list[ErrorCount]:
     return await store.database.fetch(
         f"""SELECT substr(a.error, 1, 160) AS error, count(*) AS n
 FROM (SELECT CAST(t.{sql.column(bound.key.name)} AS text) AS key FROM {sql.name(queue.table)} AS t
-  WHERE {sql.holds(queue.states["failed"], store.dialect)} OR {is_parked(bound)}) AS f
+  WHERE {queue.condition("failed", store.dialect)} OR {is_parked(bound)}) AS f
 JOIN tabellion_attempts AS a ON a.queue = $1 AND a.key = f.key
   AND a.n = (SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = $1 AND m.key = f.key)
 GROUP BY substr(a.error, 1, 160) ORDER BY count(*) DESC LIMIT {ERRORS_SHOWN}""",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tabellion.engine import sql
 from tabellion.engine.queue import Queue, StateName, format_state
 from tabellion.engine.sql import Dialect
 from tabellion.errors import ConfigurationError
@@ -28,7 +27,7 @@ class QueueView:
 
     def holds(self, state: StateName, dialect: Dialect) -> str:
         """The SQL condition that a row is in this state."""
-        conditions = [sql.holds(queue.states[state], dialect) for queue in self._alike(state)]
+        conditions = [queue.condition(state, dialect) for queue in self._alike(state)]
         return (
             conditions[0] if len(conditions) == 1 else f"({' OR '.join(f'({condition})' for condition in conditions)})"
         )

@@ -48,16 +48,17 @@ async def workers(store: Store) -> list[WorkerPicture]:
     """The live workers, the oldest first, then those that ended within the hour, the last first."""
     d = store.dialect
     age = f"({sql.epoch(NOW, d)} - {sql.epoch('seen_at', d)})"
+    is_alive = f"stopped_at IS NULL AND {age} < {heartbeat.ALIVE}"
     rows: list[_Row] = await store.database.fetch(
         f"""SELECT {heartbeat.COLUMNS}, {age} AS age,
   {sql.epoch("seen_at", d)} AS seen_at, {sql.epoch("started_at", d)} AS started_at,
   {sql.epoch("stopped_at", d)} AS stopped_at FROM tabellion_workers
-WHERE {age} < {REMEMBERED} ORDER BY started_at, id LIMIT {SHOWN}"""
+WHERE {age} < {REMEMBERED}
+ORDER BY CASE WHEN {is_alive} THEN 0 ELSE 1 END, CASE WHEN {is_alive} THEN started_at END,
+  seen_at DESC, id LIMIT {SHOWN}"""
     )
     held = await held_jobs(store)
-    alive = [row for row in rows if _state(row) == "alive"]
-    gone = sorted((row for row in rows if _state(row) != "alive"), key=lambda row: -row["seen_at"])
-    return [_worker(row, held.get(row["id"], [])) for row in (*alive, *gone)]
+    return [_worker(row, held.get(row["id"], [])) for row in rows]
 
 
 async def held_jobs(store: Store) -> dict[str, list[HeldJobs]]:

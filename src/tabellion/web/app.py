@@ -18,6 +18,7 @@ from tabellion.config import Config
 from tabellion.delivery import endpoints
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError, StoreError
+from tabellion.monitor.active_workers_feed import ActiveWorkersFeed
 from tabellion.monitor.overview import Overview
 from tabellion.monitor.overview_feed import OverviewFeed
 from tabellion.monitor.view import QueueView, together
@@ -98,6 +99,15 @@ def _look_out(
     return gates_store
 
 
+def _active_workers(config: Config, environments: Sequence[ServedEnvironment]) -> ActiveWorkersFeed | None:
+    """The workers of every configured environment; None if it is switched off."""
+    if not config.all_workers:
+        return None
+    views = {view.name: view for environment in environments for view in environment.views if not view.people}
+    stores = {environment.store.url: environment.store for environment in environments}
+    return ActiveWorkersFeed(config.environments, [view.queue for view in views.values()], stores)
+
+
 def _limits(config: Config) -> RequestLimits:
     return RequestLimits(
         upload_bytes=config.upload_bytes, json_bytes=config.json_bytes, field_bytes=config.json_bytes,
@@ -110,6 +120,7 @@ def _build_app(
 ) -> FastAPI:
     blueprints = blueprint.with_shared(result for pipeline in pipelines if (result := pipeline.blueprint()) is not None)
     gates_at = _look_out(config, environments, pipelines, blueprints)
+    active_workers = _active_workers(config, environments)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -127,6 +138,8 @@ def _build_app(
             for served in environment.served.values():
                 await served.close()
             await environment.monitor.close()
+        if active_workers is not None:
+            await active_workers.close()
         if gates_at is not None:
             await gates_at.close()
 
@@ -138,6 +151,7 @@ def _build_app(
         redirect_slashes=False,
     )  # fmt: skip
     app.state.config = config
+    app.state.active_workers = active_workers
     app.state.limits = limits
     app.state.pipelines = pipelines
     app.state.blueprints = blueprints

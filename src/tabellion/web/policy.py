@@ -37,6 +37,7 @@ MONITOR: Policy = {
     ("GET", "/api/overview"): Role.VIEWER,
     ("GET", "/api/overview/events"): Role.VIEWER,
     ("GET", "/api/workers"): Role.VIEWER,
+    ("GET", "/api/active-workers"): Role.ADMIN,
     ("GET", "/api/gates"): Role.VIEWER,
     ("GET", "/api/queues"): Role.VIEWER,
     ("GET", "/api/queues/{name}"): Role.VIEWER,

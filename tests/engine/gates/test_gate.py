@@ -17,6 +17,7 @@ from tabellion.engine.gates.adaptive import Adaptive
 from tabellion.engine.gates.gate import Gate
 from tabellion.engine.gates.limiter import BURST
 from tabellion.engine.gates.open_gates import OpenGates
+from tabellion.engine.gates.passes import Slot
 from tabellion.engine.gates.row import GateRow
 from tabellion.engine.gates.state import CallOutcomes, GateSettings, ThrottledCall, TurnResult
 from tabellion.errors import GateClosed, Unreachable
@@ -385,6 +386,62 @@ def test_a_job_that_comes_before_its_slot_gets_it_in_time(sqlite_url: str) -> No
             gate.promise("second")
             async with asyncio.timeout(5):
                 await asyncio.gather(gate.admit(job="first"), gate.admit(job="second"))
+            running.cancel()
+
+    asyncio.run(go())
+
+
+class Probing(GateRow):
+    """A row whose breaker is probing: one slot when none is under way, and it remembers what was abandoned."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store, "gemini", FAST)
+        self.abandoned, self.given = 0, 0
+
+    async def turn(self, news: CallOutcomes, want: int) -> TurnResult:
+        """Takes the turn."""
+        self.abandoned += news.abandoned
+        slots = (0.0,) if want and self.given == self.abandoned else ()
+        self.given += len(slots)
+        return TurnResult(slots, (0, 0), again=0.0, wary=True)
+
+
+def test_a_caller_cancelled_with_its_slot_leaves_it_to_others(sqlite_url: str) -> None:
+    """The slot of a caller that is cancelled just as it gets it is abandoned: the next caller makes the probe."""
+
+    async def go() -> None:
+        async with Store(sqlite_url) as store:
+            row = Probing(store)
+            gate = Gate(row)
+            caller = asyncio.create_task(gate.admit())
+            await asyncio.sleep(0)
+            [future] = gate._waiting
+            row.given = 1
+            future.set_result(Slot(0.0, (0, 0)))
+            caller.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await caller
+            running = asyncio.create_task(gate.run())
+            async with asyncio.timeout(20):
+                (await gate.admit()).record_success(None)
+            assert row.abandoned == 1
+            running.cancel()
+
+    asyncio.run(go())
+
+
+def test_a_call_whose_caller_is_gone_is_abandoned(sqlite_url: str) -> None:
+    """A pass that reaches nobody, as when the caller in another loop was cancelled meanwhile, blocks no other probe."""
+
+    async def go() -> None:
+        async with Store(sqlite_url) as store:
+            row = Probing(store)
+            gate = Gate(row)
+            running = asyncio.create_task(gate.run())
+            await gate.admit()
+            async with asyncio.timeout(20):
+                (await gate.admit()).record_success(None)
+            assert row.abandoned == 1
             running.cancel()
 
     asyncio.run(go())

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Container
 from pathlib import Path
 
 import pytest
 
 from tabellion import Environment, Job, Queue, Store, Worker
+from tabellion.engine import controls
 from tabellion.engine.worker import environment as site
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker import polling
 from tabellion.engine.worker.heartbeat import WorkerRecord
+from tabellion.engine.worker.leases import Leases
+from tabellion.engine.worker.runner import Run
 from tabellion.errors import DeclarationError, TabellionError, Unreachable
 from tests.owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
@@ -297,3 +301,30 @@ def test_jobs_of_a_table_that_went_away_lose_only_their_own_leases(url: str, own
         go.set()
         eventually(lambda: owner.status(1) == "done")
     assert owner.outcomes(1) == ["done"]
+
+
+def test_a_renewal_that_fails_is_made_again_in_full(url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cancelled job is noticed although the database fails at the renewal that would have told of it."""
+    owner.insert(1)
+    queue, diary = jobs_queue(lease=600.0), Diary()
+    started, failed = threading.Event(), threading.Event()
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        started.set()
+        await asyncio.sleep(600)
+
+    renew = Leases.renew
+
+    async def renew_later(self: Leases, *, everything: bool = False, without: Container[Queue] = ()) -> list[Run]:
+        if everything and started.is_set() and not failed.is_set():
+            failed.set()
+            raise Unreachable("away for a moment")
+        return await renew(self, everything=everything, without=without)
+
+    monkeypatch.setattr(Leases, "renew", renew_later)
+    with working(make_worker(url, queue, listeners=[diary])):
+        assert started.wait(20)
+        assert ask(url, lambda store: controls.cancel(store, queue, 1))
+        eventually(lambda: diary.of("cancelled"))
+    assert failed.is_set()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tabellion import Job, LeaseLost, Permanent, Queue, RateLimited
+from tabellion.engine.job import current_job
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.worker.runner import (
     LONGEST_WAIT,
@@ -209,6 +210,35 @@ def test_only_a_job_that_has_not_begun_can_be_withdrawn(begun: bool) -> None:
     withdrawn, [ending] = asyncio.run(go())
     assert ending is not None
     assert (withdrawn, called, ending.outcome) == ((False, [1], "done") if begun else (True, [], "released"))
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_what_a_handler_calls_knows_the_job(threaded: bool) -> None:
+    """`current_job` is set on the event loop and in the thread of a plain function, and nowhere else."""
+    found: list[Job | None] = []
+    queue = Queue("jobs", **STATES)
+
+    def work(job: Job) -> None:
+        found.append(current_job.get())
+
+    async def work_on_loop(job: Job) -> None:
+        work(job)
+
+    queue.handler(work if threaded else work_on_loop)
+    run = Run(Job(queue, 1, "1", {}, n=1, token="t", attempt=1, worker="w"))
+
+    async def go() -> None:
+        ended, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def report(_run: Run, _ending: Settlement | None) -> None:
+            loop.call_soon_threadsafe(ended.set)
+
+        Runner(loop, report).start([run])
+        await ended.wait()
+        assert current_job.get() is None
+
+    asyncio.run(go())
+    assert found == [run.job]
 
 
 def test_a_loop_is_blocked_when_it_does_not_answer_look_after_look(monkeypatch: pytest.MonkeyPatch) -> None:

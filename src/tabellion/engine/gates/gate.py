@@ -9,11 +9,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from tabellion.engine.gates.passes import Pass, Slot
 from tabellion.engine.gates.row import GateRow, format_epoch
-from tabellion.engine.gates.state import CallOutcomes, ThrottledCall, TurnResult
+from tabellion.engine.gates.state import CallOutcomes, TurnResult
 from tabellion.errors import GateClosed, StoreError
 from tabellion.messages import Message
 
@@ -27,55 +27,6 @@ AGAIN = 1.0  # seconds after which a turn that failed is tried again
 AWAY = 5.0  # seconds that turns may fail before callers get GateClosed instead of waiting
 
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class Slot:
-    """The right to make one call from a certain time on (this process's monotonic clock)."""
-
-    at: float
-    epoch: tuple[int, int]
-
-
-class Pass:
-    """One call under way: its caller records its outcome, once."""
-
-    def __init__(self, gate: Gate, slot: Slot, estimate: float) -> None:
-        self._gate = gate
-        self._epoch, self._breaker = slot.epoch
-        self._estimate = estimate
-        self._made_at = time.monotonic()
-        self._reported = False
-
-    def record_success(self, cost: float | None) -> None:
-        """Records that the upstream answered, and what the call cost."""
-        self._tell(ok=1, epoch=self._breaker, paid=cost or 0.0, spent=(cost or 0.0) - self._estimate)
-
-    def record_throttle(self, hint: float | None) -> None:
-        """Records that the upstream refused the call because of its rate limit."""
-        refusal = ThrottledCall(hint, self._epoch, time.monotonic() - self._made_at)
-        self._tell(throttled=refusal, epoch=self._breaker, spent=-self._estimate)
-
-    def record_failure(self, why: str) -> None:
-        """Records that the upstream, or the network on the way to it, failed."""
-        self._tell(failed=1, why=why, spent=-self._estimate)
-
-    def record_refusal(self, why: str) -> None:
-        """Records that the upstream did not accept our key."""
-        self._tell(refused=why, spent=-self._estimate)
-
-    def record_abandoned(self) -> None:
-        """Records that the caller did not wait for the answer: its outcome is unknown, the estimate stays charged."""
-        self._tell(abandoned=1)
-
-    async def flush(self) -> str:
-        """Waits until the outcome is written for the fleet; returns why the gate is closed now, or an empty text."""
-        return await self._gate.elsewhere(self._gate.flush())
-
-    def _tell(self, **outcome: Any) -> None:
-        if not self._reported:
-            self._reported = True
-            self._gate.here(self._gate.tell, outcome)
 
 
 class Gate:
@@ -130,7 +81,11 @@ class Gate:
         """Calls a function in the gate's own loop."""
         if threading.get_ident() == self._thread:
             function(outcome)
-            return
+        else:
+            self.soon(function, outcome)
+
+    def soon(self, function: Callable[[Mapping[str, Any]], None], outcome: Mapping[str, Any]) -> None:
+        """Calls a function in the gate's own loop, later."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: the gate has ended
             self._loop.call_soon_threadsafe(function, outcome)
 
@@ -228,7 +183,12 @@ class Gate:
         try:
             async with asyncio.timeout(PATIENCE):
                 return await future
-        except TimeoutError:
+        except (TimeoutError, asyncio.CancelledError) as error:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                # Its slot came at the same moment: others may call instead.
+                self.tell({"abandoned": 1})
+            if isinstance(error, asyncio.CancelledError):
+                raise
             why = self.trouble or Message("gate.too_many_waiting")
             raise GateClosed(self.name, why, after=LONGEST_PAUSE * 10) from None
         finally:

@@ -140,7 +140,7 @@ class Dispatcher:
         outcome = verdict.outcome
         if outcome == "done":
             self.record.done += 1
-        elif outcome == "failed":
+        elif outcome in ("failed", "parked"):
             self.record.failed += 1
         elif outcome == "retried":
             self.record.retried += 1

@@ -206,6 +206,7 @@ class WorkerEnvironment:
         try:
             gone = await self.leases.renew(everything=everything, without=self.skipped)
         except Exception as error:
+            self._renew_all = self._renew_all or everything
             self.trouble(error)
             return
         for run in gone:

@@ -162,6 +162,7 @@ class Runner:
         run.started_at = time.monotonic()
         try:
             try:
+                current_job.set(job)  # a new thread has a context of its own
                 failpoint("handler.pre_call")
                 settlement = settle_result(job, handler(job))
                 failpoint("handler.post_call")

@@ -27,16 +27,16 @@ EXTRACTION = ("circonscription", "cadastre", "designation_secondaire", "lot", "d
 class SearchColumns:
     """The configured and usual columns of each input."""
 
-    def __init__(self, given: Any = None, address: str | None = None) -> None:
-        given = {} if given is None else given
-        if not isinstance(given, Mapping) or any(
-            not isinstance(column, str) or not column for column in given.values()
+    def __init__(self, configured: Any = None, address: str | None = None) -> None:
+        configured = {} if configured is None else configured
+        if not isinstance(configured, Mapping) or any(
+            not isinstance(column, str) or not column for column in configured.values()
         ):
             raise ConfigurationError('registries.columns: write columns = { company = "company_name" }')
-        for name in given:
+        for name in configured:
             if name not in USUAL or name == "storage_path":
                 raise ConfigurationError(f"registries.columns: unknown name {name!r}; known: {', '.join(SEARCHED)}")
-        self._configured: dict[str, str] = dict(given)
+        self._configured: dict[str, str] = dict(configured)
         if address is not None:
             self._configured["storage_path"] = address
 

@@ -28,6 +28,6 @@ class StepFailed(TabellionError):  # noqa: N818 - what happened
 class AmbiguousResult(TabellionError):  # noqa: N818 - what was found
     """Several results match and none exactly: choosing one is a person's decision."""
 
-    def __init__(self, wanted: str, found: list[str]) -> None:
+    def __init__(self, term: str, found: list[str]) -> None:
         self.found = found
-        super().__init__(Message("registry.ambiguous", wanted=quote_value(wanted), found=found))
+        super().__init__(Message("registry.ambiguous", wanted=quote_value(term), found=found))

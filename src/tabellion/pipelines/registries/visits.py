@@ -23,7 +23,7 @@ from tabellion.pipelines.registries.walker import Walker, WalkResult
 
 if TYPE_CHECKING:
     from tabellion.engine.context import JobContext
-    from tabellion.engine.gates.gate import Pass
+    from tabellion.engine.gates.passes import Pass
 
 REFUSED = ("locked", "wrong_password")
 TROUBLE = ("maintenance", "retry")  #: problems of the site itself, which count against its gate

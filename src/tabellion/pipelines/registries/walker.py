@@ -126,11 +126,11 @@ class Walker:
         await self._until(_fill(step.selector, inputs))
 
     async def _do_find(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
-        wanted, descriptions, last = _fill(step.value, inputs), [], None
+        target, descriptions, last = _fill(step.value, inputs), [], None
         self._row = None
         async for page in self._pages(step):
             for number, cells in enumerate(page):
-                if any(_squeeze(text) == _squeeze(wanted) for text in cells):
+                if any(_squeeze(text) == _squeeze(target) for text in cells):
                     self._row = self._page.locator(step.selector).nth(number)
                     return
             descriptions += [" · ".join(_flatten(text) for text in cells[1:] if text.strip()) for cells in page]
@@ -138,9 +138,9 @@ class Walker:
         if step.only and len(descriptions) == 1:
             self._row = last
         elif step.only and descriptions:
-            raise AmbiguousResult(wanted, descriptions[:5])
+            raise AmbiguousResult(target, descriptions[:5])
         else:
-            raise SiteProblem(self._profile.title, "no_result", wanted)
+            raise SiteProblem(self._profile.title, "no_result", target)
 
     async def _do_read(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
         scope = self._row or self._page

@@ -11,12 +11,15 @@ from starlette.responses import Response, StreamingResponse
 from tabellion.accounts.roles import Role
 from tabellion.answers import Answer
 from tabellion.engine.values import json_text
+from tabellion.messages import Message
+from tabellion.monitor.active_workers_feed import ActiveWorkers, ActiveWorkersFeed
 from tabellion.monitor.gates import GatePicture
 from tabellion.monitor.overview import OverviewPicture
 from tabellion.monitor.overview_feed import News
 from tabellion.monitor.workers import WorkerPicture
 from tabellion.web.answers import EVENT_STREAM, HEARTBEAT, LOOK, STREAM, answer
 from tabellion.web.environment import ServedEnvironment
+from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
 from tabellion.web.streams import while_let_in
 
@@ -50,6 +53,17 @@ async def workers(request: Request) -> Response:
     environment: ServedEnvironment = request.state.environment
     picture = await environment.monitor.picture()
     return answer(Workers(at=picture["at"], workers=picture["workers"]))
+
+
+@router.get("/api/active-workers", response_model=ActiveWorkers, summary="List the workers of all environments")
+async def active_workers(request: Request) -> Response:
+    """Who works on what in every environment of the configuration, and which of them could not be read."""
+    feed: ActiveWorkersFeed | None = request.app.state.active_workers
+    if feed is None:
+        raise Problem(
+            404, "not_found", Message("problem.all_workers_off"), fix="server.all_workers = true in the configuration"
+        )
+    return answer(await feed.read())
 
 
 @router.get("/api/gates", response_model=Gates, summary="List gates")

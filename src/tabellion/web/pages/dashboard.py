@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
+from tabellion.accounts.roles import Role
 from tabellion.monitor.rows import PLACES
 from tabellion.web.api.queues import get_queue_view
 from tabellion.web.environment import ServedEnvironment
@@ -19,7 +20,15 @@ router = APIRouter(route_class=PageRoute)
 async def dashboard(request: Request) -> Response:
     """Queues, workers, gates, spend and the SLA of review; starts with the last known overview."""
     environment: ServedEnvironment = request.state.environment
-    return page(request, "dashboard.html", spoken=True, data={"overview": environment.monitor.get_recent()})
+    data = {"overview": environment.monitor.get_recent()}
+    return page(request, "dashboard.html", spoken=True, all_workers=_shows_all_workers(request), data=data)
+
+
+def _shows_all_workers(request: Request) -> bool:
+    """Whether the user may see the workers of all environments, and there are several."""
+    role: Role = request.state.holder.role
+    several = len(request.app.state.config.environments) > 1
+    return several and request.app.state.active_workers is not None and role >= Role.ADMIN
 
 
 @router.get("/queues/{name}", response_class=Response)

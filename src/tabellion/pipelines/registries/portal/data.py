@@ -92,9 +92,9 @@ COMPANIES = (
 )  # fmt: skip
 
 
-def find_companies(wanted: str) -> list[Company]:
+def find_companies(term: str) -> list[Company]:
     """Companies with this number, or with a name that contains this text."""
-    text = wanted.casefold().strip()
+    text = term.casefold().strip()
     return [
         company
         for company in COMPANIES

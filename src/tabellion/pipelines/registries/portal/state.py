@@ -29,18 +29,18 @@ class PortalFaults:
     locked: list[str] = field(default_factory=list)  #: accounts that are locked
 
     @classmethod
-    def parse(cls, given: object) -> PortalFaults:
+    def parse(cls, faults: object) -> PortalFaults:
         """Faults from JSON; raises a ConfigurationError that names the known ones."""
         known = {fault.name: type(getattr(cls(), fault.name)) for fault in fields(cls)}
-        if not isinstance(given, Mapping):
+        if not isinstance(faults, Mapping):
             raise ConfigurationError("faults are a JSON object")
-        for name, value in given.items():
+        for name, value in faults.items():
             if name not in known:
                 raise ConfigurationError(f"unknown fault {name!r}; known: {', '.join(known)}")
             kinds = (int, float) if known[name] is float else known[name]
             if not isinstance(value, kinds):
                 raise ConfigurationError(f"{name} must be a {known[name].__name__}")
-        return cls(**given)
+        return cls(**faults)
 
 
 @dataclass
