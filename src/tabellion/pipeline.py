@@ -181,6 +181,12 @@ def find_pipelines(names: Sequence[str]) -> list[Pipeline]:
     return [installed[name] for name in names]
 
 
+def gates_of(config: Config, pipelines: Sequence[Pipeline]) -> dict[str, GateSettings]:
+    """The settings of the gates that these pipelines use; the configuration overrides them and adds others."""
+    defaults = {gate: settings for pipeline in pipelines for gate, settings in pipeline.gates(config).items()}
+    return {**defaults, **config.gates}
+
+
 def known_events() -> list[str]:
     """The events that webhook endpoints can subscribe to."""
     return [event for pipeline in installed_pipelines().values() for event in pipeline.events]

@@ -7,6 +7,7 @@ import asyncio
 from tabellion import GateSettings, Store
 from tabellion.engine.gates.row import GateRow
 from tabellion.engine.gates.state import CallOutcomes
+from tabellion.pipelines.registries.settings import GATE
 from tests.cli.project import Project
 
 
@@ -86,3 +87,10 @@ def test_status_shows_what_was_spent(project: Project) -> None:
     project.work()
     assert project.json("status")[0]["queues"][0]["cost"] == 0.25
     assert "$0.25" in project.run("status").output
+
+
+def test_gates_of_a_pipeline_have_its_settings(lite: Project) -> None:
+    """Also before the first call."""
+    gates = lite.json("gates", "--with", "registries")
+    assert gates
+    assert {(gate["min_rate"], gate["max_rate"]) for gate in gates} == {(GATE.min_rate, GATE.max_rate)}

@@ -193,7 +193,8 @@ def test_a_role_that_may_not_create_our_tables_stops_no_other_environment(postgr
     assert project.run("migrate", "--with", "registries").exit_code == 0
     (tmp_path / "dev").mkdir()
     dev = Project(tmp_path / "dev", postgres18.create_database("registries_by_hand"))
-    dev.sql(*handmade("postgresql"), "CREATE ROLE registry_guest LOGIN")
+    dev.sql(*handmade("postgresql"))
+    dev.sql("DO $$ BEGIN CREATE ROLE registry_guest LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
     (tmp_path / "tabellion.toml").write_text(f'[environments]\nprod = "{project.url}"\n')
     add_environment(project, "dev", dev.url.replace("postgres@", "registry_guest@"))
     process = project.start("worker", "--with", "registries", "--until-idle")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tabellion.engine.gates.state import CallOutcomes, GateSettings
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.monitor.overview import OverviewPicture
 from tabellion.monitor.view import QueueView
-from tabellion.pipelines.documents.pipeline import PIPELINE
+from tabellion.pipelines.documents.pipeline import PIPELINE, DocumentsPipeline
 from tabellion.web import health
 from tabellion.web.app import make_app, serve_environment
 from tests.models.bills import bill
@@ -97,6 +98,23 @@ def test_what_no_pipeline_adds_is_left_out(tmp_path: Path) -> None:
     TypeAdapter(OverviewPicture).validate_python(picture)
     TypeAdapter(health.Station).validate_python(station)
     assert "sla" not in picture
+
+
+class Gated(DocumentsPipeline):
+    """Documents, with a gate of their own."""
+
+    def gates(self, config: Config) -> Mapping[str, GateSettings]:
+        """Two, of which the configuration changes one."""
+        return {"site": GateSettings(rate=2.0, min_rate=0.05, max_rate=5.0), "other": GateSettings(max_rate=5.0)}
+
+
+def test_gates_have_the_settings_of_their_pipelines(tmp_path: Path) -> None:
+    """The configuration overrides them."""
+    urls = {"prod": f"sqlite:///{tmp_path}/prod.db"}
+    with live(tmp_path, urls, pipelines=[Gated()], gates={"other": GateSettings(max_rate=7.0)}) as web:
+        gates = {one["name"]: one for one in web.get("/api/gates", key=web.key("viewer")).json()["gates"]}
+    assert (gates["site"]["min_rate"], gates["site"]["max_rate"]) == (0.05, 5.0)
+    assert gates["other"]["max_rate"] == 7.0
 
 
 def test_environments_are_watched_apart(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
 from tabellion.cli import output
-from tabellion.cli.load import config_of, present
+from tabellion.cli.load import config_of, load_pipelines, present
 from tabellion.engine.gates import row as gate_row
 from tabellion.engine.gates.state import GateSettings, GateState
 from tabellion.errors import ConfigurationError, NotMigrated
 from tabellion.monitor.gates import GateReport, picture
+from tabellion.pipeline import gates_of
 
 
 def gates(
@@ -43,7 +45,8 @@ def gates(
     changes = {key: value for key, value in options.items() if value is not None}
     if (changes or reset) and name is None:
         raise typer.BadParameter("name the gate: tabellion gates GATE --rate 10")
-    pictures = asyncio.run(_run(config_of(context), name, changes, reset))
+    config = config_of(context)
+    pictures = asyncio.run(_run(config, gates_of(config, load_pipelines(context, config)), name, changes, reset))
     if json:
         output.as_json(pictures)
     elif not pictures:
@@ -73,17 +76,19 @@ def _money(gate: GateReport) -> str:
     return spent if gate["budget"] is None else f"{spent} of ${gate['budget']:,.2f}"
 
 
-async def _run(config: Any, name: str | None, changes: dict[str, Any], reset: bool) -> list[GateReport]:
+async def _run(
+    config: Any, settings: Mapping[str, GateSettings], name: str | None, changes: dict[str, Any], reset: bool
+) -> list[GateReport]:
     store = present(config.gates_at).store(read_only=not (changes or reset))
     try:
-        known = await _load_gates(store, config.gates)
+        known = await _load_gates(store, settings)
         if name is not None and name not in known:
             hint = f"known: {', '.join(map(repr, known))}" if known else "there are no gates yet"
             raise ConfigurationError(f"unknown gate {name!r}; {hint}")
         if name is not None and (changes or reset):
-            row = gate_row.GateRow(store, name, config.gates.get(name, GateSettings()))
+            row = gate_row.GateRow(store, name, settings.get(name, GateSettings()))
             await row.edit(changes, reset=reset)
-            known = await _load_gates(store, config.gates)
+            known = await _load_gates(store, settings)
         return [picture(gate, state, now) for gate, (state, now) in known.items() if name in (None, gate)]
     finally:
         await store.close()

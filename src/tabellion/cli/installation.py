@@ -31,7 +31,7 @@ from tabellion.engine.worker.worker import Worker
 from tabellion.errors import Busy, ConfigurationError, TabellionError, Unreachable
 from tabellion.monitor.view import QueueView
 from tabellion.net.guard import Rules
-from tabellion.pipeline import Background, Pipeline
+from tabellion.pipeline import Background, Pipeline, gates_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -172,16 +172,13 @@ class Installation:
         self._set_up_log()
         if self.workers == 0:
             return Thread(None)
-        gates = {
-            gate: settings for pipeline in self.pipelines for gate, settings in pipeline.gates(self.config).items()
-        }
         queues = [queue for pipeline in self.pipelines for queue in pipeline.queues(self.config, self.place)]
         return Thread(
             Worker(
                 [self.place], [*queues, webhooks_queue(Rules.of(self.config.allow))],
                 concurrency=self.config.concurrency, grace=self.config.grace, poll=self.config.poll,
                 name=self.config.worker_name,
-                gates={**gates, **self.config.gates}, gates_at=self.config.gates_at,
+                gates=gates_of(self.config, self.pipelines), gates_at=self.config.gates_at,
             )
         )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from json import dumps
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from tabellion.cli import output
 from tabellion.cli.load import config_of, find_environment, find_queue, present, queues_of
+from tabellion.engine.timestamps import iso
 from tabellion.monitor import snapshot
 from tabellion.monitor.active_workers import active_workers
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from tabellion.monitor.snapshot import Snapshot
 
 REFRESH = 1.0
-TIMES = ("oldest (UTC)", "newest (UTC)")
+TIMES = ("oldest", "newest")
 
 
 def status(
@@ -131,7 +133,7 @@ async def _show_workers(places: Any, queues: Any, *, json: bool) -> int:
             for worker in workers
         ]  # fmt: skip
         columns = ("environment", "worker", "queue", "jobs", *TIMES, "note")
-        output.show(output.table("workers", columns, rows, whole=TIMES))
+        output.show(output.table("workers (times are UTC)", columns, rows, whole=TIMES))
     elif not problems:
         typer.echo("no live worker: start one with `tabellion worker`")
     for name, problem in problems.items():
@@ -139,9 +141,12 @@ async def _show_workers(places: Any, queues: Any, *, json: bool) -> int:
     return len(problems)
 
 
-def _short(time: str | None) -> str | None:
-    """Month, day and time: with the year and milliseconds, two of them leave no room at 80 columns."""
-    return time and time[5:19].replace("T", " ")
+def _short(moment: str | None) -> str | None:
+    """The time of day, with the date if that was another day: more leaves no room at 80 columns."""
+    if moment is None:
+        return None
+    is_today = iso(time.time()).startswith(moment[:10])
+    return moment[11:19] if is_today else moment[5:16].replace("T", " ")
 
 
 def _worker_name(worker: ActiveWorker) -> str:

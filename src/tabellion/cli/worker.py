@@ -17,6 +17,7 @@ from tabellion.engine.log import LogListener, log_to_stderr
 from tabellion.engine.worker.startup import make_id
 from tabellion.errors import Busy, ConfigurationError, Forbidden, Unreachable
 from tabellion.monitor.rights import MissingRight, missing_rights
+from tabellion.pipeline import gates_of
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -84,10 +85,7 @@ def worker(
             id=supervisor.child_id(),
             grace=grace,
             poll=config.poll,
-            gates={
-                **{gate: settings for pipeline in pipelines for gate, settings in pipeline.gates(config).items()},
-                **config.gates,
-            },
+            gates=gates_of(config, pipelines),
             gates_at=_gates_at(config, set(places) - set(usable)),
         ).run(until_idle=until_idle)
         return

@@ -23,7 +23,7 @@ from tabellion.monitor.overview import Overview
 from tabellion.monitor.overview_feed import OverviewFeed
 from tabellion.monitor.view import QueueView, together
 from tabellion.net.guard import Rules
-from tabellion.pipeline import Pipeline
+from tabellion.pipeline import Pipeline, gates_of
 from tabellion.web import blueprint, cursors, health, openapi, policy, reference
 from tabellion.web.api import overview, queues, users, webhooks
 from tabellion.web.auth import Authenticator
@@ -80,18 +80,20 @@ def make_app(
 
 
 def _look_out(
-    config: Config, environments: Sequence[ServedEnvironment], blueprints: Sequence[Blueprint]
-) -> Store | None:
+    config: Config, environments: Sequence[ServedEnvironment], pipelines: Sequence[Pipeline],
+    blueprints: Sequence[Blueprint],
+) -> Store | None:  # fmt: skip
     """Gives every environment its monitor; returns the database of the gates if it is not a served one."""
     served, home = {environment.store.url: environment.store for environment in environments}, config.gates_at
     gates_store = home.store() if home is not None and home.url not in served else None
+    gate_settings = gates_of(config, pipelines)
     figures = {name: figure for part in blueprints for name, figure in part.figures.items()}
     for environment in environments:
         gates_at = gates_store or (served[home.url] if home is not None else environment.store)
         environment.monitor = OverviewFeed(
             Overview(
-                environment.name, environment.store, environment.views, gate_settings=config.gates, gates_at=gates_at,
-                figures=figures,
+                environment.name, environment.store, environment.views, gate_settings=gate_settings,
+                gates_at=gates_at, figures=figures,
             )
         )  # fmt: skip
     return gates_store
@@ -117,7 +119,7 @@ def _build_app(
     config: Config, environments: list[ServedEnvironment], pipelines: list[Pipeline], limits: RequestLimits
 ) -> FastAPI:
     blueprints = blueprint.with_shared(result for pipeline in pipelines if (result := pipeline.blueprint()) is not None)
-    gates_at = _look_out(config, environments, blueprints)
+    gates_at = _look_out(config, environments, pipelines, blueprints)
     active_workers = _active_workers(config, environments)
 
     @asynccontextmanager
