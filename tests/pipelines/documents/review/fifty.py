@@ -342,7 +342,8 @@ def finished(store: Store, held: list[str]) -> Callable[[], Awaitable[bool]]:
     known = {"at": 0.0, "over": False}
 
     async def over() -> bool:
-        if time.monotonic() - known["at"] > 0.2:
+        # That all is over is not believed for long: somebody may just have reopened an item.
+        if known["over"] or time.monotonic() - known["at"] > 0.2:
             known["at"] = time.monotonic()
             rows = await store.database.fetch(
                 "SELECT id, status FROM tabellion_review_items WHERE status IN ('pending', 'in_review')"

@@ -307,3 +307,29 @@ def test_what_nobody_looked_at_is_asked_about_once(url: str) -> None:
         assert last["more"]["unseen"] == ["vendor", "date", "currency", "subtotal", "lines"]
 
     ask(url, go)
+
+
+def test_what_is_approved_between_reading_and_reopening_is_not_reopened_as_it_was(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was open when it was read: reopening it is refused, and no entry tells a version that it never had."""
+    read_row = items.row
+
+    async def go(store: Store) -> None:
+        item = await held(store)
+
+        async def approved_meanwhile(store: Store, id: str) -> items.ItemRow:  # noqa: A002
+            monkeypatch.setattr(items, "row", read_row)
+            row = await read_row(store, id)
+            await finishing.approve(store, types, id, ANNA, 1)
+            return row
+
+        monkeypatch.setattr(items, "row", approved_meanwhile)
+        with pytest.raises(errors.Open):
+            await finishing.reopen(store, item, CLEO, "again")
+        assert (await read_row(store, item))["status"] == "approved"
+        await finishing.reopen(store, item, CLEO, "again")
+        row, last = await read_row(store, item), (await audit.history(store, item=item))[-1]
+        assert (last["action"], last["before"], last["more"]["version"]) == ("reopened", "approved", row["version"])
+
+    ask(url, go)

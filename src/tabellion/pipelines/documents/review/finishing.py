@@ -37,6 +37,7 @@ REJECTIONS = {
         "unreadable", "wrong_type", "incomplete", "duplicate", "not_ours", "contradictory", "suspicious", "other",
     )
 }  # fmt: skip
+REOPEN_TRIES = 3  #: of an item that somebody else changes meanwhile
 _BACK = """status = 'pending', reviewer = NULL, claimed_at = NULL, finished_at = NULL, reason = NULL,
   escalated_at = NULL, escalated_by = NULL, escalation = NULL, assigned_to = NULL, assigned_at = NULL,
   version = version + 1"""
@@ -154,14 +155,20 @@ async def reopen(store: Store, id: str, person: Person, reason: str) -> None:  #
     """Puts a finished item back in the queue; what was corrected stays corrected."""
     if not person.operates:
         raise NotAllowed
-    item = await items.row(store, id)
-    statement = f"UPDATE tabellion_review_items SET {_BACK} WHERE id = $1 AND status IN {ENDINGS} RETURNING version"
-    entry = AuditEntry(
-        "reopened", person.name, item["document_id"], id, before=item["status"], after="pending", reason=reason,
-        more={"version": int(item["version"]) + 1},
-    )  # fmt: skip
-    rewrite = audit.bind_statement(*states.rewrite(item["document_id"]))
-    statements = [(statement, [id]), rewrite, audit.bind_entry(store.dialect, entry)]
-    if not await store.database.transact(statements, guarded=True):
-        raise Open
-    await store.database.wake()
+    # The version too: one that changed since it was read would be reopened with an entry of what it was before.
+    statement = f"""UPDATE tabellion_review_items SET {_BACK}
+WHERE id = $1 AND status IN {ENDINGS} AND version = $2 RETURNING version"""
+    for _ in range(REOPEN_TRIES):
+        item = await items.row(store, id)
+        entry = AuditEntry(
+            "reopened", person.name, item["document_id"], id, before=item["status"], after="pending", reason=reason,
+            more={"version": int(item["version"]) + 1},
+        )  # fmt: skip
+        rewrite = audit.bind_statement(*states.rewrite(item["document_id"]))
+        statements = [(statement, [id, item["version"]]), rewrite, audit.bind_entry(store.dialect, entry)]
+        if await store.database.transact(statements, guarded=True):
+            await store.database.wake()
+            return
+        if item["status"] not in ENDINGS:
+            break
+    raise Open
