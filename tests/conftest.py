@@ -27,7 +27,7 @@ sys.dont_write_bytecode = False
 from tabellion.accounts import passwords  # noqa: E402 - compiled after this is said
 from tabellion.engine.postgres.database import PostgreSQL  # noqa: E402
 from tabellion.engine.worker import environment, worker  # noqa: E402
-from tabellion.pipelines.documents import extraction  # noqa: E402
+from tabellion.pipelines.documents import extraction, review_reasons  # noqa: E402
 from tabellion.reading.types import typefile  # noqa: E402
 from tabellion.storage.lake import Lake  # noqa: E402
 from tests import forking  # noqa: E402
@@ -76,6 +76,7 @@ def little_effort() -> Iterator[None]:
         patch.setattr(environment, "SWEEP", 0.5)
         patch.setattr(environment, "CONTROLS", 0.3)
         patch.setattr(extraction, "PAUSE", 0.1)
+        patch.setattr(review_reasons, "is_sampled", forking.is_sampled)
         patch.setattr(uvicorn.server, "asyncio", PromptLoop("asyncio"))
         patch.setattr(PostgreSQL, "open", open_known)
         patch.setattr(

@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tabellion.pipelines.documents import review_reasons
 from tabellion.reading import sandbox
 from tests.servers import die_with_parent
 
@@ -50,6 +51,15 @@ PATHS = {str(ROOT), str(ROOT / "src")}  #: with these in PYTHONPATH, the same mo
 BEFORE = dict(os.environ)  #: before any test changes them
 LENGTH = struct.Struct("!I")
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+SHIPPED = 2  #: percent of invoices without doubts that are reviewed anyway: chance must not decide about a test
+_is_sampled = review_reasons.is_sampled
+
+
+def is_sampled(document: str, percent: float) -> bool:
+    """Samples documents of the types that ship never, and others as they say."""
+    return percent > SHIPPED and _is_sampled(document, percent)
 
 
 class ForkServer:
@@ -188,6 +198,7 @@ def serve(number: int, imported: Sequence[str]) -> NoReturn:
     """Forks for whoever asks."""
     for name in imported:
         importlib.import_module(name)
+    review_reasons.is_sampled = is_sampled
     here, own_paths = os.getcwd(), set(os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.path = [one for one in sys.path if one not in ("", here) and one not in own_paths]
     gc.collect()

@@ -64,10 +64,7 @@ def verdict(reading: Reading, found: list[Doubt]) -> str:
 
 
 def review(found: list[Doubt], doctype: DocumentType, document: str) -> list[Doubt]:
-    """The reasons for reviewing this document; empty: no review.
-
-    Whether a document without doubts is sampled depends on its id alone: reading it again does not change that.
-    """
+    """The reasons for reviewing this document; empty: no review."""
     processing = doctype.processing
     if processing.review == "never":
         return []
@@ -75,12 +72,14 @@ def review(found: list[Doubt], doctype: DocumentType, document: str) -> list[Dou
         return found
     if processing.review == "always":
         return [_doubt("always", REASONS["always"])]
-    lot = int.from_bytes(hashlib.sha256(document.encode()).digest()[:4], "big") / 2**32 * 100
-    return (
-        [_doubt("sampled", Message("review_reason.sampled_share", n=processing.sampling))]
-        if lot < processing.sampling
-        else []
-    )
+    if is_sampled(document, processing.sampling):
+        return [_doubt("sampled", Message("review_reason.sampled_share", n=processing.sampling))]
+    return []
+
+
+def is_sampled(document: str, percent: float) -> bool:
+    """Whether a document without doubts is reviewed anyway. Its id alone decides: reading it again changes nothing."""
+    return int.from_bytes(hashlib.sha256(document.encode()).digest()[:4], "big") / 2**32 * 100 < percent
 
 
 def reread(names: Iterable[str]) -> list[Doubt]:
