@@ -29,9 +29,10 @@ first-run: $(READY) ## See the engine at work: a SQLite file, a table with rows,
 	@$(BIN)/python examples/first_run.py
 
 PARALLEL ?= 3
+CHECKED := tests/test_layout.py tests/test_docs.py
 test: $(READY) browser ## Check and test everything, on real databases and in a real browser
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -n $(PARALLEL) --dist loadfile
+	@$(BIN)/python -m pytest -n $(PARALLEL) --dist loadfile $(CHECKED:%=--ignore=%)
 
 QUICK := tests/test_layout.py tests/test_pipeline.py tests/test_config.py tests/net/test_[!c]*.py tests/storage tests/delivery tests/accounts tests/monitor \
 	tests/engine/sqlite tests/engine/test_store.py tests/engine/test_moves.py tests/engine/test_queue.py tests/engine/test_declaration.py \
@@ -47,7 +48,7 @@ check: $(READY) ## Format, lint, types (Python and JavaScript), import layers, d
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/python -m tests.javascript
-	@$(BIN)/python -m pytest -q --no-header tests/test_layout.py tests/test_docs.py
+	@$(BIN)/python -m pytest -q --no-header $(CHECKED)
 
 browser: $(READY) ## Find or install the Chromium that the browser tests need, or say why they will be skipped
 	@$(BIN)/python -m tests.browser.chromium
@@ -142,4 +143,4 @@ lock: $(READY) ## Resolve the dependencies anew
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench .venv-docs tests/javascript/node_modules .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run first-run test quick check browser docs docs-serve format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-ocr bench-pages bench-reading bench-service eval extras calibrate lock screenshots clean
+.PHONY: help setup run registries first-run test quick check browser docs docs-serve format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-ocr bench-pages bench-reading bench-service eval extras calibrate lock screenshots clean
