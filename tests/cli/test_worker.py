@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import uuid
 from pathlib import Path
 
+import pytest
+
+from tabellion import Environment, Queue
+from tabellion.cli import service
 from tabellion.errors import StoreError
+from tabellion.pipelines.registries.pipeline import PIPELINE
 from tests.cli.project import Project
 from tests.pipelines.registries.test_tables import handmade
 from tests.servers import Postgres
@@ -202,3 +208,42 @@ def test_a_role_that_may_not_create_our_tables_stops_no_other_environment(postgr
     assert process.returncode == 0, errors
     [line] = [line for line in errors.splitlines() if "dev is skipped" in line]
     assert "tabellion migrate" in line
+
+
+def test_a_pipeline_is_worked_with_some_of_its_tables(lite: Project, tmp_path: Path) -> None:
+    """A queue needs no table of another queue; a queue whose table is in no environment ends the worker at once."""
+    (lite.folder / "tabellion.toml").write_text(f'[environments]\nprod = "{lite.url}"\n')
+    lite.sql(*(text for text in handmade("sqlite") if "extraction_queue" in text))
+    process = lite.start("worker", "--with", "registries", "--until-idle", "--only", "extraction")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert "skipped" not in errors
+    process = lite.start("worker", "--with", "registries", "--until-idle")
+    assert "there is no table 'search_sessions'" in process.communicate(timeout=60)[1]
+    assert process.returncode == 3
+    add_environment(lite, "dev", f"sqlite:///{tmp_path}/dev.db")
+    assert lite.run("migrate", "--with", "registries", "--environment", "dev").exit_code == 0
+    process = lite.start("worker", "--with", "registries", "--until-idle")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    skipped = {line.split(" in prod is skipped")[0].split()[-1] for line in errors.splitlines() if "skipped" in line}
+    assert skipped == {"companies", "rights", "webhooks"}
+    names = {row["name"] for row in lite.sql("SELECT name FROM sqlite_master")}
+    assert not names & {"search_sessions", "rdprm_searches", "tabellion_registry_companies"}
+
+
+def test_a_database_that_accepts_and_never_answers_is_left_to_the_worker(
+    lite: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its environment counts as usable, and its rights are not asked for."""
+    monkeypatch.setattr(service, "ANSWER", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        places = [
+            Environment("staging", f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none"),
+            Environment("prod", lite.url),
+        ]
+        lite.sql(*handmade("sqlite"))
+        companies = Queue("search_sessions", ready=1, running=2, done=3, failed=4)
+        prepared = service.prepare_environments(places, [PIPELINE], [companies])
+    assert [place.name for place in prepared.usable] == ["staging", "prod"]
+    assert (prepared.silent, prepared.skipped, prepared.missing) == ({"staging"}, {}, {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 from tabellion.accounts import tables
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tabellion.engine.schema import Schema
     from tabellion.engine.sql import Dialect
     from tabellion.engine.store import Store
+
+ANSWER = 3.0  #: seconds that a worker waits at its start for a database to answer
 
 
 def schemas_of(pipelines: Sequence[Pipeline]) -> list[Schema]:
@@ -109,70 +111,96 @@ class PreparedEnvironments:
     """The environments that a worker can use, and what it has to leave out."""
 
     usable: list[Environment]
+    silent: set[str]  #: the names of usable ones whose database does not answer: the worker waits for it
     skipped: dict[str, str]  #: environments by name, with the reason
     missing: dict[tuple[str, str], str]  #: by pipeline and usable environment: why its tables are missing there
+
+
+@dataclass
+class _Outcome:
+    """Why an environment cannot be used, whether it answered, and which pipelines have no tables there."""
+
+    error: TabellionError | None = None
+    answered: bool = True
+    missing: dict[str, NotMigrated] = field(default_factory=dict)
 
 
 def prepare_environments(
     environments: Sequence[Environment], pipelines: Sequence[Pipeline], queues: Sequence[Queue]
 ) -> PreparedEnvironments:
-    """Updates the pipelines' tables where they are; an environment without them is left unchanged.
+    """Updates the tables of the pipelines of these queues where they are; other environments are left unchanged.
 
-    Such an environment is usable only if it has the table of another queue. Raises if no environment is usable, or if
-    a pipeline has no tables in any of them. A database that does not answer is left to the worker, which waits for it.
+    An environment is usable if it has the table of a queue. Raises if no environment is usable, or if a pipeline has
+    no tables in any of them. A database that does not answer is left to the worker, which waits for it.
     """
+    pipelines = [pipeline for pipeline in pipelines if _queues_of(pipeline, queues)]
 
-    async def prepare_all() -> list[tuple[TabellionError | None, dict[str, NotMigrated]]]:
+    async def prepare_all() -> list[_Outcome]:
         return await asyncio.gather(*(_prepare_one(place, pipelines, queues) for place in environments))
 
     outcomes = dict(zip(environments, asyncio.run(prepare_all()), strict=True))
-    usable = [place for place, (error, _) in outcomes.items() if error is None]
-    errors = {place.name: error for place, (error, _) in outcomes.items() if error is not None}
+    usable = [place for place, outcome in outcomes.items() if outcome.error is None]
+    errors = {place.name: outcome.error for place, outcome in outcomes.items() if outcome.error is not None}
     if not usable:
         _raise_all(errors)
     for pipeline in pipelines:
-        lacking = {place.name: outcomes[place][1].get(pipeline.name) for place in usable}
+        lacking = {place.name: outcomes[place].missing.get(pipeline.name) for place in usable}
         if all(lacking.values()):
             _raise_all(errors | {name: error for name, error in lacking.items() if error is not None})
     return PreparedEnvironments(
         usable,
+        {place.name for place in usable if not outcomes[place].answered},
         {name: str(error) for name, error in errors.items()},
-        {(name, place.name): str(error) for place in usable for name, error in outcomes[place][1].items()},
+        {(name, place.name): str(error) for place in usable for name, error in outcomes[place].missing.items()},
     )
 
 
-async def _prepare_one(
-    environment: Environment, pipelines: Sequence[Pipeline], queues: Sequence[Queue]
-) -> tuple[TabellionError | None, dict[str, NotMigrated]]:
-    """Why this environment cannot be used, and which pipelines have no tables there."""
-    missing: dict[str, NotMigrated] = {}
+async def _prepare_one(environment: Environment, pipelines: Sequence[Pipeline], queues: Sequence[Queue]) -> _Outcome:
+    outcome = _Outcome()
     try:
         present(environment)
+        found = await _find_tables(environment, queues) if pipelines else set()
         for pipeline in pipelines:
             try:
                 await pipeline.require(environment)
             except NotMigrated as error:
-                missing[pipeline.name] = error
-        found = [pipeline for pipeline in pipelines if pipeline.name not in missing]
-        if found:
+                if not found.intersection(queue.table for queue in _queues_of(pipeline, queues)):
+                    outcome.missing[pipeline.name] = error
+                continue  # with some of its tables, the worker skips the queues of the others
             async with environment.store() as store:
-                await prepare(store, found)
-        elif missing and not await _has_table(environment, queues):
-            return next(iter(missing.values())), missing
+                await prepare(store, [pipeline])
+        if outcome.missing and not found:
+            outcome.error = next(iter(outcome.missing.values()))
     except (Unreachable, Busy):
-        return None, {}
+        return _Outcome(answered=False)
     except (ConfigurationError, StoreError) as error:
-        return error, missing
-    return None, missing
+        outcome.error = error
+    return outcome
 
 
-async def _has_table(environment: Environment, queues: Sequence[Queue]) -> bool:
+def _queues_of(pipeline: Pipeline, queues: Sequence[Queue]) -> list[Queue]:
+    """The queues among these that work on tables of a pipeline."""
+    names = {table for schema in pipeline.all_schemas() for table in schema.tables}
+    return [queue for queue in queues if queue.table in names]
+
+
+async def _find_tables(environment: Environment, queues: Sequence[Queue]) -> set[str]:
+    """Those tables of the queues that a database has."""
     store = environment.store(read_only=True)
     try:
-        await store.database.open()
-        return any([await store.table(queue.table) is not None for queue in queues])
+        await open_soon(store)
+        return {queue.table for queue in queues if await store.table(queue.table) is not None}
     finally:
         await store.close()
+
+
+async def open_soon(store: Store) -> None:
+    """Connects; raises Unreachable if the database does not answer soon, because the other environments wait for it."""
+    try:
+        async with asyncio.timeout(ANSWER):
+            await store.database.open()
+    except TimeoutError:
+        raise Unreachable(f"no response from the database within {ANSWER:g} s") from None
 
 
 def _raise_all(errors: Mapping[str, TabellionError]) -> NoReturn:

@@ -92,7 +92,7 @@ def worker(
     for pipeline in pipelines:
         pipeline.check(config)
     prepared = service.prepare_environments(places, pipelines, chosen)
-    _check_rights(prepared.usable, chosen)
+    _check_rights(prepared, chosen)
     log_to_stderr(config.log_level, as_json=as_json)
     listen = LogListener()
     for place, error in prepared.skipped.items():
@@ -116,18 +116,21 @@ def _gates_at(config: Config, skipped: set[Environment]) -> Environment | None:
     return None if place is None or place in skipped or place.missing_file() else place
 
 
-def _check_rights(places: Sequence[Environment], queues: Sequence[Queue]) -> None:
+def _check_rights(prepared: service.PreparedEnvironments, queues: Sequence[Queue]) -> None:
     """Raises before anything is created if, for lack of rights, a queue cannot work in any environment.
 
     A queue that can work in one environment is skipped in the others by the worker; an unreachable database counts as
     one where it may work.
     """
+    places = prepared.usable
 
     async def find_missing(place: Environment) -> list[MissingRight]:
+        if place.name in prepared.silent:
+            return []
         store = place.store(read_only=True)
         try:
             with contextlib.suppress(Unreachable, Busy):
-                await store.database.open()
+                await service.open_soon(store)
                 return await missing_rights(store, queues)
             return []
         finally:

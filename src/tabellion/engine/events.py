@@ -18,6 +18,7 @@ NAMES: dict[str, str] = {
     "queue_skipped": "a queue does not match its table in one environment; it is checked again later",
     "queue_restored": "a queue that was skipped is usable again",
     "claim_refused": "a database rejects claims of a queue; they are retried later",
+    "result_refused": "a table that a job's result is written to is missing; it is written once the table exists",
     "set_aside": "a database does not allow one row to become running; it is retried later, and the others continue",
     "claimed": "a job was claimed",
     "done": "a job's result was accepted",

@@ -15,6 +15,7 @@ from tabellion.errors import DeclarationError, DeclarationProblem
 
 if TYPE_CHECKING:
     from tabellion.engine.job import Job
+    from tabellion.engine.store import Store
 
 StateName = Literal["ready", "running", "done", "failed"]
 STATES: tuple[StateName, ...] = ("ready", "running", "done", "failed")
@@ -121,6 +122,8 @@ class Queue:
         self.try_states = try_states  #: whether every change of state is tried and rolled back before work begins
         #: Rewrites an error before it is stored in the row and the register: `describe(job, error)`.
         self.describe_error: Callable[[Job, str], str] | None = None
+        #: Creates tables of ours that its handler writes; called when a worker has found the queue's table.
+        self.prepare: Callable[[Store], Awaitable[None]] | None = None
         self.function: HandlerFunction | None = None
         self.is_async = False  #: whether the handler runs on the event loop; otherwise it gets a thread of its own
 

@@ -17,7 +17,7 @@ from tabellion.engine.worker import polling
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.engine.worker.leases import Leases
 from tabellion.engine.worker.runner import Run
-from tabellion.errors import DeclarationError, TabellionError, Unreachable
+from tabellion.errors import DeclarationError, NotMigrated, TabellionError, Unreachable
 from tests.owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
 from tests.working import Diary, Shift, ask, drain, make_worker, working
@@ -328,3 +328,46 @@ def test_a_renewal_that_fails_is_made_again_in_full(url: str, owner: Owner, monk
         assert ask(url, lambda store: controls.cancel(store, queue, 1))
         eventually(lambda: diary.of("cancelled"))
     assert failed.is_set()
+
+
+def test_tables_that_a_handler_writes_are_created_with_the_connection(url: str, owner: Owner) -> None:
+    """`Queue.prepare` runs in each environment that has the queue's table, before anything is claimed there."""
+    owner.insert(1)
+    queue = jobs_queue()
+
+    async def prepare(store: Store) -> None:
+        await store.database.fetch("CREATE TABLE IF NOT EXISTS notes (job integer)")
+
+    queue.prepare = prepare
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        job.also("INSERT INTO notes (job) VALUES (:job)", job=job.key)
+
+    drain(make_worker(url, queue))
+    assert owner("SELECT job FROM notes") == [{"job": 1}]
+
+
+def test_a_queue_whose_own_tables_cannot_be_created_is_skipped(url: str, owner: Owner, tmp_path: Path) -> None:
+    """The reason is reported; the queue is worked in the environment that has them."""
+    owner.insert(1)
+    diary = Diary()
+    queue = jobs_queue()
+    queue.handler(_nothing)
+    elsewhere = f"sqlite:///{tmp_path}/elsewhere.db"
+
+    async def prepare(store: Store) -> None:
+        if await store.table("results") is None:
+            raise NotMigrated("this role may not create the tables of results")
+
+    queue.prepare = prepare
+    with owning(elsewhere) as other:
+        other.insert(1)
+        other("CREATE TABLE results (job integer)")
+        environments = [Environment("prod", url), Environment("dev", elsewhere)]
+        with working(Worker(environments, [queue], poll=0.05, listeners=[diary])):
+            eventually(lambda: other.status(1) == "done")
+    assert owner.status(1) == "new"
+    assert [(event.environment, event.error) for event in diary.of("queue_skipped")] == [
+        ("prod", "this role may not create the tables of results")
+    ]

@@ -294,3 +294,26 @@ def test_a_row_that_its_owner_holds_does_not_hold_up_the_others(pg_url: str) -> 
             psql("ROLLBACK")
             eventually(lambda: owner.status(2) == "done")
         assert "environment_down" not in diary.names
+
+
+def test_a_result_for_a_missing_table_delays_no_other(url: str, owner: Owner) -> None:
+    """It is reported once and written when the table exists; the environment stays up."""
+    owner.insert(1, 2, 3)
+    queue = jobs_queue(lease=60)
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        if job.key == 2:
+            job.also("INSERT INTO tabellion_extra (job) VALUES (:job)", job=job.key)
+
+    diary = Diary()
+    with working(make_worker(url, queue, listeners=[diary])):
+        eventually(lambda: (owner.status(1), owner.status(3)) == ("done", "done"))
+        eventually(lambda: diary.of("result_refused"))
+        assert owner.status(2) == "running"
+        owner("CREATE TABLE tabellion_extra (job integer)")
+        eventually(lambda: owner.status(2) == "done", within=20)
+    [event] = diary.of("result_refused")
+    assert (event.key, "tabellion_extra" in (event.error or "")) == ("2", True)
+    assert "environment_down" not in diary.names
+    assert owner("SELECT job FROM tabellion_extra") == [{"job": 2}]

@@ -75,7 +75,7 @@ def _classify_error(error: Exception, deadline: float) -> Exception:
     ):
         return ValueRefused(text)
     if isinstance(error, asyncpg.UndefinedTableError) and "tabellion_" in text:
-        return NotMigrated()
+        return NotMigrated(f"{text}: run `tabellion migrate`")
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
         return Forbidden(f"{text}: the database role needs this right (GRANT SELECT, INSERT, UPDATE …)")
     if isinstance(error, asyncpg.ClientConfigurationError):

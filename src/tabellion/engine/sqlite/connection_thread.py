@@ -220,7 +220,7 @@ def _classify_error(error: sqlite3.Error, path: str, deadline: float) -> StoreEr
     text = str(error)
     if isinstance(error, sqlite3.OperationalError):
         if "no such table: tabellion_" in text:
-            return NotMigrated()
+            return NotMigrated(f"{text}: run `tabellion migrate`")
         if is_busy(error):
             return Unreachable(f"{path} is busy: another process has held it for more than {deadline:g} s")
         if _code(error) == sqlite3.SQLITE_FULL:

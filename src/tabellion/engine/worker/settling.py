@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tabellion.engine.settlement import Settlement, Verdict
-from tabellion.errors import Busy, Forbidden
+from tabellion.errors import Busy, Forbidden, NotMigrated
 
 if TYPE_CHECKING:
     from tabellion.engine.worker.environment import WorkerEnvironment
@@ -27,6 +27,7 @@ class Settler:
         self._environment = environment
         self._store = environment.store
         self._waiting: deque[Settlement] = deque()
+        self._reported: set[object] = set()  #: tokens of jobs whose result waits for a missing table
         self._some = asyncio.Event()
         self._none = asyncio.Event()
         self._none.set()
@@ -76,12 +77,13 @@ class Settler:
                 pause = SHORTEST_PAUSE
 
     async def _write(self, batch: Sequence[Settlement]) -> tuple[list[Verdict], list[Settlement]]:
-        """The verdicts, and the settlements that have to wait: a locked row must not delay the others."""
-        try:
-            return await self._store.settle(batch), []
-        except (Busy, Forbidden):
-            if len(batch) == 1:
-                return [], list(batch)
+        """The verdicts, and the settlements that have to wait: a locked row, or a missing table that only one of them
+        writes, must not delay the others."""
+        if len(batch) > 1:
+            try:
+                return await self._store.settle(batch), []
+            except (Busy, Forbidden, NotMigrated):
+                pass  # one by one, to find out which of them
         verdicts: list[Verdict] = []
         held: list[Settlement] = []
         for settlement in batch:
@@ -89,4 +91,12 @@ class Settler:
                 verdicts += await self._store.settle([settlement])
             except (Busy, Forbidden):
                 held.append(settlement)
+            except NotMigrated as error:
+                held.append(settlement)
+                self._report(settlement, error)
         return verdicts, held
+
+    def _report(self, settlement: Settlement, error: NotMigrated) -> None:
+        if settlement.job.token not in self._reported:
+            self._reported.add(settlement.job.token)
+            self._environment.event("result_refused", settlement.job, error=str(error))

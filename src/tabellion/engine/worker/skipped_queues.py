@@ -68,6 +68,11 @@ class Skipped:
             raise
         except StoreError as error:
             return DeclarationError(f"queue {queue.name!r}", [DeclarationProblem(str(error))])
+        try:
+            if queue.prepare is not None:
+                await queue.prepare(self._store)
+        except NotMigrated as error:
+            return DeclarationError(f"queue {queue.name!r}", [DeclarationProblem(str(error))])
         return None
 
     def _tell_problem(self, queue: Queue) -> None:

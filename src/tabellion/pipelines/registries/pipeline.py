@@ -61,9 +61,10 @@ class RegistriesPipeline(Pipeline):
 
     def schemas(self) -> Sequence[Schema]:
         """The shared tables, and those for results."""
+        from tabellion.extractions import tables as extractions
         from tabellion.pipelines.registries import tables
 
-        return (tables.SCHEMA,)
+        return (extractions.SCHEMA, tables.SESSIONS_SCHEMA, tables.RIGHTS_SCHEMA, tables.SCHEMA)
 
     def queues(self, config: Config, environment: Environment | None = None) -> Sequence[Queue]:
         """Documents first, then companies, then rights."""

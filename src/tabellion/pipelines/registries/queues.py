@@ -24,6 +24,7 @@ def registry_queues(settings: RegistrySettings, handlers: RegistryHandlers) -> l
     extraction.handler(handlers.extract)
     companies.handler(handlers.look_up_company)
     rights.handler(handlers.look_up_rights)
+    companies.prepare = rights.prepare = tables.SCHEMA.prepare
     return [extraction, companies, rights]
 
 

@@ -84,6 +84,5 @@ SCHEMA = Schema(
     "registries",
     (_FOUND,),
     (COMPANIES, STATEMENTS),
-    needs=(extractions.SCHEMA, SESSIONS_SCHEMA, RIGHTS_SCHEMA),
     fix="tabellion migrate --with registries --sql",
 )
