@@ -18,7 +18,7 @@ from obstore.store import S3Store
 from tabellion.engine.failpoints import failpoint
 from tabellion.errors import ConfigurationError
 from tabellion.storage import files
-from tabellion.storage.lake import Absent, LakeEntry, LakeError, Present
+from tabellion.storage.lake_backend import Absent, LakeEntry, LakeError, Present
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutMode

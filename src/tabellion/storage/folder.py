@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tabellion.engine.failpoints import failpoint
 from tabellion.storage import files
-from tabellion.storage.lake import Absent, LakeEntry, Present
+from tabellion.storage.lake_backend import Absent, LakeEntry, Present
 
 ASIDE = ".aside"  #: where a file is moved while it is removed; it is moved back if its content differs
 LOCK = ".lock"
