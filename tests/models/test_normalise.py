@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tabellion.models.normalise import normalise_value, same, well_formed
-from tabellion.reading.types.doctype import FieldSpec
+from tabellion.reading.types.field_spec import FieldSpec
 
 
 def spec(kind: str, **more: Any) -> FieldSpec:

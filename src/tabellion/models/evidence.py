@@ -15,7 +15,8 @@ from tabellion.reading.grounding.ground import Grounding, ground
 from tabellion.reading.grounding.index import Index
 from tabellion.reading.page import Page, around
 from tabellion.reading.types import rules
-from tabellion.reading.types.doctype import DocumentType, FieldSpec
+from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.field_spec import FieldSpec
 
 #: The confidence in a model's values before other evidence. These are priors, not measurements of any model.
 GROUNDED = 0.9  #: found on the page; times the score of the match

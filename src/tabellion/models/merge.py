@@ -14,7 +14,8 @@ from tabellion.models.normalise import same, well_formed
 from tabellion.reading.field import Field
 from tabellion.reading.fields.values import fold
 from tabellion.reading.types import rules
-from tabellion.reading.types.doctype import DocumentType, FieldSpec
+from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.field_spec import FieldSpec
 from tabellion.reading.work import NOT_BESIDE_XML
 
 #: Priors, like those of `evidence`: the value of arithmetic proof beside both sources.

@@ -9,7 +9,7 @@ from typing import Any
 from tabellion.reading.fields.values import DateOrder, currency, days, money
 from tabellion.reading.grounding.variants import decimal_of, fold
 from tabellion.reading.types import rules
-from tabellion.reading.types.doctype import FieldSpec
+from tabellion.reading.types.field_spec import FieldSpec
 from tabellion.reading.types.kinds import NUMERIC
 
 LONGEST = 2000  #: characters of a value; more is not a field but a page

@@ -18,7 +18,7 @@ from tabellion.reading.fields.layout import Line
 from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.sums import money_parser
 from tabellion.reading.fields.values import Day, amounts, days, digits, money
-from tabellion.reading.types.doctype import FieldSpec
+from tabellion.reading.types.field_spec import FieldSpec
 
 NAMES = ("vendor", "customer")  #: fields whose names the letterhead offers
 MANY = 400  #: values of one kind that are considered; people see only the first few

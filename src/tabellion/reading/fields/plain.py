@@ -15,7 +15,7 @@ from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.sums import money_parser
 from tabellion.reading.fields.values import amounts, days, digits, fold_in_place, money
 from tabellion.reading.types import pattern
-from tabellion.reading.types.doctype import FieldSpec
+from tabellion.reading.types.field_spec import FieldSpec
 
 _TRUE = {"yes", "oui", "ja", "true", "x", "☒", "☑", "1"}
 _FALSE = {"no", "non", "nein", "false", "☐", "0"}

@@ -15,7 +15,8 @@ from tabellion.reading.fields.offers import Offering
 from tabellion.reading.fields.roles import lexicon_phrases
 from tabellion.reading.fields.sheet import Sheet, sheet_of
 from tabellion.reading.page import Page
-from tabellion.reading.types.doctype import DocumentType, FieldSpec
+from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.field_spec import FieldSpec
 
 _LEXICONS: dict[str, Lexicon] = {}  # by the type's key
 

@@ -12,7 +12,8 @@ from typing import Any
 from tabellion.errors import ConfigurationError
 from tabellion.messages import LANGUAGES
 from tabellion.reading.types import evaluation, expression
-from tabellion.reading.types.doctype import DocumentType, FieldSpec, Processing, Rule
+from tabellion.reading.types.doctype import DocumentType, Processing, Rule
+from tabellion.reading.types.field_spec import FieldSpec
 from tabellion.reading.types.sections import (
     NAME,
     base_of,
