@@ -834,7 +834,7 @@ async def test_a_claim_whose_answer_was_lost_is_recovered(store: Store, clock: C
     with pytest.raises(Unreachable):
         await store.claim(queue, 1, "w")
     assert (await row(store))["status"] == "working"
-    [stray] = await roster.strays(store, "w", clock.at, set())
+    [stray] = await roster.find_unknown_claims(store, "w", clock.at, set())
     assert stray["key"] == "1"
     clock.advance(61)
     assert len(await store.sweep(queue)) == 1

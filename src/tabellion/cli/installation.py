@@ -28,6 +28,7 @@ from tabellion.engine.log import log_to_stderr
 from tabellion.engine.store import Store
 from tabellion.engine.worker import heartbeat
 from tabellion.engine.worker.worker import Worker
+from tabellion.engine.worker_rows import read_workers
 from tabellion.errors import Busy, ConfigurationError, TabellionError, Unreachable
 from tabellion.monitor.view import QueueView
 from tabellion.net.guard import Rules
@@ -327,6 +328,6 @@ def _conclude(ended: asyncio.Future[None], failure: BaseException | None) -> Non
 
 async def _bury(store: Store) -> None:
     """Ends the leases of killed workers of this machine, so that their documents do not wait for the expiry."""
-    for member in await heartbeat.members(store, alive=False):
-        if member["ending"] is None and member["host"] == socket.gethostname() and heartbeat.is_gone(member["pid"]):
-            await heartbeat.leave(store, member["id"], "was killed", crashed=True)
+    for worker in await read_workers(store.database, alive=False):
+        if worker["ending"] is None and worker["host"] == socket.gethostname() and heartbeat.is_gone(worker["pid"]):
+            await heartbeat.leave(store, worker["id"], "was killed", crashed=True)

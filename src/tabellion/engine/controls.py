@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
@@ -16,24 +16,6 @@ from tabellion.engine.store import Store
 from tabellion.errors import ValueRefused
 
 MANY = 1000
-
-
-class Control(TypedDict):
-    """A row of `tabellion_queues`: what operators have set for a queue."""
-
-    queue: str
-    paused_at: float | None  #: in seconds since 1970
-    reason: str | None
-    running_limit: int | None
-
-
-async def read(store: Store) -> dict[str, Control]:
-    """What operators have set, by queue."""
-    paused_at = sql.epoch("paused_at", store.dialect)
-    rows: list[Control] = await store.database.fetch(
-        f"SELECT queue, {paused_at} AS paused_at, reason, running_limit FROM tabellion_queues"
-    )
-    return {row["queue"]: row for row in rows}
 
 
 async def pause(store: Store, queue: Queue, reason: str = "") -> None:

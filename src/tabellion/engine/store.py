@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tabellion.engine import declaration, expired_claims, orphans, parking, refused_rows, register, sql
 from tabellion.engine.batches import alike, renewable
-from tabellion.engine.database import database_at
+from tabellion.engine.database import read_clock
 from tabellion.engine.declaration import Bound
+from tabellion.engine.drivers import database_at
+from tabellion.engine.explanation import Explanation, explain
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job, storable
 from tabellion.engine.moves import Numbered, Terms
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.renewed_mirrors import renew_mirrors
 from tabellion.engine.settlement import Settlement, Verdict
-from tabellion.engine.sql import NOW, Dialect
+from tabellion.engine.sql import Dialect
 from tabellion.engine.table import Table
 from tabellion.engine.transitions import check_transitions
 from tabellion.engine.values import for_insert, parse_json
@@ -29,9 +31,6 @@ from tabellion.errors import (
     StoreError,
     ValueRefused,
 )
-
-if TYPE_CHECKING:
-    from tabellion.engine.explanation import Explanation
 
 DEADLINE = 10.0
 CONNECTIONS = 4
@@ -326,14 +325,11 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
 
     async def explain(self, queue: Queue, key: Any) -> Explanation:
         """Explains in sentences why this row is not running, with its history."""
-        from tabellion.engine.explanation import explain  # it imports this module
-
-        return await explain(self, queue, key)
+        return await explain(self.database, await self.bind(queue), key)
 
     async def now(self) -> float:
         """The database's clock, in seconds since 1970."""
-        rows = await self.database.fetch(f"SELECT {sql.epoch(NOW, self.dialect)} AS now")
-        return float(rows[0]["now"])
+        return await read_clock(self.database)
 
     # -- inside ------------------------------------------------------------------------------------------------
 

@@ -97,7 +97,7 @@ class Dispatcher:
             self.idle.clear()
             self.runner.start(starting)
 
-    def hand_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
+    def release(self, lane: Lane, jobs: Sequence[Job]) -> None:
         """Releases jobs that were claimed and have not started."""
         for job in jobs:
             self._lane_of.pop(job.token, None)

@@ -46,7 +46,7 @@ class WorkerEnvironment:
     def __init__(self, environment: Environment, queues: Sequence[Queue], dispatcher: Dispatcher) -> None:
         self.environment = environment
         self.queues = queues
-        self.member = dispatcher.record
+        self.record = dispatcher.record
         self.store = environment.store()
         self.up = False
         self.ready = asyncio.Event()  #: set once the first connection has been tried
@@ -75,7 +75,7 @@ class WorkerEnvironment:
         """Emits an event of this environment."""
         if job is not None:
             facts |= {"queue": job.queue.name, "key": job.text_key, "attempt": job.attempt}
-        self._dispatcher.tell(Event(name, worker=self.member.id, environment=self.environment.name, **facts))  # type: ignore[arg-type]
+        self._dispatcher.tell(Event(name, worker=self.record.id, environment=self.environment.name, **facts))  # type: ignore[arg-type]
 
     async def run(self) -> None:
         """Connects, works, and reconnects whenever the database was unreachable; until cancelled."""
@@ -122,8 +122,8 @@ class WorkerEnvironment:
             await self.skipped.check(queue)
         if self._since is None:
             self._since = await self.store.now()
-        await heartbeat.enlist(self.store, self.member)
-        await self._hand_back_strays()
+        await heartbeat.enlist(self.store, self.record)
+        await self._release_unknown_claims()
         await self._read_controls()
         self._lost.clear()
         away = None if self._down_since is None else time.monotonic() - self._down_since
@@ -144,7 +144,7 @@ class WorkerEnvironment:
     async def _while_up(self) -> None:
         """Runs the periodic tasks until one of them cannot reach the database."""
         tasks = [
-            asyncio.create_task(self._every(heartbeat.BEAT, lambda: heartbeat.beat(self.store, self.member))),
+            asyncio.create_task(self._every(heartbeat.BEAT, lambda: heartbeat.beat(self.store, self.record))),
             asyncio.create_task(self._every(CONTROLS, self._read_controls)),
             asyncio.create_task(self._every(SWEEP, self.sweep)),
             asyncio.create_task(self._every(FOREIGN, self._report_foreign)),
@@ -285,12 +285,12 @@ class WorkerEnvironment:
         if resumed:
             self._dispatcher.wake()
 
-    async def _hand_back_strays(self) -> None:
+    async def _release_unknown_claims(self) -> None:
         """Releases claims of which the answer never reached this worker: no handler will run them."""
         if self._since is None or self.claims:
             return
         queues = {queue.name: queue for queue in self.skipped.others}
-        for row in await heartbeat.strays(self.store, self.member.id, self._since, self.leases.tokens()):
+        for row in await heartbeat.find_unknown_claims(self.store, self.record.id, self._since, self.leases.tokens()):
             if row["queue"] in queues:
                 job = (await self.store.bind(queues[row["queue"]])).job(row)
                 self.ledger.put(Settlement(job, "released", seconds=0.0))
@@ -305,7 +305,7 @@ class WorkerEnvironment:
         with contextlib.suppress(StoreError, asyncio.TimeoutError):
             async with asyncio.timeout(2):
                 if self.up:
-                    await heartbeat.beat(self.store, self.member)
-                    await heartbeat.leave(self.store, self.member.id, ending)
+                    await heartbeat.beat(self.store, self.record)
+                    await heartbeat.leave(self.store, self.record.id, ending)
         self.up = False
         await self.store.close()

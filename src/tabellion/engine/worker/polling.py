@@ -84,7 +84,7 @@ class Poller:
                     await self._bell.wait()
         for lane, claim in list(self._late.items()):
             with contextlib.suppress(Exception, asyncio.CancelledError):
-                self._dispatcher.hand_back(lane, await claim.task)
+                self._dispatcher.release(lane, await claim.task)
 
     def _look_again_when_due(self) -> None:
         """Once per poll, treats every lane as having rows, so that a busy lane does not starve an earlier one."""
@@ -98,7 +98,7 @@ class Poller:
                 if late:
                     # The jobs before them are slower than expected: these would wait for longer than a poll.
                     lane.seconds = FAST
-                    self._dispatcher.hand_back(lane, late)
+                    self._dispatcher.release(lane, late)
 
     async def _gather(self) -> None:
         """Waits for more free slots: claiming many rows costs the database hardly more than claiming one."""
@@ -212,9 +212,9 @@ class Poller:
         room = self._slots.room(lane, reserve=False)
         if jobs[room:]:
             # Other lanes filled the slots while the database was slow.
-            self._dispatcher.hand_back(lane, jobs[room:])
+            self._dispatcher.release(lane, jobs[room:])
             lane.more = True
         if self.stopping:
-            self._dispatcher.hand_back(lane, jobs[:room])
+            self._dispatcher.release(lane, jobs[:room])
         else:
             self._dispatcher.begin(lane, jobs[:room], claim.asked_at)

@@ -75,7 +75,7 @@ class Worker:
         boot = uuid.uuid4().hex
         self.id = make_id(id, name) or f"worker-{socket.gethostname()}-{os.getpid()}-{boot[:8]}"
         self.listeners = Listeners((LogListener(), *listeners))
-        self.member = WorkerRecord(
+        self.record = WorkerRecord(
             id=self.id, host=socket.gethostname(), pid=os.getpid(), boot=boot, version=_version(),
             queues=",".join(queue.name for queue in self.queues), slots=concurrency,
         )  # fmt: skip
@@ -164,7 +164,7 @@ class Worker:
         self._hurry, self._stop_event = asyncio.Event(), asyncio.Event()
         stop = self._stop_event
         self._obey()
-        dispatcher = self._dispatcher = Dispatcher(self.member, self.listeners, self.queues)
+        dispatcher = self._dispatcher = Dispatcher(self.record, self.listeners, self.queues)
         self._runner = dispatcher.runner = Runner(handlers, dispatcher.report)
         dispatcher.root = self._folders.open()
         self._sites = [WorkerEnvironment(environment, self.queues, dispatcher) for environment in self.environments]
@@ -193,7 +193,7 @@ class Worker:
             self.listeners.tell(Event("worker_stopping", worker=self.id, count=self._slots.busy))
             self._poller.stop()
             for lane in self._slots.lanes:
-                dispatcher.hand_back(lane, self._slots.withdraw(lane))
+                dispatcher.release(lane, self._slots.withdraw(lane))
             [failure] = await asyncio.gather(claiming, return_exceptions=True)
             if watching is not None:
                 watching.cancel()
@@ -207,7 +207,7 @@ class Worker:
             await self._gates.close()
             await asyncio.gather(*(site.close("stopped normally") for site in self._sites), return_exceptions=True)
             self._folders.close()
-            self.listeners.tell(Event("worker_stopped", worker=self.id, note=self.member.tally))
+            self.listeners.tell(Event("worker_stopped", worker=self.id, note=self.record.tally))
 
     def _obey(self) -> None:
         if self._stop_event is None or self._hurry is None:
