@@ -76,6 +76,20 @@ def read(path: Path) -> DocumentType:
     return compile_type(source, str(path), expected=path.stem)
 
 
+def read_cached(path: Path) -> DocumentType:
+    """Reads the type from a file, again only if the file has changed."""
+    try:
+        status = path.stat()
+    except OSError:
+        return read(path)  # raises the error with its reason
+    return _read_version(path, status.st_mtime_ns, status.st_size)
+
+
+@functools.lru_cache(maxsize=64)
+def _read_version(path: Path, _changed: int, _size: int) -> DocumentType:
+    return read(path)
+
+
 def compile_type(source: bytes | str, file: str = "<text>", expected: str | None = None) -> DocumentType:
     """Compiles a type from its source; raises `TypeFileError` with every mistake in it."""
     root = parse(source, file)
