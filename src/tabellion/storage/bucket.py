@@ -77,7 +77,7 @@ class Bucket:
         """Compares the content, then removes the file: not every server can do both in one request."""
         return await in_thread(self._delete_exact, path, sha256)
 
-    def staging(self) -> Path:
+    def staging_folder(self) -> Path:
         """The machine's folder for temporary files."""
         return Path(tempfile.gettempdir())
 

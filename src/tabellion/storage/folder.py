@@ -61,7 +61,7 @@ class Folder:
         """Removes a file if it has this content."""
         return await files.in_thread(self._delete_exact, path, sha256)
 
-    def staging(self) -> Path:
+    def staging_folder(self) -> Path:
         """The folder itself, so that a staged file can be renamed."""
         files.make_folder(self.root, self.root)
         return self.root

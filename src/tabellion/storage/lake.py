@@ -88,9 +88,9 @@ class Lake:
         """Removes a file if it still has this content; returns whether it did. Only within `lock`."""
         return await self._backend.delete_exact(check_path(path), sha256)
 
-    def staging(self) -> Path:
+    def staging_folder(self) -> Path:
         """A folder for files that `put_file` moves in; name them .*.tmp."""
-        return self._backend.staging()
+        return self._backend.staging_folder()
 
     @contextlib.asynccontextmanager
     async def lock(self) -> AsyncIterator[None]:

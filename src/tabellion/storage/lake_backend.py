@@ -57,7 +57,7 @@ class LakeBackend(Protocol):
     async def delete_exact(self, path: str, sha256: str) -> bool:
         """Removes a file if it has this content; returns whether it did."""
 
-    def staging(self) -> Path:
+    def staging_folder(self) -> Path:
         """A folder for staged files."""
 
     def lock(self) -> contextlib.AbstractAsyncContextManager[None]:
