@@ -86,21 +86,14 @@ async def cancel(store: Store, queue: Queue, key: Any, reason: str = "cancelled"
     """
     bound = await store.bind(queue)
     error = f"{reason} (by {by})" if by else reason
-    rows = await store.database.fetch(
-        """SELECT key, n, CAST(token AS text) AS token, attempt, crashes, worker FROM tabellion_attempts
-WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
-        queue.name,
-        str(key),
-    )
-    if rows:
-        job = bound.job(rows[0])
+    if job := await store.find_claim(queue, key):
         mirror = queue.mirrors.get("error")
         written = {mirror: reason[: bound.column(mirror).length]} if mirror else {}
         [verdict] = await store.settle([Settlement(job, "cancelled", written, error=error)])
         await ask_for_leases(store, queue)
         if verdict.outcome == "parked":
             raise ValueRefused(verdict.error or "")
-        if verdict.accepted:
+        if verdict.is_accepted:
             return True
         # The row's owner had put it back to ready: the claim has ended, and the row is cancelled like any waiting one.
     # The row first: its lock keeps other processes from adding an attempt meanwhile.

@@ -223,7 +223,7 @@ class Store:
             await renew_mirrors(self.database, bound, [job for job in batch if answer.get(job.text_key)])
         return lost
 
-    async def held(self, queue: Queue, key: Any) -> Job | None:
+    async def find_claim(self, queue: Queue, key: Any) -> Job | None:
         """The live claim of a row as the register knows it, for its holder to continue; None: not claimed."""
         bound = await self.bind(queue)
         rows = await self.database.fetch(
@@ -232,6 +232,8 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
             queue.name, str(key),
         )  # fmt: skip
         return bound.job(rows[0]) if rows else None
+
+    held = find_claim  #: the former name
 
     async def amend(self, job: Job, statements: Sequence[Numbered]) -> list[list[Any]]:
         """Runs statements of a claim's holder: they commit with a renewal of the claim, and only if it still holds.
@@ -295,7 +297,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         for ending in swept:
             verdict = verdicts[ending.job]
             ending.outcome, ending.error = verdict.outcome or ending.outcome, verdict.error or ending.error
-        return [ending for ending in swept if verdicts[ending.job].accepted]
+        return [ending for ending in swept if verdicts[ending.job].is_accepted]
 
     async def take_over(self, queue: Queue) -> int:
         """Puts rows back to ready that workers outside the register left running for longer than `stale_after`."""
@@ -335,7 +337,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
 
     async def _settle_one(self, settlement: Settlement) -> None:
         [verdict] = await self._settle_batch([settlement])
-        if not verdict.accepted:
+        if not verdict.is_accepted:
             raise LeaseLost(f"{settlement.job}: the claim was lost ({verdict.outcome or 'settled by someone else'})")
 
     async def _settle_batch(self, batch: Sequence[Settlement]) -> list[Verdict]:

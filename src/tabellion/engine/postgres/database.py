@@ -248,7 +248,7 @@ class PostgreSQL:
         )
         text = moves.settle(
             bound, first.outcome, columns, expired_only=first.expired_only, detailed=detailed, coded=coded,
-            writer=None if first.stands_alone else self._writer,
+            writer=None if first.needs_own_transaction else self._writer,
         )  # fmt: skip
         values: list[Any] = [[job.text_key for job in jobs], [job.token for job in jobs]]
         if detailed:
@@ -262,7 +262,9 @@ class PostgreSQL:
             values += [list(part) for part in zip(*(settlement.serialize_error() for settlement in batch), strict=True)]
         if columns:
             values.append([for_postgres(settlement.values) for settlement in batch])
-        rows = await (self._settle_alone(first, text, values) if first.stands_alone else self._fetch(text, values))
+        rows = await (
+            self._settle_alone(first, text, values) if first.needs_own_transaction else self._fetch(text, values)
+        )
         failpoint("settle.post_commit")
         failpoint("settle.drop_ack")
         return {row["key"]: row["outcome"] for row in rows}
