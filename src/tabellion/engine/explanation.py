@@ -67,13 +67,13 @@ async def explain(database: Database, bound: Bound, key: Any) -> Explanation:
     state = _state(row)
     last = history[0] if history else None
     if state == "running" and last and last["outcome"] == "parked":
-        state, sentences = "parked", _why_parked(queue, key, last)
+        state, sentences = "parked", _explain_parked(queue, key, last)
     elif state == "ready":
-        sentences = await _why_waiting(database, bound, row, last)
+        sentences = await _explain_ready(database, bound, row, last)
     elif state == "running":
-        sentences = _why_running(bound, key, last)
+        sentences = _explain_running(bound, key, last)
     elif state == "failed":
-        sentences = _why_failed(queue, key, last)
+        sentences = _explain_failed(queue, key, last)
     elif state == "done":
         sentences = [f"It is done: {format_state(queue.states['done'])}."]
         if last and last["outcome"] == "done":
@@ -106,7 +106,7 @@ def _without_register(bound: Bound, key: str, row: Row | None) -> Explanation:
     return Explanation(queue.name, key, state, [sentence, f"{register.MISSING[0].upper()}{register.MISSING[1:]}."])
 
 
-async def _why_waiting(database: Database, bound: Bound, row: Row, last: PastAttempt | None) -> list[str]:
+async def _explain_ready(database: Database, bound: Bound, row: Row, last: PastAttempt | None) -> list[str]:
     queue = bound.queue
     sentences = [f"It is ready: {format_state(queue.states['ready'])}."]
     if not row["passes"]:
@@ -149,7 +149,7 @@ async def _why_waiting(database: Database, bound: Bound, row: Row, last: PastAtt
     return sentences
 
 
-def _why_running(bound: Bound, key: Any, last: PastAttempt | None) -> list[str]:
+def _explain_running(bound: Bound, key: Any, last: PastAttempt | None) -> list[str]:
     queue = bound.queue
     if last is None or last["outcome"] is not None:
         stale = (
@@ -174,7 +174,7 @@ def _why_running(bound: Bound, key: Any, last: PastAttempt | None) -> list[str]:
     return sentences
 
 
-def _why_parked(queue: Queue, key: Any, last: PastAttempt) -> list[str]:
+def _explain_parked(queue: Queue, key: Any, last: PastAttempt) -> list[str]:
     return [
         f"It is parked: attempt {last['attempt']} ended {_ago(last['settled_ago'])} ago, and the database rejected its "
         f"failed state; the row is unchanged ({format_state(queue.states['running'])}).",
@@ -184,7 +184,7 @@ def _why_parked(queue: Queue, key: Any, last: PastAttempt) -> list[str]:
     ]
 
 
-def _why_failed(queue: Queue, key: Any, last: PastAttempt | None) -> list[str]:
+def _explain_failed(queue: Queue, key: Any, last: PastAttempt | None) -> list[str]:
     sentences = [f"It has failed: {format_state(queue.states['failed'])}."]
     if last is not None and last["outcome"] is not None:
         # A row that was cancelled while it waited was never attempted.

@@ -12,7 +12,7 @@ from typing import Literal
 from tabellion.engine import declaration, register, sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.environment import Environment
-from tabellion.engine.parking import parked_rows
+from tabellion.engine.parking import find_parked_rows
 from tabellion.engine.queue import Queue, format_state
 from tabellion.engine.store import Store
 from tabellion.engine.transitions import try_transitions
@@ -218,7 +218,7 @@ async def _queue(where: str, store: Store, bound: Bound, workers: list[AgedWorke
             else f"once the old workers are gone: tabellion release {queue.name} --all-orphans; or declare stale_after="
         )
         yield Finding("warning", where, f"{foreign} rows are running with no claim in the register", fix)
-    parked = await parked_rows(store.database, bound)
+    parked = await find_parked_rows(store.database, bound)
     if parked:
         yield Finding(
             "warning",

@@ -82,7 +82,7 @@ class Runner:
         self._ping_sent = False
 
     @property
-    def blocked(self) -> bool:
+    def is_blocked(self) -> bool:
         """Whether a handler blocks the loop, so that new jobs would only wait."""
         return self._ping_sent and self._unanswered >= BLOCKED
 

@@ -54,22 +54,22 @@ class Settler:
             asked_at = time.monotonic()
             batch = [self._waiting[number] for number in range(min(len(self._waiting), BATCH))]
             try:
-                verdicts, held = await self._write(batch)
+                verdicts, postponed = await self._write(batch)
             except Exception as error:
                 self._environment.trouble(error)
-                verdicts, held = [], list(batch)
+                verdicts, postponed = [], list(batch)
             took = time.monotonic() - asked_at
             for _ in batch:
                 self._waiting.popleft()
-            self._waiting.extend(held)
+            self._waiting.extend(postponed)
             if not self._waiting:
                 self._some.clear()
                 self._none.set()
             by_job = {id(verdict.job): verdict for verdict in verdicts}
             for settlement in batch:
                 if id(settlement.job) in by_job:
-                    self._environment.settled(settlement, by_job[id(settlement.job)])
-            if held:
+                    self._environment.on_settled(settlement, by_job[id(settlement.job)])
+            if postponed:
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreading load
                 pause = min(pause * 2, LONGEST_PAUSE)
             else:
@@ -83,10 +83,10 @@ class Settler:
             if len(batch) == 1:
                 return [], list(batch)
         verdicts: list[Verdict] = []
-        held: list[Settlement] = []
+        postponed: list[Settlement] = []
         for settlement in batch:
             try:
                 verdicts += await self._store.settle([settlement])
             except (Busy, Forbidden):
-                held.append(settlement)
-        return verdicts, held
+                postponed.append(settlement)
+        return verdicts, postponed
