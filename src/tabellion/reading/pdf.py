@@ -23,7 +23,7 @@ from tabellion.reading.pdf_bytes import actions, has_slipped_xref
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-PageMatrix = tuple[float, float, float, float, float, float]
+Matrix = tuple[float, float, float, float, float, float]
 
 #: More characters than this on one page are not readable text.
 CHARACTERS = 200_000
@@ -226,13 +226,11 @@ class PdfPage:
             text = _text(textpage.raw, count)
             slant = _slant(textpage.raw, text)
             rotation = -(slant + 90 * raw.FPDFPage_GetRotation(self._page)) % 360 if upright else 0
-            return list(
-                _words(textpage.raw, text, _rotate_matrix(self._page_matrix(), slant, rotation), slant)
-            ), rotation
+            return list(_words(textpage.raw, text, _rotate_matrix(self._matrix(), slant, rotation), slant)), rotation
         finally:
             textpage.close()
 
-    def _page_matrix(self) -> PageMatrix:
+    def _matrix(self) -> Matrix:
         """The matrix from the page's own space to fractions of the page as seen, computed by PDFium.
 
         It knows about rotation, crop boxes and boxes with swapped corners.
@@ -337,7 +335,7 @@ def _slant(textpage: Any, text: str) -> int:
     return 90 * most if 2 * counts[most] > len(sample) else 0
 
 
-def _rotate_matrix(matrix: PageMatrix, slant: int, rotation: int) -> PageMatrix:
+def _rotate_matrix(matrix: Matrix, slant: int, rotation: int) -> Matrix:
     """The matrix from the space where text of this slant runs to the right, to fractions of the rotated page."""
     a, b, c, d, e, f = matrix
     for _ in range(slant // 90):
@@ -347,7 +345,7 @@ def _rotate_matrix(matrix: PageMatrix, slant: int, rotation: int) -> PageMatrix:
     return a, b, c, d, e, f
 
 
-def _words(textpage: Any, text: str, matrix: PageMatrix, slant: int = 0) -> Iterator[Word]:
+def _words(textpage: Any, text: str, matrix: Matrix, slant: int = 0) -> Iterator[Word]:
     """Characters joined to words: a space, a horizontal gap or a jump begins a new word.
 
     Gaps are measured along the text: boxes are transformed into the space where it runs to the right.
@@ -391,7 +389,7 @@ def _words(textpage: Any, text: str, matrix: PageMatrix, slant: int = 0) -> Iter
         yield Word("".join(letters), _transform_box(x0, y0, x1, y1, matrix))
 
 
-def _transform_box(x0: float, y0: float, x1: float, y1: float, matrix: PageMatrix) -> Box:
+def _transform_box(x0: float, y0: float, x1: float, y1: float, matrix: Matrix) -> Box:
     a, b, c, d, e, f = matrix
     xs = (a * x0 + c * y0 + e, a * x1 + c * y1 + e)
     ys = (b * x0 + d * y0 + f, b * x1 + d * y1 + f)
