@@ -27,7 +27,7 @@ from tabellion.engine.environment import Environment
 from tabellion.engine.log import log_to_stderr
 from tabellion.engine.store import Store
 from tabellion.engine.worker import heartbeat
-from tabellion.engine.worker.worker import Worker
+from tabellion.engine.worker.worker import Worker, complete_future
 from tabellion.engine.worker_rows import read_workers
 from tabellion.errors import Busy, ConfigurationError, TabellionError, Unreachable
 from tabellion.monitor.view import QueueView
@@ -265,7 +265,7 @@ class Thread(Crew):
             except BaseException as error:
                 failure = error
             with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(_conclude, ended, failure)
+                loop.call_soon_threadsafe(complete_future, ended, failure)
 
         threading.Thread(target=work, name="tabellion worker", daemon=True).start()
         await ended
@@ -315,15 +315,6 @@ class Processes(Crew):
 def _die_with_parent() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-
-
-def _conclude(ended: asyncio.Future[None], failure: BaseException | None) -> None:
-    if ended.done():
-        return
-    if failure is None:
-        ended.set_result(None)
-    else:
-        ended.set_exception(failure)
 
 
 async def _bury(store: Store) -> None:

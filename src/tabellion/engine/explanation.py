@@ -57,13 +57,7 @@ async def explain(database: Database, bound: Bound, key: Any) -> Explanation:
     except NotMigrated:
         return _without_register(bound, str(key), row)
     if row is None:
-        return Explanation(
-            queue.name,
-            str(key),
-            "missing",
-            [f"There is no row with {bound.key.name} = {key} in {queue.table}."],
-            history,
-        )
+        return Explanation(queue.name, str(key), "missing", [_describe_missing(bound, key)], history)
     state = _state(row)
     last = history[0] if history else None
     if state == "running" and last and last["outcome"] == "parked":
@@ -81,9 +75,8 @@ async def explain(database: Database, bound: Bound, key: Any) -> Explanation:
                 f"{last['worker']} finished it {_ago(last['settled_ago'])} ago, on attempt {last['attempt']}."
             )
     else:
-        now = {column: row["row"].get(column) for column in queue.states["ready"]}
         sentences = [
-            f"It is in none of this queue's states: {format_state(now)}.",
+            _describe_elsewhere(queue, row),
             f"To be claimed, it must be {format_state(queue.states['ready'])}.",
         ]
     return Explanation(queue.name, str(key), state, sentences, history)
@@ -93,14 +86,22 @@ def _state(row: Row) -> str:
     return next((state for state in STATES if row[f"is_{state}"]), "elsewhere")
 
 
+def _describe_missing(bound: Bound, key: Any) -> str:
+    return f"There is no row with {bound.key.name} = {key} in {bound.queue.table}."
+
+
+def _describe_elsewhere(queue: Queue, row: Row) -> str:
+    now = {column: row["row"].get(column) for column in queue.states["ready"]}
+    return f"It is in none of this queue's states: {format_state(now)}."
+
+
 def _without_register(bound: Bound, key: str, row: Row | None) -> Explanation:
     """The explanation from the table alone, where no worker has created the register yet."""
     queue, state = bound.queue, "missing" if row is None else _state(row)
     if state == "missing" or row is None:
-        sentence = f"There is no row with {bound.key.name} = {key} in {queue.table}."
+        sentence = _describe_missing(bound, key)
     elif state == "elsewhere":
-        now = {column: row["row"].get(column) for column in queue.states["ready"]}
-        sentence = f"It is in none of this queue's states: {format_state(now)}."
+        sentence = _describe_elsewhere(queue, row)
     else:
         sentence = f"It is {state}: {format_state(queue.states[state])}."  # type: ignore[index]
     return Explanation(queue.name, key, state, [sentence, f"{register.MISSING[0].upper()}{register.MISSING[1:]}."])

@@ -266,28 +266,30 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
 
     async def finish(self, job: Job, values: Mapping[str, Any] | None = None) -> None:
         """Ends the job as done: writes `values` with the done state, only if the claim still holds."""
-        await self._settle_one(Settlement(job, "done", values or {}))
+        await self.end(Settlement(job, "done", values or {}))
 
     async def fail(self, job: Job, error: str) -> None:
         """Ends the job as failed, permanently."""
-        await self._settle_one(Settlement(job, "failed", error=error))
+        await self.end(Settlement(job, "failed", error=error))
 
     async def retry(self, job: Job, after: float, error: str) -> None:
         """Puts the row back to ready, due again after `after` seconds; the attempt is used up."""
-        await self._settle_one(Settlement(job, "retried", error=error, after=after))
+        await self.end(Settlement(job, "retried", error=error, after=after))
 
     async def defer(self, job: Job, after: float, error: str) -> None:
         """Puts the row back to ready, due again after `after` seconds; the attempt is not used up."""
-        await self._settle_one(Settlement(job, "limited", error=error, after=after))
+        await self.end(Settlement(job, "limited", error=error, after=after))
 
     async def release(self, job: Job) -> None:
         """Puts the row back to ready at once, at its place in the order; the attempt is not used up."""
         failpoint("release.pre_commit")
-        await self._settle_one(Settlement(job, "released"))
+        await self.end(Settlement(job, "released"))
 
     async def end(self, settlement: Settlement) -> None:
         """Writes how one claim ended, with its statements and its guard; raises LeaseLost when nothing was written."""
-        await self._settle_one(settlement)
+        [verdict] = await self._settle_batch([settlement])
+        if not verdict.is_accepted:
+            raise LeaseLost(f"{settlement.job}: the claim was lost ({verdict.outcome or 'settled by someone else'})")
 
     async def sweep(self, queue: Queue) -> list[Settlement]:
         """Ends expired claims: back to ready, or failed when no attempt or allowed crash is left."""
@@ -334,11 +336,6 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         return await read_clock(self.database)
 
     # -- inside ------------------------------------------------------------------------------------------------
-
-    async def _settle_one(self, settlement: Settlement) -> None:
-        [verdict] = await self._settle_batch([settlement])
-        if not verdict.is_accepted:
-            raise LeaseLost(f"{settlement.job}: the claim was lost ({verdict.outcome or 'settled by someone else'})")
 
     async def _settle_batch(self, batch: Sequence[Settlement]) -> list[Verdict]:
         bound = await self.bind(batch[0].job.queue)

@@ -11,12 +11,11 @@ from tabellion.engine.sql import NOW
 async def read_state(database: Database, name: str, settings: GateSettings) -> tuple[GateState, int, float]:
     """The state of a gate, its version, and the database's time."""
     clock = sql.epoch(NOW, database.dialect)
-    rows = await database.fetch(
+    [row] = await database.fetch(
         f"""SELECT g.version, g.state, n.now FROM (SELECT {clock} AS now) AS n
 LEFT JOIN tabellion_gates AS g ON g.name = $1""",
         name,
     )
-    [row] = rows
     return GateState.load(settings, row["state"]), row["version"] or 0, float(row["now"])
 
 

@@ -57,30 +57,14 @@ AND {sql.epoch(NOW, d)} - {sql.epoch("seen_at", d)} < {ALIVE}""",
             "give each worker its own id"
         )
     _boots.add(record.boot)
-    await store.database.transact(
-        [
-            (
-                f"DELETE FROM tabellion_workers WHERE {sql.epoch(NOW, d)} - {sql.epoch('seen_at', d)} > {KEPT}",
-                (),
-            ),
-            (
-                f"""INSERT INTO tabellion_workers (id, host, pid, boot, version, queues, slots, started_at, seen_at)
+    forget = f"DELETE FROM tabellion_workers WHERE {sql.epoch(NOW, d)} - {sql.epoch('seen_at', d)} > {KEPT}"
+    insert = f"""INSERT INTO tabellion_workers (id, host, pid, boot, version, queues, slots, started_at, seen_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, {NOW}, {NOW})
 ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, boot = excluded.boot,
   version = excluded.version, queues = excluded.queues, slots = excluded.slots, seen_at = excluded.seen_at,
-  started_at = excluded.started_at, busy = 0, done = 0, failed = 0, retried = 0, stopped_at = NULL, ending = NULL""",
-                (
-                    record.id,
-                    record.host,
-                    record.pid,
-                    record.boot,
-                    record.version,
-                    record.queues,
-                    record.slots,
-                ),
-            ),
-        ]
-    )
+  started_at = excluded.started_at, busy = 0, done = 0, failed = 0, retried = 0, stopped_at = NULL, ending = NULL"""
+    values = (record.id, record.host, record.pid, record.boot, record.version, record.queues, record.slots)
+    await store.database.transact([(forget, ()), (insert, values)])
 
 
 def is_gone(pid: int) -> bool:
@@ -107,20 +91,12 @@ WHERE id = $1 AND boot = $2""",
 
 async def leave(store: Store, worker: str, ending: str, *, crashed: bool = False) -> None:
     """Records how a worker ended; `crashed` makes its leases expire now."""
-    statements: list[tuple[str, tuple[Any, ...]]] = [
-        (
-            f"UPDATE tabellion_workers SET stopped_at = {NOW}, busy = 0, ending = $2 WHERE id = $1",
-            (worker, ending),
-        )
-    ]
+    stop = f"UPDATE tabellion_workers SET stopped_at = {NOW}, busy = 0, ending = $2 WHERE id = $1"
+    statements: list[tuple[str, tuple[str, ...]]] = [(stop, (worker, ending))]
     if crashed:
         past = sql.later("-0.001", store.dialect)
-        statements.append(
-            (
-                f"UPDATE tabellion_attempts SET lease_until = {past} WHERE settled_at IS NULL AND worker = $1",
-                (worker,),
-            )
-        )
+        expire = f"UPDATE tabellion_attempts SET lease_until = {past} WHERE settled_at IS NULL AND worker = $1"
+        statements.append((expire, (worker,)))
     await store.database.transact(statements)
 
 

@@ -265,11 +265,7 @@ def defer_or_fail(job: Job, limit: RateLimited, ran: float) -> Settlement:
     if job.deferrals >= queue.max_deferrals:
         return Settlement(job, "failed", error=Message("attempt.max_deferrals", detail=limit, n=job.deferrals))
     if queue.deadline is not None and job.age + ran + after > queue.deadline:
-        return Settlement(
-            job,
-            "failed",
-            error=Message("attempt.deadline", detail=limit, n=queue.deadline),
-        )
+        return Settlement(job, "failed", error=Message("attempt.deadline", detail=limit, n=queue.deadline))
     return Settlement(job, "limited", error=str(limit), after=after)
 
 

@@ -126,7 +126,7 @@ class Worker:
             except BaseException as error:
                 failure = error
             if not loop.is_closed():
-                loop.call_soon_threadsafe(_conclude, ended, failure)
+                loop.call_soon_threadsafe(complete_future, ended, failure)
             if self._owns_process and failure is None:
                 threading.Thread(target=self._end_stuck_process, daemon=True).start()
 
@@ -265,7 +265,8 @@ class Worker:
                 return
 
 
-def _conclude(ended: asyncio.Future[None], failure: BaseException | None) -> None:
+def complete_future(ended: asyncio.Future[None], failure: BaseException | None) -> None:
+    """Ends a wait for another thread, unless it has been cancelled meanwhile."""
     if ended.done():
         return
     if failure is None:
