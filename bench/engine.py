@@ -30,7 +30,7 @@ from bench import bare, ours
 from bench.peers import pgqueuer_peer, trial
 from bench.processes import ROOT, worker
 from tabellion import Store
-from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker_rows import read_workers
 
 OPEN_REGISTER = "import asyncio, sys; from tabellion import Store; asyncio.run(Store(sys.argv[1]).open())"
 #: The shortest loop there is, begun by a line on standard input once it is connected.
@@ -231,7 +231,7 @@ def drain_by(peer: trial.Peer, workers: int, jobs: int, url: str) -> float:
 
     async def living() -> int:
         async with Store(url) as store:
-            return len(await roster.members(store))
+            return len(await read_workers(store.database))
 
     with trial.tally_file() as tally, contextlib.ExitStack() as stack:
         for _ in range(workers):

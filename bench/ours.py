@@ -41,7 +41,7 @@ from bench.peers import trial
 from bench.processes import worker
 from bench.tally import Tally
 from tabellion import Environment, Job, Queue, Store, Worker
-from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker_rows import read_workers
 
 CONCURRENCY_VARIABLE = "BENCH_CONCURRENCY"
 SLEEP_VARIABLE = "BENCH_SLEEP"
@@ -258,7 +258,7 @@ def many_workers(ours: Ours, chosen: trial.Options, processes: int, what: str) -
         for _ in range(processes):
             stack.enter_context(worker(peer.command, {**peer.env, trial.TALLY_VARIABLE: str(tally.path)}))
         deadline = time.monotonic() + chosen.limit
-        while len(ours.wait(roster.members(ours.store))) < processes:
+        while len(ours.wait(read_workers(ours.store.database))) < processes:
             assert time.monotonic() < deadline, "not all workers came up"
             time.sleep(0.1)
         jobs = chosen.jobs * LONGER

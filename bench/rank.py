@@ -17,8 +17,8 @@ import numpy as np
 
 from bench.calibrate import PAPERS, agrees
 from bench.documents import documents, pages_of, scorer, variant
+from tabellion.reading.fields.labelled_text import label_text
 from tabellion.reading.fields.reader import lexicon_of
-from tabellion.reading.fields.sheet import sheet_of
 from tabellion.reading.fields.vendor import WEIGHTS, name_candidates
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.types import typefile
@@ -78,7 +78,7 @@ def gather(data: Path, more: list[Path]) -> tuple[list[Contest], list[str], int]
             lexicon = lexicon_of(typefile.load("receipt" if "receipt" in str(path) else "invoice", ()))
             for document, pages in pages_of(documents(path), sandbox):
                 label = document.labels.get("vendor")
-                found = name_candidates(sheet_of([page for page in pages if page.words], lexicon))
+                found = name_candidates(label_text([page for page in pages if page.words], lexicon))
                 right = np.array([agrees(judge, "vendor", label, name) for _, name, _ in found])
                 if not right.any():
                     lost += 1

@@ -44,7 +44,7 @@ IMPORTED = (
     "tests.pipelines.documents.receiver",
 )  # fmt: skip
 #: What the children of reading sandboxes import: a process of its own forks them, so that they are not larger.
-READING = ("tabellion.reading.child", "tabellion.reading.pages", "tabellion.reading.pdf", "tabellion.reading.work")
+READING = tuple(f"tabellion.reading.{name}" for name in ("child", "field_extraction", "pages", "pdf"))
 #: Variables that an interpreter, the C library or a library reads when it starts: another value needs a real start.
 EARLY = ("PYTHON", "LC_", "LANG", "TZ", "LD_PRELOAD", "MALLOC_")
 PATHS = {str(ROOT), str(ROOT / "src")}  #: with these in PYTHONPATH, the same modules are found as here

@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -15,22 +16,26 @@ from tests.glossary import glossary
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "tabellion"
-#: Lower layers first: a layer imports itself and what stands before it.
+#: Lower layers first, packages and modules of one layer on one line: a layer imports itself and those above this line.
 LAYERS = [
-    "net", "engine", "storage", "delivery", "reading", "models", "accounts", "monitor", "web", "cli", "extractions",
+    "answers",
+    "messages",
+    "errors",
+    "extras",
+    "net",
+    "engine",
+    "storage",
+    "delivery",
+    "reading",
+    "models",
+    "accounts",
+    "monitor testing",
+    "web config config_keys document pipeline",
+    "cli __init__ __main__",
+    "extractions",
     "pipelines",
-]  # fmt: skip
-BESIDE = {
-    "errors": "net",
-    "extras": "net",
-    "pipeline": "web",
-    "config": "web",
-    "config_keys": "web",
-    "document": "web",
-    "testing": "monitor",
-    "__init__": "cli",
-    "__main__": "cli",
-}
+]
+LAYER = {name: place for place, names in enumerate(LAYERS) for name in names.split()}
 LONGEST = 400
 FORBIDDEN = re.compile(r"(Manager|Service|Helper|Util|Processor|Coordinator|Orchestrator|Common)")
 
@@ -39,29 +44,51 @@ def modules() -> list[Path]:
     return sorted(SOURCE.rglob("*.py"))
 
 
-def layer_of(path: Path) -> int:
-    parts = path.relative_to(SOURCE).parts
-    name = parts[0] if len(parts) > 1 else BESIDE[path.stem]
-    return LAYERS.index(name)
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
-def imports(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tabellion"):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+def imports(tree: ast.AST, *, for_types: bool = True) -> Iterator[str]:
+    """The modules of tabellion that are imported anywhere, or with `for_types=False` anywhere that is run."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, "an import names the whole module"
+            yield from (
+                f"{node.module}.{alias.name}" for alias in node.names if f"{node.module}.".startswith("tabellion.")
+            )
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.startswith("tabellion"))
+            yield from (alias.name for alias in node.names if alias.name.startswith("tabellion."))
+        elif for_types or not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            yield from imports(node, for_types=for_types)
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_imports_go_downward(path: Path) -> None:
     """A module imports only its own layer and those below it."""
+    own = LAYER[path.relative_to(SOURCE).with_suffix("").parts[0]]
     for target in imports(ast.parse(path.read_text())):
-        parts = target.split(".")
-        if len(parts) > 1 and parts[1] in LAYERS:
-            assert LAYERS.index(parts[1]) <= layer_of(path), f"{path.name} imports {target}"
-        elif len(parts) > 1 and parts[1] in BESIDE:
-            assert LAYERS.index(BESIDE[parts[1]]) <= layer_of(path), f"{path.name} imports {target}"
+        name = target.split(".")[1]
+        # A name of the package itself, such as its version, is in no layer.
+        assert LAYER.get(name, 0) <= own, f"{path.name} imports {target}"
+
+
+def test_every_module_has_a_layer() -> None:
+    """A new package or module at the top must be placed in LAYERS."""
+    top = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    assert top == set(LAYER)
+
+
+def test_no_modules_import_each_other() -> None:
+    """Imports form no cycle, also if those within functions are counted: these would only hide it."""
+    paths = {module_name(path): path for path in modules()}
+    graph: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        targets = imports(ast.parse(path.read_text()), for_types=False)
+        graph[name] = {target if target in paths else target.rpartition(".")[0] for target in targets} & paths.keys()
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"these modules import each other: {' <- '.join(error.args[1])}")
 
 
 @pytest.mark.parametrize("path", sorted((SOURCE / "pipelines").rglob("*.py")), ids=str)

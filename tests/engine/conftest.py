@@ -12,7 +12,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.engine import failpoints
-from tabellion.engine.worker import environment as site
+from tabellion.engine.worker import environment as worker_environment
 from tabellion.testing import Clock
 from tests.owner import Owner, owning
 from tests.pooler import pooler
@@ -110,8 +110,8 @@ def owner(url: str) -> Iterator[Owner]:
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sweeps and looks at the controls several times a second."""
-    monkeypatch.setattr(site, "SWEEP", 0.2)
-    monkeypatch.setattr(site, "CONTROLS", 0.1)
+    monkeypatch.setattr(worker_environment, "SWEEP", 0.2)
+    monkeypatch.setattr(worker_environment, "CONTROLS", 0.1)
 
 
 @pytest.fixture

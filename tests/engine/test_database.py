@@ -98,10 +98,10 @@ async def test_a_holder_changes_things_under_the_claim(place: Store, clock: Cloc
     queue = await tasks(place, 2, lease=60)
     await notes(place)
     job = await claim_one(place, queue)
-    held = await place.held(queue, 1)
+    held = await place.find_claim(queue, 1)
     assert held is not None
     assert (held.token, held.worker, held.n) == (job.token, "w1", job.n)
-    assert await place.held(queue, 2) is None
+    assert await place.held(queue, 2) is None  # the former name of find_claim
     change = "UPDATE tasks SET kind = $2 WHERE id = $1 AND kind IS NULL RETURNING kind"
     note: tuple[str, list[Any]] = ("INSERT INTO notes (task, said) VALUES ($1, 'x')", [1])
     clock.advance(50)
@@ -165,7 +165,7 @@ async def test_endings_with_statements_stand_alone_in_a_batch(place: Store) -> N
         Settlement(job, "released", also=[(NOTE, {"task": job.key, "said": "x"})] if job.key > 2 else ())
         for job in jobs
     ]
-    assert all(verdict.accepted for verdict in await place.settle(endings))
+    assert all(verdict.is_accepted for verdict in await place.settle(endings))
     assert await noted(place) == [(3, "x"), (4, "x")]
 
 

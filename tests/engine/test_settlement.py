@@ -34,10 +34,10 @@ def test_every_outcome_leads_somewhere() -> None:
 def test_a_verdict_is_accepted_unless_the_claim_was_gone() -> None:
     """Nothing written, or the owner's row left alone, is not accepted."""
     job: Any = object()
-    assert Verdict(job, "done").accepted
-    assert Verdict(job, "failed").accepted
-    assert not Verdict(job, None).accepted
-    assert not Verdict(job, "superseded").accepted
+    assert Verdict(job, "done").is_accepted
+    assert Verdict(job, "failed").is_accepted
+    assert not Verdict(job, None).is_accepted
+    assert not Verdict(job, "superseded").is_accepted
 
 
 UTC = dt.timezone.utc  # noqa: UP017 - datetime is imported under a short name

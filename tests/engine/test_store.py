@@ -574,7 +574,7 @@ async def test_a_sweep_does_not_undo_a_renewal_it_raced_with(store: Store, clock
     seen = Settlement(job, "crashed", error="expired", expired_only=True)
     await store.renew([job])
     [verdict] = await store.settle([seen])
-    assert not verdict.accepted
+    assert not verdict.is_accepted
     await store.finish(job)
 
 
@@ -601,7 +601,7 @@ async def test_many_endings_in_one_call(store: Store) -> None:
     assert {verdict.job.key: verdict.outcome for verdict in verdicts} == {
         1: "done", 2: "done", 3: "failed", 4: "retried", 5: "limited", 6: "released", 7: "done", 8: "done",
     }  # fmt: skip
-    assert all(verdict.accepted for verdict in verdicts)
+    assert all(verdict.is_accepted for verdict in verdicts)
     found = [(r["status"], r["result"], r["small"]) for r in await rows(store)]
     assert found == [
         ("done", "a", None), ("done", "b", 1), ("failed", None, None), ("new", None, None), ("new", None, None),
@@ -834,7 +834,7 @@ async def test_a_claim_whose_answer_was_lost_is_recovered(store: Store, clock: C
     with pytest.raises(Unreachable):
         await store.claim(queue, 1, "w")
     assert (await row(store))["status"] == "working"
-    [stray] = await roster.strays(store, "w", clock.at, set())
+    [stray] = await roster.find_unknown_claims(store, "w", clock.at, set())
     assert stray["key"] == "1"
     clock.advance(61)
     assert len(await store.sweep(queue)) == 1

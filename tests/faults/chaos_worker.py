@@ -16,8 +16,8 @@ from typing import Any
 
 from tabellion import Environment, Job, Permanent, Queue, RateLimited, Store, Worker
 from tabellion.engine import failpoints
-from tabellion.engine.worker import environment as site
-from tabellion.engine.worker import settling as ledger
+from tabellion.engine.worker import environment as worker_environment
+from tabellion.engine.worker import settling
 from tests.faults.mutants import MUTANTS
 from tests.owner import jobs_queue
 
@@ -90,8 +90,8 @@ def _live(orders: Orders, progress: Progress, slot: int, seed: int, armed: str) 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     random.seed(seed)
-    site.SWEEP = orders.sweep
-    site.LONGEST_PAUSE = ledger.LONGEST_PAUSE = 1.0
+    worker_environment.SWEEP = orders.sweep
+    worker_environment.LONGEST_PAUSE = settling.LONGEST_PAUSE = 1.0
     if orders.mutant is not None:
         MUTANTS[orders.mutant].apply()
     log = os.open(orders.folder / f"log-{slot}-{os.getpid()}.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)

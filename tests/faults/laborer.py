@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tabellion import Environment, Event, Job, Worker
-from tabellion.engine.worker import environment as site
+from tabellion.engine.worker import environment as worker_environment
 from tabellion.engine.worker import worker as engine
 from tests.faults.mutants import MUTANTS
 from tests.owner import jobs_queue
@@ -113,7 +113,7 @@ def main(orders: dict[str, Any]) -> None:
     if given["unfenced"]:
         MUTANTS["settle-blind"].apply()
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file over its limit is an error, not the end
-    site.SWEEP, engine.STUCK = given["sweep"], given["stuck"]
+    worker_environment.SWEEP, engine.STUCK = given["sweep"], given["stuck"]
     queue = jobs_queue(lease=given["lease"], max_attempts=given["max_attempts"], timeout=given["timeout"])
     if given["threads"]:
         queue.handler(laborer.in_thread)

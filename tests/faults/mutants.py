@@ -25,6 +25,13 @@ class Mutant:
     prepare: tuple[str, ...] = ()
 
 
+def _replace(owner: Any, name: str, wrong: Any) -> None:
+    """Replaces a function by a wrong one; it must be there, or the mutant would break nothing."""
+    if not hasattr(owner, name):
+        raise LookupError(f"mutant: {owner.__name__} has no {name}")
+    setattr(owner, name, wrong)
+
+
 def _reworded(module: Any, name: str, *changes: tuple[str, str]) -> None:
     """Replaces patterns in the SQL that a function of a moves module makes; each must be there."""
     right = getattr(module, name)
@@ -37,7 +44,7 @@ def _reworded(module: Any, name: str, *changes: tuple[str, str]) -> None:
                 raise LookupError(f"mutant: {pattern!r} is not in {module.__name__}.{name}: {text}")
         return text
 
-    setattr(module, name, wrong)
+    _replace(module, name, wrong)
 
 
 _SETTLED = r"AND (a\.)?settled_at IS NULL"
@@ -48,7 +55,7 @@ _READY = r"""t\."status" = 'new'"""
 def _one_by_one() -> None:
     """Has SQLite settle every job by itself, by the statements that a mutant changes."""
     nothing = "UPDATE tabellion_attempts SET n = n WHERE $1 IS NULL"
-    sqlite_moves.settle_plainly = lambda bound, outcome: (f"{nothing} AND $2 IS NULL", nothing)
+    _replace(sqlite_moves, "settle_plainly", lambda bound, outcome: (f"{nothing} AND $2 IS NULL", nothing))
 
 
 def _settle_blind() -> None:
@@ -75,7 +82,7 @@ def _sweep_unexpired() -> None:
         async def fetch(database: Any, text: str, *values: Any, right: Any = kind.fetch) -> Any:
             return await right(database, re.sub(expired, "", text), *values)
 
-        kind.fetch = fetch  # type: ignore[method-assign, assignment]
+        _replace(kind, "fetch", fetch)
     _reworded(postgres_moves, "settle", (rf"{expired}|$", ""))
     _reworded(sqlite_moves, "settle_attempt", (rf"{expired}|$", ""))
 
@@ -99,7 +106,7 @@ def _claim_early() -> None:
 def _crash_uncharged() -> None:
     """A crash does not count as an attempt."""
     for module in (shared, postgres_moves, sqlite_moves):
-        module.charging_outcomes = lambda _: ("retried",)  # type: ignore[attr-defined]
+        _replace(module, "charging_outcomes", lambda _: ("retried",))
 
 
 def _row_forgotten() -> None:
@@ -118,7 +125,7 @@ def _answer_forgotten() -> None:
         meant = {id(settlement.job): settlement.outcome for settlement in settlements}
         return [dataclasses.replace(v, outcome=v.outcome or meant[id(v.job)]) for v in verdicts]
 
-    Store.settle = settle  # type: ignore[method-assign, assignment]
+    _replace(Store, "settle", settle)
 
 
 MUTANTS: dict[str, Mutant] = {

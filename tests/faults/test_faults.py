@@ -22,7 +22,7 @@ import pytest
 
 from tabellion import Environment, Job, LeaseLost, Queue, Store, Worker
 from tabellion.engine import failpoints
-from tabellion.engine.worker import environment as site
+from tabellion.engine.worker import environment as worker_environment
 from tabellion.errors import NotMigrated
 from tabellion.testing import Clock
 from tests.faults.proxy import proxied
@@ -45,8 +45,8 @@ def owner(url: str) -> Iterator[Owner]:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Sweeps several times a second, comes back to a lost database soon, and leaves no failpoint armed."""
-    monkeypatch.setattr(site, "SWEEP", 0.2)
-    monkeypatch.setattr(site, "LONGEST_PAUSE", 0.5)
+    monkeypatch.setattr(worker_environment, "SWEEP", 0.2)
+    monkeypatch.setattr(worker_environment, "LONGEST_PAUSE", 0.5)
     yield
     failpoints.arm("")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tabellion.models.normalise import normalise_value, same, well_formed
-from tabellion.reading.types.doctype import FieldSpec
+from tabellion.models.normalise import is_well_formed, normalise_value, same
+from tabellion.reading.types.field_spec import FieldSpec
 
 
 def spec(kind: str, **more: Any) -> FieldSpec:
@@ -71,8 +71,8 @@ def test_rows_have_the_columns_and_no_more() -> None:
 
 def test_what_is_malformed_and_what_is_the_same() -> None:
     """Numbers are compared by their worth, texts by their letters, rows by what both say."""
-    assert not well_formed(spec("date"), "2026-02-30")
-    assert well_formed(spec("money"), "12.00")
+    assert not is_well_formed(spec("date"), "2026-02-30")
+    assert is_well_formed(spec("money"), "12.00")
     assert same(spec("money"), "12", "12.00")
     assert same(spec("name"), "ACME Tools, Ltd.", "Acme Tools Ltd")
     assert not same(spec("id"), "A-77", "A-78")

@@ -14,7 +14,7 @@ async def settle(store: Store, queue: Queue, outcome: Outcome = "done", **option
     job = await claim_one(store, queue)
     job.cost = options.pop("cost", None)
     [verdict] = await store.settle([Settlement(job, outcome, **options)])
-    assert verdict.accepted
+    assert verdict.is_accepted
     return job.text_key
 
 

@@ -7,6 +7,7 @@ from tabellion.engine.sql import NOW
 from tabellion.engine.timestamps import iso
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.heartbeat import WorkerRecord
+from tabellion.engine.worker_rows import ALIVE
 from tabellion.monitor.workers import REMEMBERED, SHOWN, workers
 from tabellion.testing import Clock
 from tests.engine.tables import asynchronous
@@ -25,7 +26,7 @@ async def test_live_workers_are_shown_however_many_have_ended(store: Store, cloc
 INSERT INTO tabellion_workers (id, host, pid, boot, version, queues, slots, started_at, seen_at, stopped_at)
 SELECT CAST(i AS text), 'host', i, CAST(i AS text), '0.1', 'jobs', 1, {NOW}, {NOW}, {NOW} FROM n"""
     )
-    clock.advance(roster.ALIVE + 1)
+    clock.advance(ALIVE + 1)
     for name in ("older", "newer"):
         await roster.enlist(store, member(name))
         clock.advance(1)
@@ -42,7 +43,7 @@ async def test_workers_live_end_or_are_lost(store: Store, clock: Clock) -> None:
     await roster.enlist(store, member("silent"))
     await roster.enlist(store, member("ended"))
     await roster.leave(store, "ended", "was stopped")
-    clock.advance(roster.ALIVE + 1)
+    clock.advance(ALIVE + 1)
     await roster.enlist(store, member("busy"))
     await roster.beat(store, member("busy"))
     found = await workers(store)
@@ -52,5 +53,5 @@ async def test_workers_live_end_or_are_lost(store: Store, clock: Clock) -> None:
     assert found[0]["seen_at"] == iso(clock.at)
     ended = next(one for one in found if one["id"] == "ended")
     assert (ended["ending"], ended["stopped_at"]) == ("was stopped", iso(began))
-    clock.advance(REMEMBERED - roster.ALIVE)
+    clock.advance(REMEMBERED - ALIVE)
     assert [one["id"] for one in await workers(store)] == ["busy"]

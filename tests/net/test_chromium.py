@@ -105,11 +105,13 @@ def page(text: str) -> Callable[[Asked], Answer]:
 
 def family(pid: int) -> dict[int, str]:
     """The descendants of a process, with their start times."""
-    return {one: browser_parent.started_at(one) for one in browser_parent._descendants(pid)}
+    return {one: browser_parent.read_start_time(one) for one in browser_parent._descendants(pid)}
 
 
 def left(processes: dict[int, str]) -> list[int]:
-    return [pid for pid, began in processes.items() if browser_parent.started_at(pid) == began and not is_zombie(pid)]
+    return [
+        pid for pid, began in processes.items() if browser_parent.read_start_time(pid) == began and not is_zombie(pid)
+    ]
 
 
 def is_zombie(pid: int) -> bool:

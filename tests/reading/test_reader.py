@@ -185,8 +185,8 @@ def test_more_words_than_a_message_holds_are_trimmed_and_noted(
     assert (reading.error, reading.notes, values(reading)["total"]) == (None, (reader.TRIMMED,), "120.00")
     assert [len(page.words) for page in reading.pages] == [len(reading.pages[0].words)] * 6
     pages = list(reading.pages)
-    assert [page.number for page in reader._fitting(pages, 4000)] == [1, 6]
-    assert reader._fitting(pages, 1 << 20) == pages
+    assert [page.number for page in reader._select_fitting_pages(pages, 4000)] == [1, 6]
+    assert reader._select_fitting_pages(pages, 1 << 20) == pages
 
 
 def test_pages_and_embedded_files_fit_a_message_together(sandbox: Sandbox) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.storage.blobs import BATCH, Blobs, StoredBlob, TooLarge, held
+from tabellion.storage.blobs import BATCH, Blobs, StoredBlob, TooLarge, memory_usage
 from tabellion.storage.files import NoSpace
 
 ROOT = Path(__file__).parents[3]
@@ -230,7 +230,7 @@ def test_a_file_that_rests_is_neither_in_memory_nor_open(tmp_path: Path) -> None
         for number, sink in enumerate(sinks):
             await sink.write(b"%d" % number * 1000)
             await sink.rest()
-        assert (held.bytes, len(os.listdir("/proc/self/fd"))) == (0, before)
+        assert (memory_usage.bytes, len(os.listdir("/proc/self/fd"))) == (0, before)
         with pytest.raises(RuntimeError, match="rests"):
             await sinks[0].write(b"more")
         assert [(await sink.finish()).path.read_bytes() for sink in sinks[:2]] == [b"0" * 1000, b"1" * 1000]
@@ -250,12 +250,12 @@ def test_many_files_together_keep_no_more_than_one_limit(tmp_path: Path, monkeyp
         for _ in range(3):
             for number, sink in enumerate(sinks):
                 await sink.write(b"%02d" % number * 500)
-                assert held.bytes <= 10_000
+                assert memory_usage.bytes <= 10_000
         for sink in sinks[10:]:
             await sink.discard()
         kept = [await sink.finish() for sink in sinks[:10]]
         assert [blob.bytes for blob in kept] == [3000] * 10
-        assert held.bytes == 0
+        assert memory_usage.bytes == 0
 
     asyncio.run(run())
 

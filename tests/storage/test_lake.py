@@ -78,7 +78,7 @@ def test_a_staged_file_is_moved_in(lake: Lake) -> None:
     """Over what is there, or as a new one; it is gone either way."""
 
     def staged(data: bytes) -> Path:
-        path = lake.staging() / f".test-{os.getpid()}.tmp"
+        path = lake.staging_folder() / f".test-{os.getpid()}.tmp"
         path.write_bytes(data)
         return path
 
@@ -86,7 +86,7 @@ def test_a_staged_file_is_moved_in(lake: Lake) -> None:
         await lake.put_file("a", staged(b"1"), create=True)
         with pytest.raises(Present):
             await lake.put_file("a", staged(b"2"), create=True)
-        assert not (lake.staging() / f".test-{os.getpid()}.tmp").exists()
+        assert not (lake.staging_folder() / f".test-{os.getpid()}.tmp").exists()
         assert await lake.get("a") == b"1"
         first = await lake.stat("a")
         await lake.put_file("a", staged(b"3"))

@@ -27,7 +27,8 @@ from tabellion.engine.environment import Environment
 from tabellion.engine.log import log_to_stderr
 from tabellion.engine.store import Store
 from tabellion.engine.worker import heartbeat
-from tabellion.engine.worker.worker import Worker
+from tabellion.engine.worker.worker import Worker, complete_future
+from tabellion.engine.worker_rows import read_workers
 from tabellion.errors import Busy, ConfigurationError, TabellionError, Unreachable
 from tabellion.monitor.view import QueueView
 from tabellion.net.guard import Rules
@@ -264,7 +265,7 @@ class Thread(Crew):
             except BaseException as error:
                 failure = error
             with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(_conclude, ended, failure)
+                loop.call_soon_threadsafe(complete_future, ended, failure)
 
         threading.Thread(target=work, name="tabellion worker", daemon=True).start()
         await ended
@@ -316,17 +317,8 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
-def _conclude(ended: asyncio.Future[None], failure: BaseException | None) -> None:
-    if ended.done():
-        return
-    if failure is None:
-        ended.set_result(None)
-    else:
-        ended.set_exception(failure)
-
-
 async def _bury(store: Store) -> None:
     """Ends the leases of killed workers of this machine, so that their documents do not wait for the expiry."""
-    for member in await heartbeat.members(store, alive=False):
-        if member["ending"] is None and member["host"] == socket.gethostname() and heartbeat.is_gone(member["pid"]):
-            await heartbeat.leave(store, member["id"], "was killed", crashed=True)
+    for worker in await read_workers(store.database, alive=False):
+        if worker["ending"] is None and worker["host"] == socket.gethostname() and heartbeat.is_gone(worker["pid"]):
+            await heartbeat.leave(store, worker["id"], "was killed", crashed=True)

@@ -17,7 +17,7 @@ from types import FrameType
 
 from tabellion.engine.environment import Environment
 from tabellion.engine.events import Event, Listener
-from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker import heartbeat
 from tabellion.engine.worker.startup import make_id
 from tabellion.errors import TabellionError
 
@@ -143,7 +143,7 @@ async def _bury(environments: Sequence[Environment], worker: str, ending: str) -
         with contextlib.suppress(TabellionError, TimeoutError):
             async with asyncio.timeout(5):
                 await store.open(migrate=False)
-                await roster.leave(store, worker, ending, crashed=True)
+                await heartbeat.leave(store, worker, ending, crashed=True)
         await store.close()
 
     await asyncio.gather(*(end_leases(environment) for environment in environments))

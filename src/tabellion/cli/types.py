@@ -17,7 +17,8 @@ from tabellion.reading.types import typefile
 from tabellion.reading.types.yamlnode import TypeFileError
 
 if TYPE_CHECKING:
-    from tabellion.reading.types.doctype import DocumentType, FieldSpec
+    from tabellion.reading.types.doctype import DocumentType
+    from tabellion.reading.types.field_spec import FieldSpec
 
 SCHEMAS = ("json", "gemini", "openai", "form", "prompt", "hints")
 

@@ -30,7 +30,7 @@ def alike(settlements: Sequence[Settlement]) -> Iterable[list[Settlement]]:
     rows: set[tuple[Queue, str]] = set()
     for number, settlement in enumerate(settlements):
         row = (settlement.job.queue, settlement.job.text_key)
-        alone = number if row in rows or settlement.stands_alone else None
+        alone = number if row in rows or settlement.needs_own_transaction else None
         rows.add(row)
         groups.setdefault(
             (settlement.job.queue, settlement.outcome, tuple(settlement.values), settlement.expired_only, alone), []

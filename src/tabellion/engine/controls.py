@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.declaration import Bound
@@ -16,24 +16,6 @@ from tabellion.engine.store import Store
 from tabellion.errors import ValueRefused
 
 MANY = 1000
-
-
-class Control(TypedDict):
-    """A row of `tabellion_queues`: what operators have set for a queue."""
-
-    queue: str
-    paused_at: float | None  #: in seconds since 1970
-    reason: str | None
-    running_limit: int | None
-
-
-async def read(store: Store) -> dict[str, Control]:
-    """What operators have set, by queue."""
-    paused_at = sql.epoch("paused_at", store.dialect)
-    rows: list[Control] = await store.database.fetch(
-        f"SELECT queue, {paused_at} AS paused_at, reason, running_limit FROM tabellion_queues"
-    )
-    return {row["queue"]: row for row in rows}
 
 
 async def pause(store: Store, queue: Queue, reason: str = "") -> None:
@@ -104,21 +86,14 @@ async def cancel(store: Store, queue: Queue, key: Any, reason: str = "cancelled"
     """
     bound = await store.bind(queue)
     error = f"{reason} (by {by})" if by else reason
-    rows = await store.database.fetch(
-        """SELECT key, n, CAST(token AS text) AS token, attempt, crashes, worker FROM tabellion_attempts
-WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
-        queue.name,
-        str(key),
-    )
-    if rows:
-        job = bound.job(rows[0])
+    if job := await store.find_claim(queue, key):
         mirror = queue.mirrors.get("error")
         written = {mirror: reason[: bound.column(mirror).length]} if mirror else {}
         [verdict] = await store.settle([Settlement(job, "cancelled", written, error=error)])
         await ask_for_leases(store, queue)
         if verdict.outcome == "parked":
             raise ValueRefused(verdict.error or "")
-        if verdict.accepted:
+        if verdict.is_accepted:
             return True
         # The row's owner had put it back to ready: the claim has ended, and the row is cancelled like any waiting one.
     # The row first: its lock keeps other processes from adding an attempt meanwhile.

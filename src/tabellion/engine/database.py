@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tabellion import extras
 from tabellion.engine.declaration import Bound
 from tabellion.engine.job import Job
 from tabellion.engine.moves import Numbered, Terms
 from tabellion.engine.settlement import Settlement
-from tabellion.engine.sql import Dialect
+from tabellion.engine.sql import NOW, Dialect, epoch
 from tabellion.engine.table import Table
-from tabellion.errors import ConfigurationError, StoreError
+from tabellion.errors import StoreError
 
 
 class Undone(Exception):  # noqa: N818 - named after what happens to the transaction
@@ -84,23 +83,7 @@ class Database(Protocol):
         """A table as the catalog describes it."""
 
 
-def database_at(
-    url: str,
-    deadline: float,
-    connections: int,
-    clock: Callable[[], float] | None,
-    durable: bool,
-    read_only: bool = False,
-) -> Database:
-    """The database that a URL names, not connected yet."""
-    scheme = url.partition("://")[0].partition("+")[0]
-    if scheme == "sqlite":
-        from tabellion.engine.sqlite.database import SQLite  # each driver is loaded only where used
-
-        return SQLite(url, deadline=deadline, clock=clock, durable=durable, read_only=read_only)
-    if scheme in ("postgresql", "postgres"):
-        with extras.explain_missing():
-            from tabellion.engine.postgres.database import PostgreSQL
-        return PostgreSQL(url, deadline=deadline, connections=connections, clock=clock, durable=durable)
-    shown = f"{scheme}://…" if "://" in url else repr(url)
-    raise ConfigurationError(f"{shown} is not a database URL: use sqlite:///file.db or postgresql://user@host/name")
+async def read_clock(database: Database) -> float:
+    """The database's clock, in seconds since 1970."""
+    rows = await database.fetch(f"SELECT {epoch(NOW, database.dialect)} AS now")
+    return float(rows[0]["now"])

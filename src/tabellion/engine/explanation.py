@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from tabellion.engine import controls, register, sql
+from tabellion.engine import register, sql
+from tabellion.engine.control_rows import read_controls
+from tabellion.engine.database import Database, read_clock
 from tabellion.engine.declaration import Bound
-from tabellion.engine.gates.row import gate_closure
+from tabellion.engine.gates.stored_state import describe_closure
 from tabellion.engine.moves import extra_condition, native_key
 from tabellion.engine.queue import STATES, Queue, format_state
 from tabellion.engine.sql import NOW
-from tabellion.engine.store import Store
 from tabellion.engine.table import Row
-from tabellion.engine.worker import heartbeat
+from tabellion.engine.worker_rows import read_workers
 from tabellion.errors import NotMigrated
 
 HISTORY = 20
@@ -47,32 +48,26 @@ class Explanation:
     history: list[PastAttempt] = field(default_factory=list)
 
 
-async def explain(store: Store, queue: Queue, key: Any) -> Explanation:
+async def explain(database: Database, bound: Bound, key: Any) -> Explanation:
     """Reads the row, the register, the controls and the live workers, and explains what blocks the row."""
-    bound = await store.bind(queue)
-    row = await _row(store, bound, str(key))
+    queue = bound.queue
+    row = await _row(database, bound, str(key))
     try:
-        history = await _history(store, queue, str(key))
+        history = await _history(database, queue, str(key))
     except NotMigrated:
         return _without_register(bound, str(key), row)
     if row is None:
-        return Explanation(
-            queue.name,
-            str(key),
-            "missing",
-            [f"There is no row with {bound.key.name} = {key} in {queue.table}."],
-            history,
-        )
+        return Explanation(queue.name, str(key), "missing", [_describe_missing(bound, key)], history)
     state = _state(row)
     last = history[0] if history else None
     if state == "running" and last and last["outcome"] == "parked":
-        state, sentences = "parked", _why_parked(queue, key, last)
+        state, sentences = "parked", _explain_parked(queue, key, last)
     elif state == "ready":
-        sentences = await _why_waiting(store, bound, row, last)
+        sentences = await _explain_ready(database, bound, row, last)
     elif state == "running":
-        sentences = _why_running(bound, key, last)
+        sentences = _explain_running(bound, key, last)
     elif state == "failed":
-        sentences = _why_failed(queue, key, last)
+        sentences = _explain_failed(queue, key, last)
     elif state == "done":
         sentences = [f"It is done: {format_state(queue.states['done'])}."]
         if last and last["outcome"] == "done":
@@ -80,9 +75,8 @@ async def explain(store: Store, queue: Queue, key: Any) -> Explanation:
                 f"{last['worker']} finished it {_ago(last['settled_ago'])} ago, on attempt {last['attempt']}."
             )
     else:
-        now = {column: row["row"].get(column) for column in queue.states["ready"]}
         sentences = [
-            f"It is in none of this queue's states: {format_state(now)}.",
+            _describe_elsewhere(queue, row),
             f"To be claimed, it must be {format_state(queue.states['ready'])}.",
         ]
     return Explanation(queue.name, str(key), state, sentences, history)
@@ -92,20 +86,28 @@ def _state(row: Row) -> str:
     return next((state for state in STATES if row[f"is_{state}"]), "elsewhere")
 
 
+def _describe_missing(bound: Bound, key: Any) -> str:
+    return f"There is no row with {bound.key.name} = {key} in {bound.queue.table}."
+
+
+def _describe_elsewhere(queue: Queue, row: Row) -> str:
+    now = {column: row["row"].get(column) for column in queue.states["ready"]}
+    return f"It is in none of this queue's states: {format_state(now)}."
+
+
 def _without_register(bound: Bound, key: str, row: Row | None) -> Explanation:
     """The explanation from the table alone, where no worker has created the register yet."""
     queue, state = bound.queue, "missing" if row is None else _state(row)
     if state == "missing" or row is None:
-        sentence = f"There is no row with {bound.key.name} = {key} in {queue.table}."
+        sentence = _describe_missing(bound, key)
     elif state == "elsewhere":
-        now = {column: row["row"].get(column) for column in queue.states["ready"]}
-        sentence = f"It is in none of this queue's states: {format_state(now)}."
+        sentence = _describe_elsewhere(queue, row)
     else:
         sentence = f"It is {state}: {format_state(queue.states[state])}."  # type: ignore[index]
     return Explanation(queue.name, key, state, [sentence, f"{register.MISSING[0].upper()}{register.MISSING[1:]}."])
 
 
-async def _why_waiting(store: Store, bound: Bound, row: Row, last: PastAttempt | None) -> list[str]:
+async def _explain_ready(database: Database, bound: Bound, row: Row, last: PastAttempt | None) -> list[str]:
     queue = bound.queue
     sentences = [f"It is ready: {format_state(queue.states['ready'])}."]
     if not row["passes"]:
@@ -120,28 +122,27 @@ async def _why_waiting(store: Store, bound: Bound, row: Row, last: PastAttempt |
             f"Attempt {last['attempt']} {_outcome_words(last['outcome'])} {_ago(last['settled_ago'])} ago "
             f"({last['error'] or 'no error text'}); it is due again in {_ago(last['due_in'])}."
         )
-    control = (await controls.read(store)).get(queue.name)
+    control = (await read_controls(database)).get(queue.name)
     if control and control["paused_at"] is not None:
-        paused_for = await store.now() - control["paused_at"]
+        paused_for = await read_clock(database) - control["paused_at"]
         why = f" ({control['reason']})" if control["reason"] else ""
         sentences.append(f"The queue has been paused for {_ago(paused_for)}{why}: `tabellion resume {queue.name}`.")
     if queue.uses is not None:
-        closed, _ = await gate_closure(store, queue.uses)
+        closed = await describe_closure(database, queue.uses)
         if closed:
             sentences.append(f"Gate {queue.uses!r} is closed: {closed}. See `tabellion gates {queue.uses}`.")
     limit = control["running_limit"] if control and control["running_limit"] is not None else queue.limit
-    running = await _running(store, queue)
+    running = await _count_running(database, queue)
     if limit is not None and running >= limit:
         sentences.append(f"{running} jobs of this queue are running and its limit for all workers together is {limit}.")
-    alive = [member for member in await heartbeat.members(store) if queue.name in member["queues"].split(",")]
+    alive = [worker for worker in await read_workers(database) if queue.name in worker["queues"].split(",")]
     if not alive:
         sentences.append("No live worker serves this queue: start one with `tabellion worker`.")
-    elif all(member["busy"] >= member["slots"] for member in alive):
-        sentences.append(
-            f"All {len(alive)} workers of this queue are full: {sum(m['busy'] for m in alive)} jobs in their slots."
-        )
+    elif all(worker["busy"] >= worker["slots"] for worker in alive):
+        busy = sum(worker["busy"] for worker in alive)
+        sentences.append(f"All {len(alive)} workers of this queue are full: {busy} jobs in their slots.")
     if len(sentences) == 1:
-        ahead = await _ahead(store, bound, row)
+        ahead = await _ahead(database, bound, row)
         count = f"{ahead} or more" if ahead >= LINE_SHOWN else str(ahead)
         sentences.append(
             "Nothing blocks it: it is next in the queue." if not ahead else f"{count} ready rows are ahead of it."
@@ -149,7 +150,7 @@ async def _why_waiting(store: Store, bound: Bound, row: Row, last: PastAttempt |
     return sentences
 
 
-def _why_running(bound: Bound, key: Any, last: PastAttempt | None) -> list[str]:
+def _explain_running(bound: Bound, key: Any, last: PastAttempt | None) -> list[str]:
     queue = bound.queue
     if last is None or last["outcome"] is not None:
         stale = (
@@ -174,7 +175,7 @@ def _why_running(bound: Bound, key: Any, last: PastAttempt | None) -> list[str]:
     return sentences
 
 
-def _why_parked(queue: Queue, key: Any, last: PastAttempt) -> list[str]:
+def _explain_parked(queue: Queue, key: Any, last: PastAttempt) -> list[str]:
     return [
         f"It is parked: attempt {last['attempt']} ended {_ago(last['settled_ago'])} ago, and the database rejected its "
         f"failed state; the row is unchanged ({format_state(queue.states['running'])}).",
@@ -184,7 +185,7 @@ def _why_parked(queue: Queue, key: Any, last: PastAttempt) -> list[str]:
     ]
 
 
-def _why_failed(queue: Queue, key: Any, last: PastAttempt | None) -> list[str]:
+def _explain_failed(queue: Queue, key: Any, last: PastAttempt | None) -> list[str]:
     sentences = [f"It has failed: {format_state(queue.states['failed'])}."]
     if last is not None and last["outcome"] is not None:
         # A row that was cancelled while it waited was never attempted.
@@ -199,13 +200,13 @@ def _why_failed(queue: Queue, key: Any, last: PastAttempt | None) -> list[str]:
     return sentences
 
 
-async def _row(store: Store, bound: Bound, key: str) -> Row | None:
-    queue, d = bound.queue, store.dialect
+async def _row(database: Database, bound: Bound, key: str) -> Row | None:
+    queue, d = bound.queue, database.dialect
     tests = ", ".join(
         f"CASE WHEN {sql.holds(queue.states[state], d)} THEN 1 ELSE 0 END AS is_{state}" for state in STATES
     )
     passes = f"CASE WHEN (\n{queue.where}\n) THEN 1 ELSE 0 END" if queue.where else "1"
-    rows = await store.database.fetch(
+    rows = await database.fetch(
         f"""SELECT t.*, {tests}, {passes} AS passes FROM {sql.name(queue.table)} AS t
 WHERE t.{sql.column(bound.key.name)} = {native_key(bound, "$1")}""",
         key,
@@ -216,13 +217,13 @@ WHERE t.{sql.column(bound.key.name)} = {native_key(bound, "$1")}""",
     return extra | {"row": rows[0]}
 
 
-async def _history(store: Store, queue: Queue, key: str) -> list[PastAttempt]:
-    d = store.dialect
+async def _history(database: Database, queue: Queue, key: str) -> list[PastAttempt]:
+    d = database.dialect
 
     def ago(column: str) -> str:
         return f"{sql.epoch(NOW, d)} - {sql.epoch(column, d)}"
 
-    return await store.database.fetch(
+    return await database.fetch(
         f"""SELECT n, attempt, worker, outcome, error, note, cost, {ago("claimed_at")} AS claimed_ago,
 {ago("settled_at")} AS settled_ago, {ago("lease_until")} AS lease_ago, -({ago("retry_at")}) AS due_in
 FROM tabellion_attempts WHERE queue = $1 AND key = $2 ORDER BY n DESC LIMIT {HISTORY}""",
@@ -231,14 +232,14 @@ FROM tabellion_attempts WHERE queue = $1 AND key = $2 ORDER BY n DESC LIMIT {HIS
     )
 
 
-async def _running(store: Store, queue: Queue) -> int:
-    rows = await store.database.fetch(
+async def _count_running(database: Database, queue: Queue) -> int:
+    rows = await database.fetch(
         "SELECT count(*) AS n FROM tabellion_attempts WHERE queue = $1 AND settled_at IS NULL", queue.name
     )
     return int(rows[0]["n"])
 
 
-async def _ahead(store: Store, bound: Bound, row: Row) -> int:
+async def _ahead(database: Database, bound: Bound, row: Row) -> int:
     """How many rows that meet the queue's condition come before this one, judged by the first column of the order."""
     queue = bound.queue
     column, descending = bound.order[0]
@@ -247,9 +248,9 @@ async def _ahead(store: Store, bound: Bound, row: Row) -> int:
         return 0
     first, tie = f"t.{sql.column(column)}", sql.column(bound.key.name)
     sign = ">" if descending else "<"
-    rows = await store.database.fetch(
+    rows = await database.fetch(
         f"""SELECT count(*) AS n FROM (SELECT 1 FROM {sql.name(queue.table)} AS t
-WHERE {sql.holds(queue.states["ready"], store.dialect)} {extra_condition(bound)}
+WHERE {sql.holds(queue.states["ready"], database.dialect)} {extra_condition(bound)}
   AND ({first} {sign} $1 OR {first} = $1 AND t.{tie} < $2) LIMIT {LINE_SHOWN}) AS f""",
         value,
         row["row"][bound.key.name],

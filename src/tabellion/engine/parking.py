@@ -42,7 +42,7 @@ RETURNING n"""
     return bool(await database.transact([(settle, values), (counts.add(database.dialect), count_values)], guarded=True))
 
 
-async def parked_rows(database: Database, bound: Bound) -> list[str]:
+async def find_parked_rows(database: Database, bound: Bound) -> list[str]:
     """The keys of parked rows, a thousand at most."""
     rows = await database.fetch(
         f"""SELECT CAST(t.{sql.column(bound.key.name)} AS text) AS key FROM {sql.name(bound.queue.table)} AS t

@@ -15,8 +15,8 @@ _LATELY = (
 )
 
 
-def _revoke(*tables: str) -> str:
-    """Hides the tables from Supabase and PostgREST, which publish every table of `public`."""
+def hide_tables(*tables: str) -> str:
+    """The statement that hides tables from Supabase and PostgREST, which publish every table of `public`."""
     return f"""DO $$ DECLARE outsider text; BEGIN
   FOR outsider IN SELECT rolname FROM pg_roles WHERE rolname IN ('anon', 'authenticated') LOOP
     EXECUTE format('REVOKE ALL ON {", ".join(tables)} FROM %I', outsider);
@@ -87,7 +87,7 @@ VERSIONS: tuple[dict[Dialect, tuple[str, ...]], ...] = (
   running_limit integer,
   updated_at timestamptz NOT NULL
 )""",
-            _revoke("tabellion_attempts", "tabellion_workers", "tabellion_queues"),
+            hide_tables("tabellion_attempts", "tabellion_workers", "tabellion_queues"),
         ),
         "sqlite": (
             """CREATE TABLE tabellion_attempts (
@@ -159,7 +159,7 @@ VERSIONS: tuple[dict[Dialect, tuple[str, ...]], ...] = (
   hint text,
   raw text
 )""",
-            _revoke("tabellion_gates", "tabellion_memos"),
+            hide_tables("tabellion_gates", "tabellion_memos"),
         ),
         "sqlite": (
             """CREATE TABLE tabellion_gates (
@@ -206,7 +206,7 @@ SELECT 3600, floor(extract(epoch FROM settled_at) / 3600)::bigint * 3600, queue,
   count(*) FILTER (WHERE outcome IN ('retried', 'crashed')), coalesce(sum(cost), 0)
 FROM tabellion_attempts WHERE settled_at > now() - interval '30 days' GROUP BY 2, 3""",
             "DROP INDEX IF EXISTS tabellion_attempts_settled",
-            _revoke("tabellion_counts"),
+            hide_tables("tabellion_counts"),
             _grant_alike("tabellion_counts"),
         ),
         "sqlite": (

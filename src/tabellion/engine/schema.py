@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from tabellion.engine import sql
 from tabellion.engine.database import Database
+from tabellion.engine.register import hide_tables
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.errors import Forbidden, NotMigrated, StoreError, Unreachable
@@ -67,7 +68,7 @@ class Schema:
             statements += self.steps(dialect, number)
             statements.append(self._note(number, dialect))
         created_by_hand = self.shared and since > 0
-        return [*statements, *([private(self.tables)] if dialect == "postgresql" and not created_by_hand else [])]
+        return [*statements, *([hide_tables(*self.tables)] if dialect == "postgresql" and not created_by_hand else [])]
 
     def script(self, dialect: Dialect, since: int) -> str:
         """The same as one SQL script, for a role that may run it."""
@@ -140,15 +141,6 @@ class Schema:
 def substitute_types(text: str, dialect: Dialect) -> str:
     """A statement with this database's types for TIME, FLAG and NUMBER."""
     return _TYPE.sub(lambda match: TYPES[dialect][match[0]], text)
-
-
-def private(tables: Iterable[str]) -> str:
-    """The statement that hides tables from Supabase and PostgREST, which publish every table of `public`."""
-    return f"""DO $$ DECLARE outsider text; BEGIN
-  FOR outsider IN SELECT rolname FROM pg_roles WHERE rolname IN ('anon', 'authenticated') LOOP
-    EXECUTE format('REVOKE ALL ON {", ".join(tables)} FROM %I', outsider);
-  END LOOP;
-END $$"""
 
 
 def in_order(schemas: Iterable[Schema]) -> list[Schema]:

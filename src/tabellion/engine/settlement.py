@@ -80,7 +80,7 @@ class Settlement:
         return self.form["code"], storable(json.dumps(params, ensure_ascii=False, default=str)) if params else None
 
     @property
-    def stands_alone(self) -> bool:
+    def needs_own_transaction(self) -> bool:
         """Whether it needs a transaction of its own."""
         return bool(self.also or self.guard or (self.outcome == "done" and self.job._also))
 
@@ -100,6 +100,6 @@ class Verdict:
     error: str | None = None  #: why the database refused it
 
     @property
-    def accepted(self) -> bool:
+    def is_accepted(self) -> bool:
         """Whether the claim ended with this settlement."""
         return self.outcome not in (None, "superseded")

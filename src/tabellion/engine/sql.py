@@ -76,6 +76,7 @@ def question_marks(text: str) -> str:
 
 #: The placeholder in a statement's text for the database's clock, or a test's.
 NOW = "@now@"
+CHANNEL = "tabellion"  #: of PostgreSQL's notifications
 CLOCK: dict[Dialect, str] = {
     "postgresql": "clock_timestamp()",
     "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tabellion.engine import declaration, expired_claims, orphans, parking, refused_rows, register, sql
 from tabellion.engine.batches import alike, renewable
-from tabellion.engine.database import database_at
+from tabellion.engine.database import read_clock
 from tabellion.engine.declaration import Bound
+from tabellion.engine.drivers import database_at
+from tabellion.engine.explanation import Explanation, explain
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job, storable
 from tabellion.engine.moves import Numbered, Terms
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.renewed_mirrors import renew_mirrors
 from tabellion.engine.settlement import Settlement, Verdict
-from tabellion.engine.sql import NOW, Dialect
+from tabellion.engine.sql import Dialect
 from tabellion.engine.table import Table
 from tabellion.engine.transitions import check_transitions
 from tabellion.engine.values import for_insert, parse_json
@@ -29,9 +31,6 @@ from tabellion.errors import (
     StoreError,
     ValueRefused,
 )
-
-if TYPE_CHECKING:
-    from tabellion.engine.explanation import Explanation
 
 DEADLINE = 10.0
 CONNECTIONS = 4
@@ -224,7 +223,7 @@ class Store:
             await renew_mirrors(self.database, bound, [job for job in batch if answer.get(job.text_key)])
         return lost
 
-    async def held(self, queue: Queue, key: Any) -> Job | None:
+    async def find_claim(self, queue: Queue, key: Any) -> Job | None:
         """The live claim of a row as the register knows it, for its holder to continue; None: not claimed."""
         bound = await self.bind(queue)
         rows = await self.database.fetch(
@@ -233,6 +232,8 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
             queue.name, str(key),
         )  # fmt: skip
         return bound.job(rows[0]) if rows else None
+
+    held = find_claim  #: the former name
 
     async def amend(self, job: Job, statements: Sequence[Numbered]) -> list[list[Any]]:
         """Runs statements of a claim's holder: they commit with a renewal of the claim, and only if it still holds.
@@ -265,28 +266,30 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
 
     async def finish(self, job: Job, values: Mapping[str, Any] | None = None) -> None:
         """Ends the job as done: writes `values` with the done state, only if the claim still holds."""
-        await self._settle_one(Settlement(job, "done", values or {}))
+        await self.end(Settlement(job, "done", values or {}))
 
     async def fail(self, job: Job, error: str) -> None:
         """Ends the job as failed, permanently."""
-        await self._settle_one(Settlement(job, "failed", error=error))
+        await self.end(Settlement(job, "failed", error=error))
 
     async def retry(self, job: Job, after: float, error: str) -> None:
         """Puts the row back to ready, due again after `after` seconds; the attempt is used up."""
-        await self._settle_one(Settlement(job, "retried", error=error, after=after))
+        await self.end(Settlement(job, "retried", error=error, after=after))
 
     async def defer(self, job: Job, after: float, error: str) -> None:
         """Puts the row back to ready, due again after `after` seconds; the attempt is not used up."""
-        await self._settle_one(Settlement(job, "limited", error=error, after=after))
+        await self.end(Settlement(job, "limited", error=error, after=after))
 
     async def release(self, job: Job) -> None:
         """Puts the row back to ready at once, at its place in the order; the attempt is not used up."""
         failpoint("release.pre_commit")
-        await self._settle_one(Settlement(job, "released"))
+        await self.end(Settlement(job, "released"))
 
     async def end(self, settlement: Settlement) -> None:
         """Writes how one claim ended, with its statements and its guard; raises LeaseLost when nothing was written."""
-        await self._settle_one(settlement)
+        [verdict] = await self._settle_batch([settlement])
+        if not verdict.is_accepted:
+            raise LeaseLost(f"{settlement.job}: the claim was lost ({verdict.outcome or 'settled by someone else'})")
 
     async def sweep(self, queue: Queue) -> list[Settlement]:
         """Ends expired claims: back to ready, or failed when no attempt or allowed crash is left."""
@@ -296,7 +299,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         for ending in swept:
             verdict = verdicts[ending.job]
             ending.outcome, ending.error = verdict.outcome or ending.outcome, verdict.error or ending.error
-        return [ending for ending in swept if verdicts[ending.job].accepted]
+        return [ending for ending in swept if verdicts[ending.job].is_accepted]
 
     async def take_over(self, queue: Queue) -> int:
         """Puts rows back to ready that workers outside the register left running for longer than `stale_after`."""
@@ -326,21 +329,13 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
 
     async def explain(self, queue: Queue, key: Any) -> Explanation:
         """Explains in sentences why this row is not running, with its history."""
-        from tabellion.engine.explanation import explain  # it imports this module
-
-        return await explain(self, queue, key)
+        return await explain(self.database, await self.bind(queue), key)
 
     async def now(self) -> float:
         """The database's clock, in seconds since 1970."""
-        rows = await self.database.fetch(f"SELECT {sql.epoch(NOW, self.dialect)} AS now")
-        return float(rows[0]["now"])
+        return await read_clock(self.database)
 
     # -- inside ------------------------------------------------------------------------------------------------
-
-    async def _settle_one(self, settlement: Settlement) -> None:
-        [verdict] = await self._settle_batch([settlement])
-        if not verdict.accepted:
-            raise LeaseLost(f"{settlement.job}: the claim was lost ({verdict.outcome or 'settled by someone else'})")
 
     async def _settle_batch(self, batch: Sequence[Settlement]) -> list[Verdict]:
         bound = await self.bind(batch[0].job.queue)

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tabellion.messages import Message
-from tabellion.models.normalise import AMBIGUOUS, normalise_value, well_formed
+from tabellion.models.normalise import AMBIGUOUS, is_well_formed, normalise_value
 from tabellion.reading.field import Field
 from tabellion.reading.fields.values import currency
 from tabellion.reading.grounding.ground import Grounding, ground
 from tabellion.reading.grounding.index import Index
 from tabellion.reading.page import Page, around
 from tabellion.reading.types import rules
-from tabellion.reading.types.doctype import DocumentType, FieldSpec
+from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.field_spec import FieldSpec
 
 #: The confidence in a model's values before other evidence. These are priors, not measurements of any model.
 GROUNDED = 0.9  #: found on the page; times the score of the match
@@ -64,7 +65,7 @@ def _one(spec: FieldSpec, entry: Any, index: Index, doctype: DocumentType) -> Fi
             value, GROUNDED * place.score, place.grounding.page, place.grounding.box, place.quote, "model",
             (Message("source.model"), Message("reason.grounded_as", detail=Message(f"match.{place.grounding.how}"))),
         )  # fmt: skip
-    if not well_formed(spec, value):
+    if not is_well_formed(spec, value):
         field = replace(
             field, confidence=MALFORMED, reasons=(*field.reasons, Message("reason.not", detail=rules.form(spec)))
         )
@@ -120,7 +121,7 @@ def _rows(spec: FieldSpec, entry: Any, index: Index, doctype: DocumentType) -> F
         [row_values for _, row_values in rows], UNGROUNDED + (ROWS - UNGROUNDED) * share, source="model",
         reasons=(Message("source.model"), grounded if places else Message("reason.ungrounded")),
     )  # fmt: skip
-    if not well_formed(spec, field.value):
+    if not is_well_formed(spec, field.value):
         field = replace(field, confidence=MALFORMED, reasons=(*field.reasons, Message("reason.cells_of_other_kinds")))
     if not places:
         return field

@@ -59,7 +59,7 @@ def merge_reply(reading: Reading, reply: Reply, doctype: DocumentType) -> Readin
     by_model = evidence(answer, doctype, Index([page for page in reading.pages if page.words]))
     fields = merge_fields(reading.fields, by_model, doctype)
     issues = _issues(reading.issues, fields, doctype)
-    issues += [*_differing(reading, by_model, issues), *_find_ungrounded(fields, doctype)]
+    issues += [*_compare_totals(reading, by_model, issues), *_find_ungrounded(fields, doctype)]
     offers = beside(reading.offers, fields, reading.fields, by_model)
     return replace(reading, type=doctype.name, fields=fields, issues=tuple(issues), offers=offers)
 
@@ -76,7 +76,7 @@ def _issues(before: Sequence[Issue], fields: Mapping[str, Field], doctype: Docum
     return issues
 
 
-def _differing(reading: Reading, by_model: Mapping[str, Field], issues: Sequence[Issue]) -> list[Issue]:
+def _compare_totals(reading: Reading, by_model: Mapping[str, Field], issues: Sequence[Issue]) -> list[Issue]:
     """An issue where the model found another printed total than the XML has."""
     exact, printed = reading.fields.get("total"), by_model.get("total")
     reported = any(issue.code == "xml_differs" for issue in issues)

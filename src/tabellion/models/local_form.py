@@ -15,8 +15,9 @@ from tabellion.models.errors import Rejected
 from tabellion.models.output import resolve_ref
 from tabellion.reading.field import Field
 from tabellion.reading.types import typefile
-from tabellion.reading.types.doctype import ANY, FieldSpec
+from tabellion.reading.types.doctype import ANY
 from tabellion.reading.types.expression import RESERVED
+from tabellion.reading.types.field_spec import FieldSpec
 from tabellion.reading.types.kinds import NUMERIC
 
 SHIPPED = ("invoice", "receipt", "deed")  #: types whose labels are used for properties with the same names

@@ -10,12 +10,13 @@ from itertools import product
 from typing import Any
 
 from tabellion.messages import Message
-from tabellion.models.normalise import same, well_formed
+from tabellion.models.normalise import is_well_formed, same
 from tabellion.reading.field import Field
+from tabellion.reading.field_extraction import NOT_BESIDE_XML
 from tabellion.reading.fields.values import fold
 from tabellion.reading.types import rules
-from tabellion.reading.types.doctype import DocumentType, FieldSpec
-from tabellion.reading.work import NOT_BESIDE_XML
+from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.field_spec import FieldSpec
 
 #: Priors, like those of `evidence`: the value of arithmetic proof beside both sources.
 CLOSES = 0.6  #: subtotal plus tax is the total
@@ -161,7 +162,7 @@ def _table(spec: FieldSpec, words: Field | None, model: Field | None, found: Fie
         return words
     sums = [found[name].value for name in TARGETS.get(spec.name, ()) if name in found]
     merged = _merge_field(spec, words, model)
-    usable = model is not None and well_formed(spec, model.value)
+    usable = model is not None and is_well_formed(spec, model.value)
     if words is not None and model is not None and sums and usable and not same(spec, words.value, model.value):
         chosen, other = (words, model) if _adds_up(words, sums) and not _adds_up(model, sums) else (model, words)
         merged = _note_other_value(chosen, other) if _adds_up(chosen, sums) else _contest_field(chosen, other)

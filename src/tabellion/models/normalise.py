@@ -9,7 +9,7 @@ from typing import Any
 from tabellion.reading.fields.values import DateOrder, currency, days, money
 from tabellion.reading.grounding.variants import decimal_of, fold
 from tabellion.reading.types import rules
-from tabellion.reading.types.doctype import FieldSpec
+from tabellion.reading.types.field_spec import FieldSpec
 from tabellion.reading.types.kinds import NUMERIC
 
 LONGEST = 2000  #: characters of a value; more is not a field but a page
@@ -69,11 +69,11 @@ def _date(text: str, order: DateOrder | None) -> str:
     return found[0].value.isoformat() if len(found) == 1 and (found[0].sure or order) else text
 
 
-def well_formed(spec: FieldSpec, value: Any) -> bool:
+def is_well_formed(spec: FieldSpec, value: Any) -> bool:
     """Whether a value has the form of its kind."""
     if spec.kind == "list":
         rows = value if isinstance(value, list) else []
-        return all(well_formed(column, row.get(column.name)) for row in rows for column in spec.items)
+        return all(is_well_formed(column, row.get(column.name)) for row in rows for column in spec.items)
     try:
         rules.convert_value(spec, value)
     except ValueError:
@@ -88,7 +88,7 @@ def same(spec: FieldSpec, first: Any, second: Any) -> bool:
             isinstance(first, list) and isinstance(second, list) and len(first) == len(second)
             and all(_same_row(spec, *pair) for pair in zip(first, second, strict=True))
         )  # fmt: skip
-    if spec.kind in NUMERIC and well_formed(spec, first) and well_formed(spec, second):
+    if spec.kind in NUMERIC and is_well_formed(spec, first) and is_well_formed(spec, second):
         return bool(rules.convert_value(spec, first) == rules.convert_value(spec, second))
     return _letters(first) == _letters(second)
 

@@ -50,7 +50,9 @@ def error_from_response(
     hints = (_retry_info(body), _in_words(message[:LONGEST_READ]), _in_headers(headers))
     hint = next((seconds for seconds in hints if seconds is not None), None)
     quota = _quota(body)
-    meaning = Message("model.quota", detail=_meaning(status), text=clean(quota, secret)) if quota else _meaning(status)
+    meaning = _describe_status(status)
+    if quota:
+        meaning = Message("model.quota", detail=meaning, text=clean(quota, secret))
     params: dict[str, Any] = {"model": name, "n": status, "detail": meaning}
     if excerpt and (hint is None or status not in TOO_MANY):
         params["text"] = excerpt
@@ -116,7 +118,7 @@ def _verdict(status: int, codes: set[str], excerpt: str, text: str, hint: float 
     return Rejected(text)
 
 
-def _meaning(status: int) -> str:
+def _describe_status(status: int) -> str:
     if 300 <= status < 400:
         return Message("status.elsewhere")
     return Message(f"status.{MEANINGS.get(status) or ('refused' if status < 500 else 'server_trouble')}")

@@ -11,7 +11,7 @@ from tabellion.engine.declaration import Bound
 from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
-from tabellion.engine.worker import heartbeat
+from tabellion.engine.worker_rows import read_workers
 from tabellion.errors import AWAY, DeclarationError, NotMigrated, StoreError
 from tabellion.monitor.workers import HeldJobs, held_jobs
 
@@ -63,9 +63,9 @@ async def environment_workers(environment: str, store: Store, queues: Sequence[Q
     }
     working = [_active(environment, worker, entry) for worker, jobs in held.items() for entry in jobs]
     idle = [
-        _idle(environment, member["id"])
-        for member in await heartbeat.members(store)
-        if not held.get(member["id"]) and names & set(member["queues"].split(","))
+        _idle(environment, worker["id"])
+        for worker in await read_workers(store.database)
+        if not held.get(worker["id"]) and names & set(worker["queues"].split(","))
     ]
     return [
         *working,

@@ -12,11 +12,11 @@ from typing import Literal
 from tabellion.engine import declaration, register, sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.environment import Environment
-from tabellion.engine.parking import parked_rows
+from tabellion.engine.parking import find_parked_rows
 from tabellion.engine.queue import Queue, format_state
 from tabellion.engine.store import Store
 from tabellion.engine.transitions import try_transitions
-from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker_rows import AgedWorker, read_workers
 from tabellion.errors import DeclarationError, Forbidden, NotMigrated, StoreError
 from tabellion.monitor.rights import bound_by_row_security, missing_rights
 
@@ -91,7 +91,7 @@ async def examine(
                 findings += await _table_only(f"{environment.name}: {queue.name}", store, queue)
             return findings
         findings.append(Finding("ok", environment.name, f"the register is at version {register.CURRENT}"))
-        members = await roster.members(store)
+        workers = await read_workers(store.database)
         for queue in queues:
             where = f"{environment.name}: {queue.name}"
             try:
@@ -100,7 +100,7 @@ async def examine(
                 findings += [Finding("error", where, problem.what, problem.fix) for problem in error.problems]
                 continue
             try:
-                async for finding in _queue(where, store, bound, members):
+                async for finding in _queue(where, store, bound, workers):
                     findings.append(finding)
             except StoreError as error:
                 findings.append(Finding("error", where, str(error)))
@@ -204,7 +204,7 @@ def _no_index(where: str, bound: Bound) -> Finding:
     return Finding("warning", where, problem, bound.index_ddl())
 
 
-async def _queue(where: str, store: Store, bound: Bound, members: list[roster.AgedWorker]) -> AsyncIterator[Finding]:
+async def _queue(where: str, store: Store, bound: Bound, workers: list[AgedWorker]) -> AsyncIterator[Finding]:
     queue = bound.queue
     for finding in await _states(where, store, bound):
         yield finding
@@ -218,7 +218,7 @@ async def _queue(where: str, store: Store, bound: Bound, members: list[roster.Ag
             else f"once the old workers are gone: tabellion release {queue.name} --all-orphans; or declare stale_after="
         )
         yield Finding("warning", where, f"{foreign} rows are running with no claim in the register", fix)
-    parked = await parked_rows(store.database, bound)
+    parked = await find_parked_rows(store.database, bound)
     if parked:
         yield Finding(
             "warning",
@@ -228,7 +228,7 @@ async def _queue(where: str, store: Store, bound: Bound, members: list[roster.Ag
         )
     if queue.function is None:
         yield Finding("note", where, "no handler is declared: workers of this module skip it")
-    if not any(queue.name in member["queues"].split(",") for member in members):
+    if not any(queue.name in worker["queues"].split(",") for worker in workers):
         yield Finding("note", where, "no live worker serves it", "tabellion worker")
     if store.dialect == "postgresql":
         async for finding in _postgres_table(where, store, bound):

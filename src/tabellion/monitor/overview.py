@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from tabellion.answers import Answer, Doc
-from tabellion.engine import controls
-from tabellion.engine.controls import Control
+from tabellion.engine.control_rows import Control, read_controls
 from tabellion.engine.counts import HOUR, MINUTE
 from tabellion.engine.gates.state import GateSettings
 from tabellion.engine.queue import STATES, Queue, StateName
@@ -184,7 +183,7 @@ class Overview:
         await self.store.open()
         await self._throughput.look()
         facts = Facts(
-            await controls.read(self.store), await waiting(self.store), await workers(self.store),
+            await read_controls(self.store.database), await waiting(self.store), await workers(self.store),
             await gates(self._gates_at, self._gate_settings, self.queues), self._throughput.minutes(),
             self._throughput.lately(MINUTE),
         )  # fmt: skip

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from tabellion.engine import controls, counts, register, sql
-from tabellion.engine.controls import Control
+from tabellion.engine import counts, register, sql
+from tabellion.engine.control_rows import Control, read_controls
 from tabellion.engine.environment import Environment
-from tabellion.engine.gates.row import gate_closure
+from tabellion.engine.gates.stored_state import describe_closure
 from tabellion.engine.parking import is_parked
 from tabellion.engine.queue import Queue
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
-from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker_rows import AgedWorker, read_workers
 from tabellion.errors import DeclarationError, NotMigrated, StoreError, Unreachable
 
 JOBS_SHOWN = 200
@@ -72,7 +72,7 @@ class Snapshot:
     register: str | None = None  #: why workers and attempts are unknown: the register is missing or too old
     queues: list[QueueSnapshot] = field(default_factory=list)
     jobs: list[LiveJob] = field(default_factory=list)
-    workers: list[roster.AgedWorker] = field(default_factory=list)
+    workers: list[AgedWorker] = field(default_factory=list)
 
 
 async def take(environment: Environment, store: Store, queues: Sequence[Queue]) -> Snapshot:
@@ -86,8 +86,8 @@ async def take(environment: Environment, store: Store, queues: Sequence[Queue]) 
             snapshot.queues = [await _table_only(store, queue) for queue in queues]
             snapshot.up = True
             return snapshot
-        snapshot.workers = await roster.members(store)
-        control_rows = await controls.read(store)
+        snapshot.workers = await read_workers(store.database)
+        control_rows = await read_controls(store.database)
         not_due, spent = await waiting(store), await _sum_costs(store)
         for queue in queues:
             picture = await _queue(store, queue, control_rows.get(queue.name), not_due.get(queue.name, 0))
@@ -111,7 +111,7 @@ async def _queue(store: Store, queue: Queue, control: Control | None, not_due: i
         picture.problem = problem_of(error)
         return picture
     if queue.uses is not None:
-        closed, _ = await gate_closure(store, queue.uses)
+        closed = await describe_closure(store.database, queue.uses)
         picture.gate = f"gate {queue.uses} is closed: {closed}" if closed else None
     picture.ready, picture.running = rows["ready"], rows["running"]
     picture.done, picture.failed = rows["done"], rows["failed"]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from tabellion.answers import Answer, Doc
-from tabellion.engine import sql
+from tabellion.engine import sql, worker_rows
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
-from tabellion.engine.worker import heartbeat
 
 REMEMBERED = 3600.0  #: seconds for which a worker that has ended is still shown
 SHOWN = 200
@@ -26,7 +25,7 @@ class HeldJobs(Answer):
     note: Annotated[str | None, Doc("What the handler said last of its oldest job that has a note: `page 12 of 40`.")]
 
 
-class WorkerPicture(heartbeat.WorkerFacts):
+class WorkerPicture(worker_rows.WorkerFacts):
     """A worker."""
 
     state: Literal["alive", "stopped", "lost"]
@@ -37,7 +36,7 @@ class WorkerPicture(heartbeat.WorkerFacts):
     stopped_at: str | None
 
 
-class _Row(heartbeat.WorkerRow):
+class _Row(worker_rows.WorkerRow):
     age: float
     seen_at: float
     started_at: float
@@ -48,9 +47,9 @@ async def workers(store: Store) -> list[WorkerPicture]:
     """The live workers, the oldest first, then those that ended within the hour, the last first."""
     d = store.dialect
     age = f"({sql.epoch(NOW, d)} - {sql.epoch('seen_at', d)})"
-    is_alive = f"stopped_at IS NULL AND {age} < {heartbeat.ALIVE}"
+    is_alive = f"stopped_at IS NULL AND {age} < {worker_rows.ALIVE}"
     rows: list[_Row] = await store.database.fetch(
-        f"""SELECT {heartbeat.COLUMNS}, {age} AS age,
+        f"""SELECT {worker_rows.COLUMNS}, {age} AS age,
   {sql.epoch("seen_at", d)} AS seen_at, {sql.epoch("started_at", d)} AS started_at,
   {sql.epoch("stopped_at", d)} AS stopped_at FROM tabellion_workers
 WHERE {age} < {REMEMBERED}
@@ -84,7 +83,7 @@ WHERE place = 1 ORDER BY worker, queue"""
 
 
 def _state(row: _Row) -> Literal["alive", "stopped", "lost"]:
-    return "stopped" if row["stopped_at"] is not None else "alive" if row["age"] < heartbeat.ALIVE else "lost"
+    return "stopped" if row["stopped_at"] is not None else "alive" if row["age"] < worker_rows.ALIVE else "lost"
 
 
 def _worker(row: _Row, held: list[HeldJobs]) -> WorkerPicture:

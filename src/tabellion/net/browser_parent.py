@@ -23,7 +23,7 @@ STREAMS = 5  #: the standard ones, and Playwright's two pipes to the browser
 PROFILE = "--user-data-dir="
 
 
-def started_at(pid: int) -> str:
+def read_start_time(pid: int) -> str:
     """The start time of a process in the kernel's units; empty if the process is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
         watched = [os.pidfd_open(int(owner)), os.pidfd_open(driver)]
     except OSError:
         return 1
-    if started_at(int(owner)) != owner_started:
+    if read_start_time(int(owner)) != owner_started:
         return 1
     browser = os.fork()
     if not browser:
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
     profile = next((option.removeprefix(PROFILE) for option in command if option.startswith(PROFILE)), "")
     if profile:
         shutil.rmtree(profile, ignore_errors=True)
-    if watched[0] in ended or started_at(int(owner)) != owner_started:
+    if watched[0] in ended or read_start_time(int(owner)) != owner_started:
         with contextlib.suppress(OSError):
             signal.pidfd_send_signal(watched[1], signal.SIGKILL)  # the driver may be stopped or busy
         shutil.rmtree(folder, ignore_errors=True)

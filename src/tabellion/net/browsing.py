@@ -198,7 +198,7 @@ async def create_session(
 
 
 @asynccontextmanager
-async def bound_session(session: BrowserSession, proxy: GuardProxy, seconds: float) -> AsyncIterator[None]:
+async def limit_session(session: BrowserSession, proxy: GuardProxy, seconds: float) -> AsyncIterator[None]:
     """Closes a session after the block or after `seconds`; raises BrowserDied if an error was due to a crash."""
     from playwright.async_api import Error
 

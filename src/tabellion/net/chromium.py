@@ -27,7 +27,7 @@ from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.extras import explain_missing, require
 from tabellion.messages import Message
 from tabellion.net import browser_parent
-from tabellion.net.browsing import BrowserDied, BrowserFailed, BrowserSession, bound_session, create_session
+from tabellion.net.browsing import BrowserDied, BrowserFailed, BrowserSession, create_session, limit_session
 from tabellion.net.guard import Rules
 from tabellion.net.proxy import GuardProxy, ProxyLimits
 
@@ -149,7 +149,7 @@ class Chromium:
             downloads, state=state, page_seconds=page_seconds, limits=limits, rules=rules, options=options or {}
         )
         try:
-            async with bound_session(session, running.proxy, seconds):
+            async with limit_session(session, running.proxy, seconds):
                 yield session
         finally:
             if session.is_lost:
@@ -232,7 +232,7 @@ async def _launch(rules: Rules, program: str | None, sandbox: bool, arguments: t
         account = proxy.add_account()
         driver = await async_playwright().start()
         browser = await driver.chromium.launch(
-            executable_path=_watched(program, folder),
+            executable_path=_wrap_program(program, folder),
             args=[*ARGUMENTS, *arguments],
             chromium_sandbox=sandbox,
             env=_environment(folder),
@@ -266,15 +266,13 @@ def _explain_failure(program: str, text: str) -> TabellionError:
     return BrowserFailed(Message("browser.not_started", program=program, detail=first_line or "unknown"))
 
 
-def _watched(program: str, folder: Path) -> str:
+def _wrap_program(program: str, folder: Path) -> str:
     """The program for Playwright to start: the browser's parent, or the browser itself if the system lacks pidfds."""
     if not hasattr(os, "pidfd_open") or not Path("/proc/self/stat").exists():
         return program
     owner = os.getpid()
-    command = [
-        sys.executable, "-I", "-S", browser_parent.__file__, str(owner), browser_parent.started_at(owner), str(folder),
-        program,
-    ]  # fmt: skip
+    owner_started = browser_parent.read_start_time(owner)
+    command = [sys.executable, "-I", "-S", browser_parent.__file__, str(owner), owner_started, str(folder), program]
     script = folder / "chromium"
     script.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
     script.chmod(0o700)

@@ -132,7 +132,7 @@ def document(
         from tabellion.reading.pdf import REBUILT, Pdf
 
         pdf = Pdf(content, bounds, password)
-        embedded, left_out = _fitting(
+        embedded, left_out = _select_attachments(
             [attachment for attachment in pdf.attachments() if attachment[0].lower().endswith(".xml")], bounds
         )
         damage = None if pdf.whole else REBUILT
@@ -152,7 +152,9 @@ def document(
     return header, _frames(picture, start, ocr, first, skip or {})
 
 
-def _fitting(files: Sequence[tuple[str, bytes]], limits: Limits) -> tuple[tuple[tuple[str, bytes], ...], int]:
+def _select_attachments(
+    files: Sequence[tuple[str, bytes]], limits: Limits
+) -> tuple[tuple[tuple[str, bytes], ...], int]:
     """The embedded files that fit in a message, small ones first, as invoices are; and how many do not fit."""
     most = min(EMBEDDED_BYTES, limits.attachment_bytes)
     fitting, total = set(), 0
@@ -171,7 +173,7 @@ def _pdf_pages(pdf: Pdf, ocr: OCR, first: int, skip: Mapping[int, str]) -> Itera
                 continue
             try:
                 with pdf.page(number - 1) as page:
-                    if page.empty() and pdf.broken:
+                    if page.empty() and pdf.is_broken:
                         yield build_failed_page(number, DAMAGED_PAGE, page.width, page.height)
                     else:
                         yield replace(_pdf_page(page, number, ocr), damage=page.damage())

@@ -23,7 +23,7 @@ from tabellion.reading.pdf_bytes import actions, has_slipped_xref
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Placing = tuple[float, float, float, float, float, float]
+Matrix = tuple[float, float, float, float, float, float]
 
 #: More characters than this on one page are not readable text.
 CHARACTERS = 200_000
@@ -90,7 +90,7 @@ class Pdf:
         return bool(valid_table) and end >= 0 and not OBJECT.search(self._content, end)
 
     @cached_property
-    def broken(self) -> bool:
+    def is_broken(self) -> bool:
         """Whether contents of a page cannot be decompressed; PDFium reads them as empty."""
         if b"/Encrypt" in self._content:
             return False
@@ -226,11 +226,11 @@ class PdfPage:
             text = _text(textpage.raw, count)
             slant = _slant(textpage.raw, text)
             rotation = -(slant + 90 * raw.FPDFPage_GetRotation(self._page)) % 360 if upright else 0
-            return list(_words(textpage.raw, text, _rotate_placing(self._placing(), slant, rotation), slant)), rotation
+            return list(_words(textpage.raw, text, _rotate_matrix(self._matrix(), slant, rotation), slant)), rotation
         finally:
             textpage.close()
 
-    def _placing(self) -> Placing:
+    def _matrix(self) -> Matrix:
         """The matrix from the page's own space to fractions of the page as seen, computed by PDFium.
 
         It knows about rotation, crop boxes and boxes with swapped corners.
@@ -335,9 +335,9 @@ def _slant(textpage: Any, text: str) -> int:
     return 90 * most if 2 * counts[most] > len(sample) else 0
 
 
-def _rotate_placing(placing: Placing, slant: int, rotation: int) -> Placing:
+def _rotate_matrix(matrix: Matrix, slant: int, rotation: int) -> Matrix:
     """The matrix from the space where text of this slant runs to the right, to fractions of the rotated page."""
-    a, b, c, d, e, f = placing
+    a, b, c, d, e, f = matrix
     for _ in range(slant // 90):
         a, b, c, d = -c, -d, a, b
     for _ in range(rotation // 90):
@@ -345,7 +345,7 @@ def _rotate_placing(placing: Placing, slant: int, rotation: int) -> Placing:
     return a, b, c, d, e, f
 
 
-def _words(textpage: Any, text: str, placing: Placing, slant: int = 0) -> Iterator[Word]:
+def _words(textpage: Any, text: str, matrix: Matrix, slant: int = 0) -> Iterator[Word]:
     """Characters joined to words: a space, a horizontal gap or a jump begins a new word.
 
     Gaps are measured along the text: boxes are transformed into the space where it runs to the right.
@@ -357,7 +357,7 @@ def _words(textpage: Any, text: str, placing: Placing, slant: int = 0) -> Iterat
     for index, letter in enumerate(text):
         if letter.isspace():
             if letters:
-                yield Word("".join(letters), _transform_box(x0, y0, x1, y1, placing))
+                yield Word("".join(letters), _transform_box(x0, y0, x1, y1, matrix))
                 letters = []
             continue
         letter = HYPHENS.get(letter, letter)
@@ -377,7 +377,7 @@ def _words(textpage: Any, text: str, placing: Placing, slant: int = 0) -> Iterat
             # A jump back to the left at the same height is another word printed there; the letters of a ligature share
             # one position.
             if apart or (upright and left < last - reach and min(top, y1) - max(bottom, y0) > reach and right > x0):
-                yield Word("".join(letters), _transform_box(x0, y0, x1, y1, placing))
+                yield Word("".join(letters), _transform_box(x0, y0, x1, y1, matrix))
                 letters = []
         if letters:
             x0, y0, x1, y1 = min(x0, left), min(y0, bottom), max(x1, right), max(y1, top)
@@ -386,11 +386,11 @@ def _words(textpage: Any, text: str, placing: Placing, slant: int = 0) -> Iterat
         letters.append(letter)
         last = left
     if letters:
-        yield Word("".join(letters), _transform_box(x0, y0, x1, y1, placing))
+        yield Word("".join(letters), _transform_box(x0, y0, x1, y1, matrix))
 
 
-def _transform_box(x0: float, y0: float, x1: float, y1: float, placing: Placing) -> Box:
-    a, b, c, d, e, f = placing
+def _transform_box(x0: float, y0: float, x1: float, y1: float, matrix: Matrix) -> Box:
+    a, b, c, d, e, f = matrix
     xs = (a * x0 + c * y0 + e, a * x1 + c * y1 + e)
     ys = (b * x0 + d * y0 + f, b * x1 + d * y1 + f)
     return _clamp(min(xs)), _clamp(min(ys)), _clamp(max(xs)), _clamp(max(ys))

@@ -7,7 +7,6 @@ print(reading.fields["total"].value, reading.fields["total"].confidence)
 from __future__ import annotations
 
 import base64
-import functools
 import os
 import threading
 import time
@@ -29,10 +28,10 @@ from tabellion.reading.page import Page, serialize_page
 from tabellion.reading.pages import OCR, Document, Header, Source, build_failed_page, open_document, plain
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.types import typefile
-from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.rules import verdict
 
-TASK = "tabellion.reading.work:read"  #: a name instead of an import: only children load the field reader
+#: A name instead of an import: only children load the field reader.
+TASK = "tabellion.reading.field_extraction:extract_in_child"
 #: Fields are on the first pages, and sums on the last: the words of the pages between are not kept.
 HEAD, TAIL = 30, 5
 #: Most bytes of a word in a message beside its letters; and of a message beside its pages and embedded files.
@@ -157,7 +156,7 @@ def read_local(
     if type_file is None:
         notes.append(Message("note.no_type"))
     else:
-        doctype = _load_type(type_file)
+        doctype = typefile.read_cached(type_file)
         reading = replace(reading, type_version=doctype.version, type_key=doctype.key)
     return replace(
         result, file=reading.file, kind=reading.kind, sha256=reading.sha256, pages=tuple(pages), notes=tuple(notes),
@@ -197,8 +196,8 @@ def understand(
 ) -> Reading:
     """The fields and issues of pages, extracted in a child."""
     embedded = [[name, base64.b64encode(data).decode()] for name, data in attachments]
-    relevant = _telling(pages)
-    fitting = _fitting(relevant, FRAME - REST - sum(len(data) for _, data in embedded))
+    relevant = _select_end_pages(pages)
+    fitting = _select_fitting_pages(relevant, FRAME - REST - sum(len(data) for _, data in embedded))
     arguments = {
         "pages": [serialize_page(page) for page in fitting], "attachments": embedded,
         "claims": claims, "types": [str(path) for path in types], "boosted": boosted,
@@ -243,25 +242,12 @@ def usable(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
     for path in files:
         try:
             if path.parent != typefile.SHIPPED:
-                _load_type(path)
+                typefile.read_cached(path)
             valid.append(path)
         except ConfigurationError as error:
             lines = str(error).splitlines()
             notes.append(Message("note.type_left_out", type=path.stem, detail=lines[1] if len(lines) > 1 else lines[0]))
     return valid, notes
-
-
-def _load_type(path: Path) -> DocumentType:
-    try:
-        status = path.stat()
-    except OSError:
-        return typefile.read(path)  # raises the error with its reason
-    return _load_type_cached(path, status.st_mtime_ns, status.st_size)
-
-
-@functools.lru_cache(maxsize=64)
-def _load_type_cached(path: Path, _changed: int, _size: int) -> DocumentType:
-    return typefile.read(path)
 
 
 def _pages(
@@ -284,11 +270,11 @@ def _pages(
     return pages, "\n\n".join(texts)
 
 
-def _telling(pages: Sequence[Page]) -> list[Page]:
+def _select_end_pages(pages: Sequence[Page]) -> list[Page]:
     return [page for index, page in enumerate(pages) if page.words and (index < HEAD or index >= len(pages) - TAIL)]
 
 
-def _fitting(pages: Sequence[Page], most: int) -> list[Page]:
+def _select_fitting_pages(pages: Sequence[Page], most: int) -> list[Page]:
     """As many pages as fit in a message, from both ends inward, because fields are at the ends."""
     fitting: dict[int, Page] = {}
     for step in range(len(pages)):

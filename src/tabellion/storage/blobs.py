@@ -58,7 +58,7 @@ class MemoryUsage:
             self.bytes += count
 
 
-held = MemoryUsage()
+memory_usage = MemoryUsage()
 
 
 class Sink:
@@ -94,8 +94,8 @@ class Sink:
             self.head += chunk[: HEAD - len(self.head)]
         self._held.append(bytes(chunk))
         self._held_bytes += len(chunk)
-        held.add(len(chunk))
-        if self._held_bytes >= BATCH or held.bytes > MOST_HELD:
+        memory_usage.add(len(chunk))
+        if self._held_bytes >= BATCH or memory_usage.bytes > MOST_HELD:
             await files.in_thread(self._drain)
 
     async def rest(self) -> None:
@@ -145,7 +145,7 @@ class Sink:
         self._unnamed.write(data)
 
     def _let_go(self) -> None:
-        held.add(-self._held_bytes)
+        memory_usage.add(-self._held_bytes)
         self._held.clear()
         self._held_bytes = 0
 

@@ -18,7 +18,7 @@ from obstore.store import S3Store
 from tabellion.engine.failpoints import failpoint
 from tabellion.errors import ConfigurationError
 from tabellion.storage import files
-from tabellion.storage.lake import Absent, LakeEntry, LakeError, Present
+from tabellion.storage.lake_backend import Absent, LakeEntry, LakeError, Present
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutMode
@@ -77,7 +77,7 @@ class Bucket:
         """Compares the content, then removes the file: not every server can do both in one request."""
         return await in_thread(self._delete_exact, path, sha256)
 
-    def staging(self) -> Path:
+    def staging_folder(self) -> Path:
         """The machine's folder for temporary files."""
         return Path(tempfile.gettempdir())
 

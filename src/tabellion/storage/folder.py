@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tabellion.engine.failpoints import failpoint
 from tabellion.storage import files
-from tabellion.storage.lake import Absent, LakeEntry, Present
+from tabellion.storage.lake_backend import Absent, LakeEntry, Present
 
 ASIDE = ".aside"  #: where a file is moved while it is removed; it is moved back if its content differs
 LOCK = ".lock"
@@ -61,7 +61,7 @@ class Folder:
         """Removes a file if it has this content."""
         return await files.in_thread(self._delete_exact, path, sha256)
 
-    def staging(self) -> Path:
+    def staging_folder(self) -> Path:
         """The folder itself, so that a staged file can be renamed."""
         files.make_folder(self.root, self.root)
         return self.root

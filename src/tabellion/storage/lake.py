@@ -6,76 +6,20 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tabellion import extras
-from tabellion.errors import ConfigurationError, TabellionError
+from tabellion.errors import ConfigurationError
 from tabellion.storage import files
+from tabellion.storage.folder import Folder
+from tabellion.storage.lake_backend import Absent, LakeBackend, LakeEntry, LakeError, Present
+
+__all__ = ["Absent", "Lake", "LakeEntry", "LakeError", "Present", "check_path"]
 
 LONGEST_PART, LONGEST_PATH = 200, 900  #: bytes; file systems allow 255, S3 1,024 with the prefix
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-
-
-class LakeError(TabellionError):
-    """The lake refused, or did not answer."""
-
-
-class Absent(LakeError):  # noqa: N818 - a state, not a failure
-    """There is no such file."""
-
-
-class Present(LakeError):  # noqa: N818 - a state, not a failure
-    """There is such a file already, and only a new one was to be made."""
-
-
-@dataclass(frozen=True, slots=True)
-class LakeEntry:
-    """One file of the lake."""
-
-    path: str
-    bytes: int
-    modified_at: float  #: seconds since 1970, by the clock of the storage
-    tag: str  #: changes whenever the file is written
-
-
-class Basin(Protocol):
-    """A storage of files: a local folder or a bucket."""
-
-    async def put(self, path: str, data: bytes, create: bool) -> None:
-        """Writes a file atomically; `create` does not replace an existing one."""
-
-    async def put_file(self, path: str, file: Path, create: bool) -> None:
-        """Moves a staged file in."""
-
-    async def get(self, path: str) -> bytes:
-        """The content of a file."""
-
-    async def stat(self, path: str) -> LakeEntry:
-        """A file's entry."""
-
-    async def list(self, prefix: str) -> list[LakeEntry]:
-        """The entries below a folder."""
-
-    async def delete(self, paths: Sequence[str]) -> int:
-        """Removes files; returns how many existed, as far as the storage says."""
-
-    async def delete_exact(self, path: str, sha256: str) -> bool:
-        """Removes a file if it has this content; returns whether it did."""
-
-    def staging(self) -> Path:
-        """A folder for staged files."""
-
-    def lock(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """A lock for merging files and removing the originals."""
-
-    async def sweep_temps(self, older: float) -> int:
-        """Removes temporary files that a crash left."""
-
-    def check(self) -> None:
-        """Raises if files cannot be written now; blocks."""
 
 
 class Lake:
@@ -91,17 +35,15 @@ class Lake:
 
     def __init__(self, url: str | os.PathLike[str], *, mode: int = files.PRIVATE_FILE, **options: Any) -> None:
         self.url = os.fspath(url)
-        self._basin: Basin
+        self._backend: LakeBackend
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", self.url) and not self.url.startswith("file://"):
             if not self.url.startswith("s3://"):
                 raise ConfigurationError(f"a lake must be a folder or s3://bucket/prefix; {self.url} is neither")
             with extras.explain_missing():
                 from tabellion.storage.bucket import Bucket
-            self._basin = Bucket(self.url, **options)
+            self._backend = Bucket(self.url, **options)
         else:
-            from tabellion.storage.folder import Folder
-
-            self._basin = Folder(Path(self.url.removeprefix("file://")), mode)
+            self._backend = Folder(Path(self.url.removeprefix("file://")), mode)
 
     @property
     def is_local(self) -> bool:
@@ -110,60 +52,60 @@ class Lake:
 
     async def put(self, path: str, data: bytes, *, create: bool = False) -> str:
         """Writes a file atomically, returns its SHA-256; with `create` it raises Present instead of replacing one."""
-        await self._basin.put(check_path(path), data, create)
+        await self._backend.put(check_path(path), data, create)
         return hashlib.sha256(data).hexdigest()
 
     async def put_file(self, path: str, file: Path, *, create: bool = False) -> None:
         """Moves a staged file in; with `create` it raises Present instead of replacing one."""
-        await self._basin.put_file(check_path(path), file, create)
+        await self._backend.put_file(check_path(path), file, create)
 
     async def get(self, path: str) -> bytes:
         """The content of a file; raises Absent."""
-        return await self._basin.get(check_path(path))
+        return await self._backend.get(check_path(path))
 
     async def stat(self, path: str) -> LakeEntry:
         """A file's entry; raises Absent."""
-        return await self._basin.stat(check_path(path))
+        return await self._backend.stat(check_path(path))
 
     async def has(self, path: str) -> bool:
         """Whether the file exists."""
         try:
-            await self._basin.stat(check_path(path))
+            await self._backend.stat(check_path(path))
         except Absent:
             return False
         return True
 
     async def list(self, prefix: str = "") -> list[LakeEntry]:
         """Every file below a folder, by path."""
-        found = await self._basin.list(check_path(prefix.rstrip("/")) if prefix.strip("/") else "")
+        found = await self._backend.list(check_path(prefix.rstrip("/")) if prefix.strip("/") else "")
         return sorted(found, key=lambda entry: entry.path)
 
     async def delete(self, *paths: str) -> int:
         """Removes files, ignoring missing ones; returns how many existed (S3 does not say: all of them)."""
-        return await self._basin.delete([check_path(path) for path in paths]) if paths else 0
+        return await self._backend.delete([check_path(path) for path in paths]) if paths else 0
 
     async def delete_exact(self, path: str, sha256: str) -> bool:
         """Removes a file if it still has this content; returns whether it did. Only within `lock`."""
-        return await self._basin.delete_exact(check_path(path), sha256)
+        return await self._backend.delete_exact(check_path(path), sha256)
 
-    def staging(self) -> Path:
+    def staging_folder(self) -> Path:
         """A folder for files that `put_file` moves in; name them .*.tmp."""
-        return self._basin.staging()
+        return self._backend.staging_folder()
 
     @contextlib.asynccontextmanager
     async def lock(self) -> AsyncIterator[None]:
         """Serializes merging files and removing the originals; a bucket has no lock, its callers must cope."""
-        async with self._basin.lock():
+        async with self._backend.lock():
             yield
 
     async def sweep_temps(self, older: float = files.STALE) -> int:
         """Removes temporary files of writers that died; returns how many."""
-        return await self._basin.sweep_temps(older)
+        return await self._backend.sweep_temps(older)
 
     def check(self) -> None:
         """Raises if files cannot be written now. It blocks, for long if a bucket does not answer: run it in a thread
         that nothing waits for."""
-        self._basin.check()
+        self._backend.check()
 
 
 def check_path(path: str) -> str:

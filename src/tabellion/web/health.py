@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from tabellion.answers import Answer
 from tabellion.engine import register
-from tabellion.engine.worker import heartbeat
+from tabellion.engine.worker_rows import read_workers
 from tabellion.errors import NotMigrated, StoreError, Unreachable
 from tabellion.pipeline import Pipeline
 from tabellion.web.answers import answer
@@ -95,16 +95,16 @@ async def station(environment: ServedEnvironment, pipelines: list[Pipeline]) -> 
     try:
         async with asyncio.timeout(SECONDS):
             await _check_migrated(environment, pipelines)
-            members = await heartbeat.members(environment.store)
+            workers = await read_workers(environment.store.database)
             paused = await _fetch_paused(environment)
     except NotMigrated as error:
         return {**report, "database": "not_migrated"}, f"the database is not migrated: run `{error}`"
     except (StoreError, TimeoutError):
         return report | {"database": "unreachable"}, "the database cannot be reached"
-    queues_by_worker = [{name.strip() for name in member["queues"].split(",")} for member in members]
+    queues_by_worker = [{name.strip() for name in worker["queues"].split(",")} for worker in workers]
     workers = [
-        member
-        for member, names in zip(members, queues_by_worker, strict=True)
+        worker
+        for worker, names in zip(workers, queues_by_worker, strict=True)
         if not main_queues or any(_is_for(queue, names) for queue in main_queues)
     ]
     busy = any(worker["busy"] for worker in workers)

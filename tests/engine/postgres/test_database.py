@@ -108,7 +108,7 @@ async def test_claims_and_releases_race(emptied: Emptied) -> None:
                 jobs = await store.claim(queue, 5, "w")
                 endings = [Settlement(job, dice.choice(["released", "retried", "limited"]), after=0.0) for job in jobs]
                 verdicts = await store.settle(endings)
-                assert all(verdict.accepted for verdict in verdicts)
+                assert all(verdict.is_accepted for verdict in verdicts)
 
         await asyncio.gather(*map(worker, stores))
         by_key: dict[str, list[int]] = {}
@@ -147,7 +147,7 @@ async def test_settling_renewing_and_sweeping_the_same_jobs(emptied: Emptied, cl
             others = [stores[3].renew(shuffled(jobs)), stores[4].sweep(queue), stores[5].sweep(queue)]
             await asyncio.gather(*settling, *others)
             assert None not in await outcomes(stores[0])
-            accepted = Counter(verdict.job.key for task in settling for verdict in task.result() if verdict.accepted)
+            accepted = Counter(verdict.job.key for task in settling for verdict in task.result() if verdict.is_accepted)
             assert set(accepted.values()) <= {1}
             await run(stores[0], "DELETE FROM tabellion_attempts", "UPDATE tasks SET status = 'new'")
     finally:

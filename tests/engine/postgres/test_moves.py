@@ -119,7 +119,7 @@ async def test_settling_and_renewing_look_up_by_key(
             verdicts = await store.settle([Settlement(job, "done", ending) for job in batch])
         else:
             verdicts = await store.settle([Settlement(job, ending, error="e", after=1) for job in batch])  # type: ignore[arg-type]
-        assert all(verdict.accepted for verdict in verdicts)
+        assert all(verdict.is_accepted for verdict in verdicts)
         plans.assert_narrow(at_most=300)
 
 

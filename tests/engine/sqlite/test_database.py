@@ -102,7 +102,7 @@ def test_everything_at_once(sqlite_url: str) -> None:
             assert await store.renew(jobs) == []
             await store.sweep(queue)
             endings = [Settlement(job, dice.choice(["released", "retried", "limited"]), after=0.0) for job in jobs]
-            assert all(verdict.accepted for verdict in await store.settle(endings))
+            assert all(verdict.is_accepted for verdict in await store.settle(endings))
 
     in_threads(sqlite_url, 5, work)
 

@@ -11,7 +11,7 @@ import pytest
 
 from tabellion import Environment, Job, Queue, Store, Worker
 from tabellion.engine import controls
-from tabellion.engine.worker import environment as site
+from tabellion.engine.worker import environment as worker_environment
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker import polling
 from tabellion.engine.worker.heartbeat import WorkerRecord
@@ -44,7 +44,7 @@ def test_a_dead_environment_is_reported_once_and_skipped(url: str, owner: Owner)
 
 def test_a_database_that_stays_away_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a minute, so that nobody takes silence for work; its address has no password."""
-    monkeypatch.setattr(site, "REMIND", 0.3)
+    monkeypatch.setattr(worker_environment, "REMIND", 0.3)
     queue = jobs_queue()
     diary = Diary()
     queue.handler(_nothing)
@@ -141,7 +141,7 @@ def test_a_table_that_is_created_later_is_worked(
     url: str, owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was skipped is looked at again, and worked without a restart."""
-    monkeypatch.setattr(site, "LOOK_AGAIN", 0.1)
+    monkeypatch.setattr(worker_environment, "LOOK_AGAIN", 0.1)
     diary, jobs = Diary(), jobs_queue()
     jobs.handler(_nothing)
     with owning(f"sqlite:///{tmp_path}/staging.db", create=False) as staging:
@@ -159,7 +159,7 @@ def test_a_column_that_is_added_later_is_worked(
     url: str, owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One environment lacks a declared column: it is skipped there, told once, and worked once the column is there."""
-    monkeypatch.setattr(site, "LOOK_AGAIN", 0.1)
+    monkeypatch.setattr(worker_environment, "LOOK_AGAIN", 0.1)
     owner(OTHER)
     owner("INSERT INTO other VALUES (1, 'new')")
     diary = Diary()
@@ -234,7 +234,7 @@ def test_a_table_that_goes_away_takes_no_other_queue_along(
     url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table dropped while the worker runs: its queue is skipped, the environment stays up, and it may come back."""
-    monkeypatch.setattr(site, "LOOK_AGAIN", 0.1)
+    monkeypatch.setattr(worker_environment, "LOOK_AGAIN", 0.1)
     monkeypatch.setattr(polling, "REST", 0.2)
     owner(OTHER)
     diary, jobs, other = Diary(), jobs_queue(), other_queue()
@@ -257,7 +257,7 @@ def test_a_table_that_comes_back_otherwise_is_tried_anew(
     url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table in another's place is another table: its states are tried before anything is claimed from it."""
-    monkeypatch.setattr(site, "LOOK_AGAIN", 0.1)
+    monkeypatch.setattr(worker_environment, "LOOK_AGAIN", 0.1)
     owner(OTHER)
     owner("INSERT INTO other VALUES (1, 'done')")
     diary, jobs, other = Diary(), jobs_queue(), other_queue()

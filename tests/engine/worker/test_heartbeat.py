@@ -8,7 +8,8 @@ import pytest
 
 from tabellion import Store
 from tabellion.engine.worker import heartbeat as roster
-from tabellion.engine.worker.heartbeat import ALIVE, KEPT, WorkerRecord
+from tabellion.engine.worker.heartbeat import KEPT, WorkerRecord
+from tabellion.engine.worker_rows import ALIVE, read_workers
 from tabellion.errors import ConfigurationError
 from tabellion.testing import Clock
 from tests.engine.tables import asynchronous, claim_one, tasks
@@ -28,7 +29,7 @@ async def test_a_worker_is_alive_while_it_is_seen(store: Store, clock: Clock) ->
     one.busy, one.done, one.failed, one.retried = 3, 100, 2, 1
     await roster.beat(store, one)
     clock.advance(ALIVE - 1)
-    [found] = await roster.members(store)
+    [found] = await read_workers(store.database)
     assert (found["id"], found["host"], found["pid"], found["queues"], found["slots"]) == (
         "w1", "host", 42, "tasks,other", 10,
     )  # fmt: skip
@@ -36,8 +37,8 @@ async def test_a_worker_is_alive_while_it_is_seen(store: Store, clock: Clock) ->
     assert found["seen_ago"] == pytest.approx(ALIVE - 1)
     assert found["up_for"] == pytest.approx(2 * ALIVE - 2)
     clock.advance(2)
-    assert await roster.members(store) == []
-    assert len(await roster.members(store, alive=False)) == 1
+    assert await read_workers(store.database) == []
+    assert len(await read_workers(store.database, alive=False)) == 1
 
 
 @asynchronous
@@ -51,7 +52,7 @@ async def test_two_living_workers_cannot_share_an_id(store: Store, clock: Clock)
     await roster.enlist(store, member(boot="boot-2"))
     await roster.leave(store, "w1", "stopped normally")
     await roster.enlist(store, member(boot="boot-3"))
-    assert len(await roster.members(store)) == 1
+    assert len(await read_workers(store.database)) == 1
 
 
 @asynchronous
@@ -61,7 +62,7 @@ async def test_a_beat_of_a_replaced_worker_changes_nothing(store: Store, clock: 
     clock.advance(ALIVE + 1)
     await roster.enlist(store, member(boot="boot-2"))
     await roster.beat(store, member(boot="boot-1", busy=9))
-    assert (await roster.members(store))[0]["busy"] == 0
+    assert (await read_workers(store.database))[0]["busy"] == 0
 
 
 @asynchronous
@@ -72,7 +73,7 @@ async def test_a_worker_that_starts_again_counts_from_zero(store: Store, clock: 
     clock.advance(100)
     await roster.leave(store, "w1", "stopped normally")
     await roster.enlist(store, member(boot="boot-2"))
-    [found] = await roster.members(store)
+    [found] = await read_workers(store.database)
     assert (found["done"], found["up_for"], found["ending"]) == (0, 0, None)
 
 
@@ -81,8 +82,8 @@ async def test_leaving_is_written_down(store: Store) -> None:
     """How a worker ended stays as evidence."""
     await roster.enlist(store, member(busy=1))
     await roster.leave(store, "w1", "stopped normally")
-    assert await roster.members(store) == []
-    [found] = await roster.members(store, alive=False)
+    assert await read_workers(store.database) == []
+    [found] = await read_workers(store.database, alive=False)
     assert (found["ending"], found["busy"]) == ("stopped normally", 0)
 
 
@@ -111,11 +112,15 @@ async def test_strays_are_claims_their_worker_does_not_know(store: Store, clock:
     known, lost, settled = await store.claim(queue, 3, "w1")
     await store.finish(settled)
     await claim_one(store, queue, "w2")
-    found = await roster.strays(store, "w1", since, {known.token})
+    found = await roster.find_unknown_claims(store, "w1", since, {known.token})
     assert [(row["queue"], row["key"], row["n"], row["token"]) for row in found] == [
         ("tasks", lost.text_key, lost.n, lost.token)
     ]
-    assert {row["token"] for row in await roster.strays(store, "w1", 0, set())} == {old.token, known.token, lost.token}
+    assert {row["token"] for row in await roster.find_unknown_claims(store, "w1", 0, set())} == {
+        old.token,
+        known.token,
+        lost.token,
+    }
 
 
 @asynchronous
@@ -124,11 +129,11 @@ async def test_the_long_gone_are_forgotten(store: Store, clock: Clock) -> None:
     await roster.enlist(store, member("old"))
     clock.advance(KEPT + 1)
     await roster.enlist(store, member("new"))
-    assert [found["id"] for found in await roster.members(store, alive=False)] == ["new"]
+    assert [found["id"] for found in await read_workers(store.database, alive=False)] == ["new"]
 
 
 @asynchronous
 async def test_an_empty_roster(store: Store) -> None:
     """Nobody is nobody, also in a database without a register yet."""
     await store.open()
-    assert await roster.members(store) == []
+    assert await read_workers(store.database) == []

@@ -200,7 +200,7 @@ def test_once_a_poll_what_would_not_begin_within_another_is_given_back(begun: in
     given_back: list[int] = []
 
     class GivenBack(Dispatcher):
-        def hand_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
+        def release(self, lane: Lane, jobs: Sequence[Job]) -> None:
             given_back.extend(job.key for job in jobs)
 
     runs = [Run(Job(queue, key, str(key), {}, n=1, token=str(key), attempt=1, worker="w")) for key in range(10)]

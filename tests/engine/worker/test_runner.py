@@ -251,7 +251,7 @@ def test_a_loop_is_blocked_when_it_does_not_answer_look_after_look(monkeypatch: 
         for pause in pauses:
             now += pause
             runner.ask()
-        return runner.blocked
+        return runner.is_blocked
 
     loop = asyncio.new_event_loop()
     try:

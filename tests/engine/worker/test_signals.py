@@ -11,7 +11,7 @@ from types import FrameType
 
 import pytest
 
-from tabellion.engine.worker.signals import waking
+from tabellion.engine.worker.signals import wake_on_signals
 from tests.owner import owning
 from tests.working import laboring
 
@@ -36,7 +36,7 @@ def test_a_signal_to_another_thread_runs_its_handler() -> None:
     over = asyncio.Event()
 
     async def go() -> None:
-        with waking(asyncio.get_running_loop()):
+        with wake_on_signals(asyncio.get_running_loop()):
             thread.start()
             sent.set()
             await over.wait()

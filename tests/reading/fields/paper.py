@@ -6,8 +6,8 @@ import re
 import textwrap
 
 from tabellion.reading.field import Field
+from tabellion.reading.fields.labelled_text import LabelledText, label_text
 from tabellion.reading.fields.reader import lexicon_of, read_fields
-from tabellion.reading.fields.sheet import Sheet, sheet_of
 from tabellion.reading.page import Page, Source, Word
 from tabellion.reading.types import typefile
 
@@ -19,9 +19,9 @@ def paper(*drawings: str, source: Source = "text", score: float = 1.0) -> list[P
     return [_page(number, drawing, source, score) for number, drawing in enumerate(drawings, 1)]
 
 
-def sheet(*drawings: str, kind: str = "invoice", source: Source = "text") -> Sheet:
+def sheet(*drawings: str, kind: str = "invoice", source: Source = "text") -> LabelledText:
     """The drawings laid out with the labels of a type."""
-    return sheet_of(paper(*drawings, source=source), lexicon_of(typefile.load(kind, ())))
+    return label_text(paper(*drawings, source=source), lexicon_of(typefile.load(kind, ())))
 
 
 def fields(*drawings: str, kind: str = "invoice", source: Source = "text") -> dict[str, Field]:

@@ -262,21 +262,21 @@ class Gate:
             self._stir.clear()
             now = time.monotonic()
             if now < self._rests_until:
-                self._come_back()
+                self._set_timer()
                 continue
             needs_slots = self._short > 0 and now >= self._again_at and not self._is_closed()
             is_due = self._wary or self._at_once or now >= self._reported_at + NEWS_PAUSE
             has_report = self._outcomes.urgent or (bool(self._outcomes) and is_due)
             if needs_slots or has_report:
                 await self._turn(min(self._short, MOST_AT_ONCE) if needs_slots else 0)
-            self._come_back()
+            self._set_timer()
 
     @property
     def _short(self) -> int:
         """How many slots are missing."""
         return self._requested + len(self._waiting) + len(self._promised) - len(self._slots)
 
-    def _come_back(self) -> None:
+    def _set_timer(self) -> None:
         """Sets a timer for when outcomes have to be reported, or when new slots may be available."""
         now = time.monotonic()
         times = [self._reported_at + NEWS_PAUSE] if self._outcomes else []
@@ -308,7 +308,7 @@ class Gate:
             # Whatever the error is, this loop must continue for its callers; those that time out get it as the reason.
             self.trouble = Message("gate.database_unreachable", text=error)
             self._rests_until = time.monotonic() + AGAIN
-            self._outcomes = outcomes.followed_by(self._outcomes)
+            self._outcomes = outcomes.combine(self._outcomes)
             self._stir.set()
             self._close_while_away(asked_at)
             return

@@ -1,4 +1,4 @@
-"""A gate's row in the database: read, changed by one process at a time, with a notification to the others."""
+"""A gate's row in the database, changed by one process at a time, with a notification to the others."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from tabellion.engine import sql
 from tabellion.engine.gates.state import CallOutcomes, GateSettings, GateState, TurnResult
-from tabellion.engine.sql import NOW
+from tabellion.engine.gates.stored_state import read_state
+from tabellion.engine.sql import CHANNEL, NOW
 from tabellion.engine.store import Store
 from tabellion.errors import Busy
 
-CHANNEL = "tabellion"
 TRIES = 50  # attempts while other processes change the row, before giving up
 T = TypeVar("T")
 
@@ -52,14 +51,7 @@ class GateRow:
 
     async def _read(self) -> tuple[GateState, int, float]:
         await self.store.open()
-        clock = sql.epoch(NOW, self.store.dialect)
-        rows = await self.store.database.fetch(
-            f"""SELECT g.version, g.state, n.now FROM (SELECT {clock} AS now) AS n
-LEFT JOIN tabellion_gates AS g ON g.name = $1""",
-            self.name,
-        )
-        [row] = rows
-        return GateState.load(self.settings, row["state"]), row["version"] or 0, float(row["now"])
+        return await read_state(self.store.database, self.name, self.settings)
 
     async def _change(self, change: Callable[[GateState, float], T]) -> T:
         """Changes the state; if another process did meanwhile, tries again on the new state."""
@@ -101,10 +93,3 @@ async def gates(store: Store, settings: Mapping[str, GateSettings]) -> dict[str,
     rows = await store.database.fetch("SELECT name FROM tabellion_gates")
     names = sorted({row["name"] for row in rows} | set(settings))
     return {name: await GateRow(store, name, settings.get(name, GateSettings())).read() for name in names}
-
-
-async def gate_closure(store: Store, name: str) -> tuple[str, float]:
-    """Why this gate is closed, as far as this database knows, and for how many seconds; empty when it is open."""
-    state, now = await GateRow(store, name, GateSettings()).read()
-    closed, until = state.closure(now)
-    return closed, max(0.0, until - now)

@@ -50,7 +50,7 @@ class GateSettings:
         start = self.rate if self.rate is not None else default.start
         return Rates(min(max(start, least), max(most, least)), least, most)
 
-    def edited(self, edits: Mapping[str, Any]) -> GateSettings:
+    def with_edits(self, edits: Mapping[str, Any]) -> GateSettings:
         """The same with the settings that a person changed at run time."""
         known = {setting.name for setting in fields(self)}
         return replace(self, **{name: value for name, value in edits.items() if name in known})
@@ -89,7 +89,7 @@ class CallOutcomes:
         """Whether other processes have to know at once."""
         return bool(self.throttled or self.failed or self.refused or self.needed)
 
-    def followed_by(self, newer: CallOutcomes) -> CallOutcomes:
+    def combine(self, newer: CallOutcomes) -> CallOutcomes:
         """These outcomes, which could not be reported, together with those that came later."""
         for name in ("ok", "failed", "abandoned", "spent", "paid", "throttled", "epochs"):
             setattr(self, name, getattr(self, name) + getattr(newer, name))
@@ -132,7 +132,7 @@ class GateState:
         """The saved state, with these settings and the changes that people made to them."""
         saved: dict[str, Any] = json.loads(text) if text else {}
         edits = saved.get("edits", {})
-        settings = settings.edited(edits)
+        settings = settings.with_edits(edits)
         memory = saved.get("limiter", {}) if saved.get("profile") == settings.profile else {}
         plain = {name: saved[name] for name in KEPT if name in saved}
         return cls(
@@ -228,7 +228,7 @@ class GateState:
 
     def edit(self, now: float, changes: Mapping[str, Any], *, reset: bool = False) -> None:
         """Applies a person's changes at run time; raises ConfigurationError for invalid ones."""
-        self.settings = self.settings.edited(changes)
+        self.settings = self.settings.with_edits(changes)
         self.edits |= changes
         if "budget" in changes:
             self.needed = 0.0

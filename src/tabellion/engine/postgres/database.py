@@ -21,12 +21,11 @@ from tabellion.engine.postgres import trial as postgres_trial
 from tabellion.engine.postgres.errors import BAD_URL, GONE, translate_error
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Settlement
-from tabellion.engine.sql import CLOCK, NOW, Dialect
+from tabellion.engine.sql import CHANNEL, CLOCK, NOW, Dialect
 from tabellion.engine.table import Table
 from tabellion.engine.values import for_postgres
 from tabellion.errors import ConfigurationError, Unreachable, ValueRefused
 
-CHANNEL = "tabellion"
 LOCK_TIMEOUT = 2.0  # seconds a move waits for a row that another session has locked
 RACES = 5  # how often a claim that lost the race for a row is repeated at once
 Connection = Any  # asyncpg's connection, or the proxy its pools hand out
@@ -248,7 +247,7 @@ class PostgreSQL:
         )
         text = moves.settle(
             bound, first.outcome, columns, expired_only=first.expired_only, detailed=detailed, coded=coded,
-            writer=None if first.stands_alone else self._writer,
+            writer=None if first.needs_own_transaction else self._writer,
         )  # fmt: skip
         values: list[Any] = [[job.text_key for job in jobs], [job.token for job in jobs]]
         if detailed:
@@ -262,7 +261,9 @@ class PostgreSQL:
             values += [list(part) for part in zip(*(settlement.serialize_error() for settlement in batch), strict=True)]
         if columns:
             values.append([for_postgres(settlement.values) for settlement in batch])
-        rows = await (self._settle_alone(first, text, values) if first.stands_alone else self._fetch(text, values))
+        rows = await (
+            self._settle_alone(first, text, values) if first.needs_own_transaction else self._fetch(text, values)
+        )
         failpoint("settle.post_commit")
         failpoint("settle.drop_ack")
         return {row["key"]: row["outcome"] for row in rows}

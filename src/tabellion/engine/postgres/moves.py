@@ -110,7 +110,7 @@ WITH tabellion_l AS MATERIALIZED (
   {_lock_live_attempts(bound, f"AND a.lease_until < {NOW}" if expired_only else "")}
 ), tabellion_u AS (
   UPDATE {table} AS t SET {", ".join(items)}
-  WHERE t.{key} = ANY (ARRAY(SELECT l.key::{bound.key.type} FROM tabellion_l AS l)) AND {_still_running(bound)}
+  WHERE t.{key} = ANY (ARRAY(SELECT l.key::{bound.key.type} FROM tabellion_l AS l)) AND {_is_running(bound)}
   RETURNING t.{key}::text AS key
 ), tabellion_s AS (
   UPDATE tabellion_attempts AS a SET settled_at = {NOW},
@@ -129,7 +129,7 @@ WITH tabellion_l AS MATERIALIZED (
   {_lock_live_attempts(bound)}
 ), tabellion_h AS MATERIALIZED (
   SELECT t.{key}::text AS key FROM {sql.name(bound.queue.table)} AS t
-  WHERE t.{key} = ANY (ARRAY(SELECT l.key::{bound.key.type} FROM tabellion_l AS l)) AND {_still_running(bound)}
+  WHERE t.{key} = ANY (ARRAY(SELECT l.key::{bound.key.type} FROM tabellion_l AS l)) AND {_is_running(bound)}
 )
 UPDATE tabellion_attempts AS a SET
   lease_until = CASE WHEN a.key IN (TABLE tabellion_h) THEN {sql.later("$4::float8", _PG)} ELSE a.lease_until END,
@@ -148,7 +148,7 @@ def renew_mirrors(bound: Bound) -> str:
     table, key = sql.name(bound.queue.table), sql.column(bound.key.name)
     return f"""UPDATE {table} AS u SET {at_renewal(bound)} WHERE u.{key} = ANY (ARRAY(
   SELECT t.{key} FROM {table} AS t
-  WHERE t.{key} = ANY (ARRAY(SELECT one::{bound.key.type} FROM unnest($1::text[]) AS one)) AND {_still_running(bound)}
+  WHERE t.{key} = ANY (ARRAY(SELECT one::{bound.key.type} FROM unnest($1::text[]) AS one)) AND {_is_running(bound)}
     AND EXISTS (SELECT FROM tabellion_attempts AS a WHERE a.queue = {sql.literal(bound.queue.name, _PG)}
       AND a.key = t.{key}::text AND a.token = ANY ({_TOKENS}) AND a.settled_at IS NULL)
   FOR UPDATE OF t SKIP LOCKED))"""
@@ -166,6 +166,6 @@ def _match_locked(bound: Bound) -> str:
     return f"a.queue = {queue} AND a.key = ANY (ARRAY(TABLE tabellion_l)) AND a.token = ANY ({_TOKENS})"
 
 
-def _still_running(bound: Bound) -> str:
+def _is_running(bound: Bound) -> str:
     """The condition that the row is running, hidden from the planner, so that it uses the key's index and no other."""
     return f"CASE WHEN {sql.holds(bound.queue.states['running'], _PG)} THEN true END"

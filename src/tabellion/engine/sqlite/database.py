@@ -222,7 +222,7 @@ class SQLite:
 
         plain = (
             not columns
-            and not first.stands_alone
+            and not first.needs_own_transaction
             and not first.expired_only
             and all(settlement.is_plain for settlement in batch)
         )

@@ -55,7 +55,7 @@ class Dispatcher:
         if hasattr(self, "poller"):  # a database or a gate may call this while the worker is still being set up
             self.poller.ring()
 
-    def gate_changed(self, name: str, closed: str) -> None:
+    def on_gate_changed(self, name: str, closed: str) -> None:
         """Emits the event that a gate closed, with the reason, or opened."""
         event_name = "gate_closed" if closed else "gate_opened"
         self.tell(Event(event_name, worker=self.record.id, queue=name, error=closed or None))
@@ -66,15 +66,15 @@ class Dispatcher:
         wants_claimed = self.listeners.wants("claimed", lane.queue.name)
         for job in jobs:
             job.root = self.root
-            job.environment = lane.site.environment.name
-            job.context = self.contexts[lane.site]
+            job.environment = lane.environment.name
+            job.context = self.contexts[lane.environment]
             if lane.gate is not None:
                 lane.gate.promise(job.token)
             self._lane_of[job.token] = lane
             runs.append(Run(job))
             if wants_claimed:
-                lane.site.event("claimed", job)
-        lane.site.leases.add(runs, asked_at)
+                lane.environment.event("claimed", job)
+        lane.environment.leases.add(runs, asked_at)
         spent = [run for run in runs if run.job.attempt > run.job.queue.bounds(run.job.values)]
         for run in spent:
             runs.remove(run)
@@ -97,13 +97,13 @@ class Dispatcher:
             self.idle.clear()
             self.runner.start(starting)
 
-    def hand_back(self, lane: Lane, jobs: Sequence[Job]) -> None:
+    def release(self, lane: Lane, jobs: Sequence[Job]) -> None:
         """Releases jobs that were claimed and have not started."""
         for job in jobs:
             self._lane_of.pop(job.token, None)
             if lane.gate is not None:
                 lane.gate.forget(job.token)
-            lane.site.ledger.put(Settlement(job, "released", seconds=0.0))
+            lane.environment.settler.put(Settlement(job, "released", seconds=0.0))
 
     def report(self, run: Run, settlement: Settlement | None) -> None:
         """Takes the settlement of a handler that ended, from any thread; the engine's thread is woken once for many."""
@@ -126,16 +126,16 @@ class Dispatcher:
             if lane.gate is not None:
                 lane.gate.forget(job.token)
             if settlement is None or job.lost:
-                lane.site.leases.drop(job)
+                lane.environment.leases.drop(job)
             else:
-                lane.site.ledger.put(settlement)
+                lane.environment.settler.put(settlement)
         self._start_waiting()
         self.record.busy = self.slots.busy
         if self.slots.busy == 0:
             self.idle.set()
         self.poller.on_slot_freed()
 
-    def settled(self, site: WorkerEnvironment, settlement: Settlement, verdict: Verdict) -> None:
+    def on_settled(self, environment: WorkerEnvironment, settlement: Settlement, verdict: Verdict) -> None:
         """Counts a settlement that was written or refused, emits its event, and wakes the poller for new work."""
         outcome = verdict.outcome
         if outcome == "done":
@@ -147,13 +147,13 @@ class Dispatcher:
         if self.listeners.wants(outcome or "lease_lost", settlement.job.queue.name):
             error = verdict.error or (settlement.error if outcome is not None else None)
             due_in = settlement.after if outcome == settlement.outcome else None
-            site.event(
+            environment.event(
                 outcome or "lease_lost", settlement.job, error=error, seconds=settlement.seconds, due_in=due_in,
                 traceback=settlement.traceback,
             )  # fmt: skip
         queue = settlement.job.queue
         # The next row of a queue with a limit could not be claimed before this one ended, even with free slots.
-        limited = queue.limit is not None or queue.name in site.limits
+        limited = queue.limit is not None or queue.name in environment.limits
         new_work = limited or (queue in self._leading_on if outcome == "done" else outcome == "released")
         if new_work and not self.poller.stopping:
             self.poller.ring()

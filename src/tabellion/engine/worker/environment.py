@@ -44,9 +44,9 @@ class WorkerEnvironment:
     """One environment: its store, the claims held there, and the tasks that maintain them."""
 
     def __init__(self, environment: Environment, queues: Sequence[Queue], dispatcher: Dispatcher) -> None:
-        self.environment = environment
+        self.name, self.address, self.share = environment.name, environment.address, environment.share
         self.queues = queues
-        self.member = dispatcher.record
+        self.record = dispatcher.record
         self.store = environment.store()
         self.up = False
         self.ready = asyncio.Event()  #: set once the first connection has been tried
@@ -69,17 +69,17 @@ class WorkerEnvironment:
             "set_aside", queue=bound.queue.name, key=key, due_in=refused_rows.AGAIN, error=error
         )
         self.leases = Leases(self.store)
-        self.ledger = Settler(self)
+        self.settler = Settler(self)
 
     def event(self, name: str, job: Job | None = None, **facts: object) -> None:
         """Emits an event of this environment."""
         if job is not None:
             facts |= {"queue": job.queue.name, "key": job.text_key, "attempt": job.attempt}
-        self._dispatcher.tell(Event(name, worker=self.member.id, environment=self.environment.name, **facts))  # type: ignore[arg-type]
+        self._dispatcher.tell(Event(name, worker=self.record.id, environment=self.name, **facts))  # type: ignore[arg-type]
 
     async def run(self) -> None:
         """Connects, works, and reconnects whenever the database was unreachable; until cancelled."""
-        ledger = asyncio.create_task(self.ledger.run())
+        settling = asyncio.create_task(self.settler.run())
         watch = asyncio.create_task(self._watch())
         try:
             pause = SHORTEST_PAUSE
@@ -103,9 +103,9 @@ class WorkerEnvironment:
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreading load
                 pause = min(pause * 2, LONGEST_PAUSE)
         finally:
-            for task in (ledger, watch):
+            for task in (settling, watch):
                 task.cancel()
-            await asyncio.gather(ledger, watch, return_exceptions=True)
+            await asyncio.gather(settling, watch, return_exceptions=True)
 
     def trouble(self, error: Exception) -> None:
         """Records that the database cannot be reached: claiming stops here until it can."""
@@ -114,7 +114,7 @@ class WorkerEnvironment:
         now = time.monotonic()
         if self._down_since is None or now - self._down_reported_at >= REMIND:
             self._down_since, self._down_reported_at = self._down_since or now, now
-            self.event("environment_down", error=str(error), note=self.environment.address)
+            self.event("environment_down", error=str(error), note=self.address)
 
     async def _connect(self) -> None:
         await self.store.open()
@@ -122,13 +122,13 @@ class WorkerEnvironment:
             await self.skipped.check(queue)
         if self._since is None:
             self._since = await self.store.now()
-        await heartbeat.enlist(self.store, self.member)
-        await self._hand_back_strays()
+        await heartbeat.enlist(self.store, self.record)
+        await self._release_unknown_claims()
         await self._read_controls()
         self._lost.clear()
         away = None if self._down_since is None else time.monotonic() - self._down_since
         self.up, self._down_since = True, None
-        self.event("environment_up", seconds=away, note=self.environment.address)
+        self.event("environment_up", seconds=away, note=self.address)
         self.ready.set()
         self._dispatcher.wake()
 
@@ -144,7 +144,7 @@ class WorkerEnvironment:
     async def _while_up(self) -> None:
         """Runs the periodic tasks until one of them cannot reach the database."""
         tasks = [
-            asyncio.create_task(self._every(heartbeat.BEAT, lambda: heartbeat.beat(self.store, self.member))),
+            asyncio.create_task(self._every(heartbeat.BEAT, lambda: heartbeat.beat(self.store, self.record))),
             asyncio.create_task(self._every(CONTROLS, self._read_controls)),
             asyncio.create_task(self._every(SWEEP, self.sweep)),
             asyncio.create_task(self._every(FOREIGN, self._report_foreign)),
@@ -187,16 +187,16 @@ class WorkerEnvironment:
             self._look_after_claims()
 
     def _look_after_claims(self) -> None:
-        for run in self.leases.find_unstarted(UNSTARTED) if self._runner.blocked else ():
+        for run in self.leases.find_unstarted(UNSTARTED) if self._runner.is_blocked else ():
             # The handlers' loop is blocked: another worker can run the job meanwhile.
             if self._runner.withdraw(run):
                 run.job.lost = True
                 self.leases.drop(run.job)
-                self.ledger.put(Settlement(run.job, "released", seconds=0.0))
-        for run in self.leases.overdue():
+                self.settler.put(Settlement(run.job, "released", seconds=0.0))
+        for run in self.leases.find_overdue():
             self.event("timed_out", run.job, seconds=run.seconds)
             self._runner.stop(run, "timeout")
-        for run in self.leases.expiring():
+        for run in self.leases.take_expiring():
             self._give_up(run)
         if self.up and (self._renewing is None or self._renewing.done()):
             self._renewing = asyncio.create_task(self._renew())
@@ -220,7 +220,7 @@ class WorkerEnvironment:
         outcome: str | None = None
         error: str | None = None
         with contextlib.suppress(StoreError):
-            outcome, error = await self.leases.ending_of(run.job)
+            outcome, error = await self.leases.read_outcome(run.job)
         name = outcome if outcome in ("cancelled", "superseded") else "lease_lost"
         self.event(name, run.job, error=error if outcome == name else None, seconds=run.seconds)
 
@@ -230,7 +230,7 @@ class WorkerEnvironment:
             run.job.lost = True
             ending = retry_or_fail(run.job, Message("attempt.timed_out_running", n=run.job.queue.timeout))
             ending.seconds = run.seconds
-            self.ledger.put(ending)
+            self.settler.put(ending)
         else:
             self._runner.stop(run, "stopping")
 
@@ -285,27 +285,27 @@ class WorkerEnvironment:
         if resumed:
             self._dispatcher.wake()
 
-    async def _hand_back_strays(self) -> None:
+    async def _release_unknown_claims(self) -> None:
         """Releases claims of which the answer never reached this worker: no handler will run them."""
         if self._since is None or self.claims:
             return
         queues = {queue.name: queue for queue in self.skipped.others}
-        for row in await heartbeat.strays(self.store, self.member.id, self._since, self.leases.tokens()):
+        for row in await heartbeat.find_unknown_claims(self.store, self.record.id, self._since, self.leases.tokens()):
             if row["queue"] in queues:
                 job = (await self.store.bind(queues[row["queue"]])).job(row)
-                self.ledger.put(Settlement(job, "released", seconds=0.0))
+                self.settler.put(Settlement(job, "released", seconds=0.0))
 
-    def settled(self, settlement: Settlement, verdict: Verdict) -> None:
+    def on_settled(self, settlement: Settlement, verdict: Verdict) -> None:
         """Forgets the claim of a settlement that was written or refused, and passes it on."""
         self.leases.drop(settlement.job)
-        self._dispatcher.settled(self, settlement, verdict)
+        self._dispatcher.on_settled(self, settlement, verdict)
 
     async def close(self, ending: str) -> None:
         """Marks the worker as stopped in the database and closes the connections."""
         with contextlib.suppress(StoreError, asyncio.TimeoutError):
             async with asyncio.timeout(2):
                 if self.up:
-                    await heartbeat.beat(self.store, self.member)
-                    await heartbeat.leave(self.store, self.member.id, ending)
+                    await heartbeat.beat(self.store, self.record)
+                    await heartbeat.leave(self.store, self.record.id, ending)
         self.up = False
         await self.store.close()

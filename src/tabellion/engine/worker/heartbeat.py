@@ -1,4 +1,4 @@
-"""The table of workers: which are alive in a database, and how the others ended."""
+"""What a worker writes about itself: that it is alive, what it has done, and how it ended."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from tabellion.answers import Answer
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.engine.worker_rows import ALIVE
 from tabellion.errors import ConfigurationError
 
-ALIVE = 20.0  # seconds since a worker was last seen; it is seen every BEAT
 BEAT = 5.0
 KEPT = 7 * 86_400.0
 
@@ -41,78 +40,31 @@ class WorkerRecord:
         return f"{self.done:,} done, {self.failed:,} failed, {self.retried:,} retried"
 
 
-class WorkerFacts(Answer):
-    """The columns of a worker's row that are shown unchanged."""
-
-    id: str
-    host: str
-    pid: int
-    version: str
-    slots: int
-    busy: int
-    done: int
-    failed: int
-    retried: int
-    ending: str | None
-
-
-class WorkerRow(WorkerFacts):
-    """A row of `tabellion_workers` without its times."""
-
-    queues: str  #: separated by commas
-
-
-class AgedWorker(WorkerRow):
-    """The same with its ages in seconds."""
-
-    seen_ago: float
-    up_for: float
-
-
-COLUMNS = ", ".join(WorkerRow.__annotations__)
-
-
-async def enlist(store: Store, member: WorkerRecord) -> None:
+async def enlist(store: Store, record: WorkerRecord) -> None:
     """Registers the worker; refuses an id that another live worker uses."""
     await store.open()
     d = store.dialect
     rows = await store.database.fetch(
         f"""SELECT host, pid, boot FROM tabellion_workers WHERE id = $1 AND boot <> $2 AND stopped_at IS NULL
 AND {sql.epoch(NOW, d)} - {sql.epoch("seen_at", d)} < {ALIVE}""",
-        member.id,
-        member.boot,
+        record.id,
+        record.boot,
     )
-    here = rows and rows[0]["host"] == member.host and rows[0]["boot"] not in _boots
+    here = rows and rows[0]["host"] == record.host and rows[0]["boot"] not in _boots
     if rows and not (here and is_gone(rows[0]["pid"])):
         raise ConfigurationError(
-            f"worker id {member.id!r} is in use by process {rows[0]['pid']} on {rows[0]['host']}: "
+            f"worker id {record.id!r} is in use by process {rows[0]['pid']} on {rows[0]['host']}: "
             "give each worker its own id"
         )
-    _boots.add(member.boot)
-    await store.database.transact(
-        [
-            (
-                f"DELETE FROM tabellion_workers WHERE {sql.epoch(NOW, d)} - {sql.epoch('seen_at', d)} > {KEPT}",
-                (),
-            ),
-            (
-                f"""INSERT INTO tabellion_workers (id, host, pid, boot, version, queues, slots, started_at, seen_at)
+    _boots.add(record.boot)
+    forget = f"DELETE FROM tabellion_workers WHERE {sql.epoch(NOW, d)} - {sql.epoch('seen_at', d)} > {KEPT}"
+    insert = f"""INSERT INTO tabellion_workers (id, host, pid, boot, version, queues, slots, started_at, seen_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, {NOW}, {NOW})
 ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, boot = excluded.boot,
   version = excluded.version, queues = excluded.queues, slots = excluded.slots, seen_at = excluded.seen_at,
-  started_at = excluded.started_at, busy = 0, done = 0, failed = 0, retried = 0, stopped_at = NULL, ending = NULL""",
-                (
-                    member.id,
-                    member.host,
-                    member.pid,
-                    member.boot,
-                    member.version,
-                    member.queues,
-                    member.slots,
-                ),
-            ),
-        ]
-    )
+  started_at = excluded.started_at, busy = 0, done = 0, failed = 0, retried = 0, stopped_at = NULL, ending = NULL"""
+    values = (record.id, record.host, record.pid, record.boot, record.version, record.queues, record.slots)
+    await store.database.transact([(forget, ()), (insert, values)])
 
 
 def is_gone(pid: int) -> bool:
@@ -128,46 +80,27 @@ def is_gone(pid: int) -> bool:
     return False
 
 
-async def beat(store: Store, member: WorkerRecord) -> None:
+async def beat(store: Store, record: WorkerRecord) -> None:
     """Records that the worker is alive, and what it has done so far."""
     await store.database.fetch(
         f"""UPDATE tabellion_workers SET seen_at = {NOW}, busy = $3, done = $4, failed = $5, retried = $6
 WHERE id = $1 AND boot = $2""",
-        member.id, member.boot, member.busy, member.done, member.failed, member.retried,
+        record.id, record.boot, record.busy, record.done, record.failed, record.retried,
     )  # fmt: skip
 
 
 async def leave(store: Store, worker: str, ending: str, *, crashed: bool = False) -> None:
     """Records how a worker ended; `crashed` makes its leases expire now."""
-    statements: list[tuple[str, tuple[Any, ...]]] = [
-        (
-            f"UPDATE tabellion_workers SET stopped_at = {NOW}, busy = 0, ending = $2 WHERE id = $1",
-            (worker, ending),
-        )
-    ]
+    stop = f"UPDATE tabellion_workers SET stopped_at = {NOW}, busy = 0, ending = $2 WHERE id = $1"
+    statements: list[tuple[str, tuple[str, ...]]] = [(stop, (worker, ending))]
     if crashed:
         past = sql.later("-0.001", store.dialect)
-        statements.append(
-            (
-                f"UPDATE tabellion_attempts SET lease_until = {past} WHERE settled_at IS NULL AND worker = $1",
-                (worker,),
-            )
-        )
+        expire = f"UPDATE tabellion_attempts SET lease_until = {past} WHERE settled_at IS NULL AND worker = $1"
+        statements.append((expire, (worker,)))
     await store.database.transact(statements)
 
 
-async def members(store: Store, *, alive: bool = True) -> list[AgedWorker]:
-    """The workers of this database with their ages in seconds, newest first."""
-    d = store.dialect
-    age = f"{sql.epoch(NOW, d)} - {sql.epoch('seen_at', d)}"
-    only = f"WHERE stopped_at IS NULL AND {age} < {ALIVE}" if alive else ""
-    return await store.database.fetch(
-        f"""SELECT {COLUMNS}, {age} AS seen_ago,
-{sql.epoch(NOW, d)} - {sql.epoch("started_at", d)} AS up_for FROM tabellion_workers {only} ORDER BY started_at DESC"""
-    )
-
-
-async def strays(store: Store, worker: str, since: float, known: set[str]) -> list[dict[str, Any]]:
+async def find_unknown_claims(store: Store, worker: str, since: float, known: set[str]) -> list[dict[str, Any]]:
     """Claims of this worker that it does not know of, because the answer to its claim was lost."""
     d = store.dialect
     rows = await store.database.fetch(

@@ -35,12 +35,12 @@ class Lease:
         return self.run.job.queue
 
     @property
-    def past_timeout(self) -> bool:
+    def is_past_timeout(self) -> bool:
         """Whether the handler was stopped at its timeout and has not ended: its lease is not renewed any more."""
-        return self.running and self.run.why == "timeout"
+        return self.is_running and self.run.why == "timeout"
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """Whether the handler has not ended yet."""
         return self.run.ended_at is None
 
@@ -74,7 +74,7 @@ class Leases:
 
     def runs(self) -> list[Run]:
         """Every job whose handler has not ended."""
-        return [lease.run for lease in self._live.values() if lease.running]
+        return [lease.run for lease in self._live.values() if lease.is_running]
 
     def find_unstarted(self, seconds: float) -> list[Run]:
         """Jobs that were handed to the handlers' loop more than `seconds` ago and have not started."""
@@ -82,26 +82,26 @@ class Leases:
         runs = [lease.run for lease in self._live.values() if lease.run.started_at is None]
         return [run for run in runs if run.thread is None and run.handed_over_at and now - run.handed_over_at > seconds]
 
-    def overdue(self) -> list[Run]:
+    def find_overdue(self) -> list[Run]:
         """Handlers that have just exceeded their timeout."""
         now = time.monotonic()
         return [
             lease.run
             for lease in self._live.values()
-            if lease.running
+            if lease.is_running
             and lease.run.why is None
             and lease.run.started_at is not None
             and lease.queue.timeout is not None
             and now - lease.run.started_at > lease.queue.timeout
         ]
 
-    def expiring(self) -> list[Run]:
+    def take_expiring(self) -> list[Run]:
         """Handlers still running although their lease is about to expire: not renewed, or past their timeout."""
         now = time.monotonic()
         ending = [
             lease
             for lease in self._live.values()
-            if lease.running
+            if lease.is_running
             and not lease.given_up
             and now - lease.renewed_at > lease.queue.lease - max(lease.queue.lease * MARGIN, LEAST_MARGIN)
         ]
@@ -114,7 +114,7 @@ class Leases:
         now = time.monotonic()
         due = []
         for lease in self._live.values():
-            if lease.past_timeout:
+            if lease.is_past_timeout:
                 continue
             is_aged = now - lease.renewed_at > lease.queue.lease * RENEWAL
             has_new_note = lease.run.job._note != lease.written_note and now - lease.noted_at > NOTE_PAUSE
@@ -122,7 +122,7 @@ class Leases:
                 due.append(lease)
         return due
 
-    async def ending_of(self, job: Job) -> tuple[str | None, str | None]:
+    async def read_outcome(self, job: Job) -> tuple[str | None, str | None]:
         """The outcome and error of a lost claim in the register."""
         rows = await self._store.database.fetch(
             "SELECT outcome, error FROM tabellion_attempts WHERE queue = $1 AND key = $2 AND n = $3",
@@ -135,7 +135,7 @@ class Leases:
 
         Queues in `without` have a table that cannot be used: their leases are left to expire.
         """
-        due = [lease for lease in self._live.values() if not lease.past_timeout] if everything else self._due()
+        due = [lease for lease in self._live.values() if not lease.is_past_timeout] if everything else self._due()
         due = [lease for lease in due if lease.queue not in without]
         if not due:
             return []
@@ -146,7 +146,7 @@ class Leases:
         for lease, note in zip(due, notes, strict=True):
             if lease.run.job.token in lost:
                 # If its handler has ended, the claim may just have been settled: the settler's verdict decides.
-                if lease.running:
+                if lease.is_running:
                     gone.append(lease.run)
             else:
                 lease.renewed_at = lease.noted_at = asked_at

@@ -84,7 +84,7 @@ class Poller:
                     await self._bell.wait()
         for lane, claim in list(self._late.items()):
             with contextlib.suppress(Exception, asyncio.CancelledError):
-                self._dispatcher.hand_back(lane, await claim.task)
+                self._dispatcher.release(lane, await claim.task)
 
     def _look_again_when_due(self) -> None:
         """Once per poll, treats every lane as having rows, so that a busy lane does not starve an earlier one."""
@@ -98,7 +98,7 @@ class Poller:
                 if late:
                     # The jobs before them are slower than expected: these would wait for longer than a poll.
                     lane.seconds = FAST
-                    self._dispatcher.hand_back(lane, late)
+                    self._dispatcher.release(lane, late)
 
     async def _gather(self) -> None:
         """Waits for more free slots: claiming many rows costs the database hardly more than claiming one."""
@@ -110,12 +110,12 @@ class Poller:
 
     def _may_claim(self, lane: Lane) -> bool:
         """Whether there may be rows, the database is up, and the handlers' loop is not blocked."""
-        blocked = lane.queue.is_async and self._runner.blocked
-        room = len(lane.site.ledger) < MOST_UNWRITTEN
-        return lane.more and lane.open and room and lane not in self._late and not blocked
+        blocked = lane.queue.is_async and self._runner.is_blocked
+        room = len(lane.environment.settler) < MOST_UNWRITTEN
+        return lane.more and lane.is_open and room and lane not in self._late and not blocked
 
     def _could_claim(self) -> bool:
-        shared = self._slots.shared
+        shared = self._slots.has_shares
         return any(
             self._may_claim(lane)
             and self._slots.room(lane, reserve=shared) > 0
@@ -125,7 +125,7 @@ class Poller:
 
     async def _round(self) -> None:
         """Claims once from every lane in order; with shares, a second pass uses slots that their lanes do not need."""
-        for reserve in (True, False) if self._slots.shared else (False,):
+        for reserve in (True, False) if self._slots.has_shares else (False,):
             for lane in self._slots.in_turn():
                 if self.stopping:
                     return
@@ -163,10 +163,10 @@ class Poller:
             claim = following
 
     def _ask(self, lane: Lane, n: int) -> PendingClaim:
-        lane.site.claims += 1
+        lane.environment.claims += 1
         lane.more = False  # ring() during the claim sets it again
-        claiming = lane.site.store.claim(
-            lane.queue, n, self._dispatcher.record.id, limited=lane.queue.name in lane.site.limits
+        claiming = lane.environment.store.claim(
+            lane.queue, n, self._dispatcher.record.id, limited=lane.queue.name in lane.environment.limits
         )
         return PendingClaim(n, time.monotonic(), asyncio.create_task(claiming))
 
@@ -191,18 +191,18 @@ class Poller:
             self._late[lane] = claim
 
     def _take(self, lane: Lane, claim: PendingClaim) -> None:
-        lane.site.claims -= 1
+        lane.environment.claims -= 1
         try:
             jobs = claim.task.result()
         except (Unreachable, NotMigrated) as error:
             lane.more = True
-            lane.site.trouble(error)
+            lane.environment.trouble(error)
             return
         except Exception as error:
             # The database refused the claim: this lane rests, the others continue.
             lane.more = True
             lane.rests_until = time.monotonic() + (SHORT_REST if isinstance(error, Busy) else REST)
-            lane.site.event("claim_refused", queue=lane.queue.name, error=str(error))
+            lane.environment.event("claim_refused", queue=lane.queue.name, error=str(error))
             return
         lane.flowing = len(jobs) >= claim.n
         if lane.flowing:
@@ -212,9 +212,9 @@ class Poller:
         room = self._slots.room(lane, reserve=False)
         if jobs[room:]:
             # Other lanes filled the slots while the database was slow.
-            self._dispatcher.hand_back(lane, jobs[room:])
+            self._dispatcher.release(lane, jobs[room:])
             lane.more = True
         if self.stopping:
-            self._dispatcher.hand_back(lane, jobs[:room])
+            self._dispatcher.release(lane, jobs[:room])
         else:
             self._dispatcher.begin(lane, jobs[:room], claim.asked_at)

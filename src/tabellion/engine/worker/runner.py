@@ -82,7 +82,7 @@ class Runner:
         self._ping_sent = False
 
     @property
-    def blocked(self) -> bool:
+    def is_blocked(self) -> bool:
         """Whether a handler blocks the loop, so that new jobs would only wait."""
         return self._ping_sent and self._unanswered >= BLOCKED
 
@@ -265,11 +265,7 @@ def defer_or_fail(job: Job, limit: RateLimited, ran: float) -> Settlement:
     if job.deferrals >= queue.max_deferrals:
         return Settlement(job, "failed", error=Message("attempt.max_deferrals", detail=limit, n=job.deferrals))
     if queue.deadline is not None and job.age + ran + after > queue.deadline:
-        return Settlement(
-            job,
-            "failed",
-            error=Message("attempt.deadline", detail=limit, n=queue.deadline),
-        )
+        return Settlement(job, "failed", error=Message("attempt.deadline", detail=limit, n=queue.deadline))
     return Settlement(job, "limited", error=str(limit), after=after)
 
 

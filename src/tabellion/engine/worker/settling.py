@@ -55,22 +55,22 @@ class Settler:
             asked_at = time.monotonic()
             batch = [self._waiting[number] for number in range(min(len(self._waiting), BATCH))]
             try:
-                verdicts, held = await self._write(batch)
+                verdicts, postponed = await self._write(batch)
             except Exception as error:
                 self._environment.trouble(error)
-                verdicts, held = [], list(batch)
+                verdicts, postponed = [], list(batch)
             took = time.monotonic() - asked_at
             for _ in batch:
                 self._waiting.popleft()
-            self._waiting.extend(held)
+            self._waiting.extend(postponed)
             if not self._waiting:
                 self._some.clear()
                 self._none.set()
             by_job = {id(verdict.job): verdict for verdict in verdicts}
             for settlement in batch:
                 if id(settlement.job) in by_job:
-                    self._environment.settled(settlement, by_job[id(settlement.job)])
-            if held:
+                    self._environment.on_settled(settlement, by_job[id(settlement.job)])
+            if postponed:
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreading load
                 pause = min(pause * 2, LONGEST_PAUSE)
             else:
@@ -85,16 +85,16 @@ class Settler:
             except (Busy, Forbidden, NotMigrated):
                 pass  # one by one, to find out which of them
         verdicts: list[Verdict] = []
-        held: list[Settlement] = []
+        postponed: list[Settlement] = []
         for settlement in batch:
             try:
                 verdicts += await self._store.settle([settlement])
             except (Busy, Forbidden):
-                held.append(settlement)
+                postponed.append(settlement)
             except NotMigrated as error:
-                held.append(settlement)
+                postponed.append(settlement)
                 self._report(settlement, error)
-        return verdicts, held
+        return verdicts, postponed
 
     def _report(self, settlement: Settlement, error: NotMigrated) -> None:
         if settlement.job.token not in self._reported:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def waking(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+def wake_on_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """For the length of a block, a signal wakes this loop, so that Python runs the handler in the main thread.
 
     The system may deliver a signal to any thread; the main thread, waiting in its event loop, would not notice.

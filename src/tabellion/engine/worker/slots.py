@@ -25,7 +25,7 @@ THREADS = min(32, (os.cpu_count() or 1) + 4)  # default room for a queue whose h
 class Lane:
     """One queue in one environment, in polling order."""
 
-    site: WorkerEnvironment
+    environment: WorkerEnvironment
     queue: Queue
     weight: float | None = None  #: its share of the slots, when shares are used
     used: float = 0.0  #: jobs that it has had, divided by its share
@@ -39,10 +39,10 @@ class Lane:
     seconds: float = FAST  #: how long its handler takes, as a moving average
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """Whether it makes sense to claim here."""
         resting = self.rests_until > time.monotonic()
-        return not resting and self.site.works(self.queue)
+        return not resting and self.environment.works(self.queue)
 
 
 @dataclass
@@ -80,9 +80,9 @@ class Slots:
 
         Where there are fewer slots than lanes, nobody's share is a whole slot: turns are what can be shared.
         """
-        if not self.shared:
+        if not self.has_shares:
             return list(self.lanes)
-        least = min((lane.used for lane in self.lanes if lane.more and lane.open), default=0.0)
+        least = min((lane.used for lane in self.lanes if lane.more and lane.is_open), default=0.0)
         for lane in self.lanes:
             if not lane.more:  # a lane that had no work does not save up turns for later
                 lane.used = max(lane.used, least)
@@ -95,8 +95,8 @@ class Slots:
     def ahead(self, lane: Lane) -> int:
         """How many jobs may wait in this lane for a slot: some milliseconds of work, where each takes next to none."""
         queue = lane.queue
-        bounded = queue.concurrency is not None or queue.limit is not None or queue.name in lane.site.limits
-        if lane.seconds >= FAST or lane.gate is not None or not queue.is_async or bounded or self.shared:
+        bounded = queue.concurrency is not None or queue.limit is not None or queue.name in lane.environment.limits
+        if lane.seconds >= FAST or lane.gate is not None or not queue.is_async or bounded or self.has_shares:
             return 0
         return min(MOST_AHEAD, int(self.concurrency * AHEAD / max(lane.seconds, AHEAD / MOST_AHEAD)))
 
@@ -135,7 +135,7 @@ class Slots:
         self._by_queue[lane.queue] -= 1
 
     @property
-    def shared(self) -> bool:
+    def has_shares(self) -> bool:
         """Whether any lane has a share."""
         return any(lane.weight is not None for lane in self.lanes)
 
@@ -146,18 +146,18 @@ class Slots:
 
     def _count_owed(self, lane: Lane) -> int:
         """The unfilled slots of a lane's share; 0 for a lane without work."""
-        if lane.weight is None or not lane.more or not lane.open:
+        if lane.weight is None or not lane.more or not lane.is_open:
             return 0
         total = sum(other.weight or 0.0 for other in self.lanes)
         promised = max(1, int(self.concurrency * lane.weight / total))
         return max(0, min(promised, self._capacity(lane.queue)) - lane.running)
 
 
-def lanes(sites: Sequence[WorkerEnvironment], queues: Sequence[Queue]) -> list[Lane]:
+def lanes(environments: Sequence[WorkerEnvironment], queues: Sequence[Queue]) -> list[Lane]:
     """Every queue of every environment, environments in list order, queues in list order within each."""
-    shares = any(site.environment.share for site in sites) or any(queue.share for queue in queues)
+    shares = any(environment.share for environment in environments) or any(queue.share for queue in queues)
     return [
-        Lane(site, queue, (site.environment.share or 1.0) * (queue.share or 1.0) if shares else None)
-        for site in sites
+        Lane(environment, queue, (environment.share or 1.0) * (queue.share or 1.0) if shares else None)
+        for environment in environments
         for queue in queues
     ]

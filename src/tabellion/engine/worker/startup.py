@@ -45,23 +45,24 @@ def check_arguments(environments: Sequence[Environment], queues: Sequence[Queue]
     check_together(queues)
 
 
-def check_sites(sites: Sequence[WorkerEnvironment], queues: Sequence[Queue]) -> None:
+def check_environments(environments: Sequence[WorkerEnvironment], queues: Sequence[Queue]) -> None:
     """Raises if a queue cannot work in any environment; if it can work in some, it is skipped in the others.
 
     A database that is not connected yet counts as one where it can.
     """
-    for site in sites:
-        if site.fatal is not None:
-            raise site.fatal
-    wrong = [queue for queue in queues if all(queue in site.skipped for site in sites)]
+    for environment in environments:
+        if environment.fatal is not None:
+            raise environment.fatal
+    wrong = [queue for queue in queues if all(queue in environment.skipped for environment in environments)]
     if not wrong:
         return
     problems: list[DeclarationProblem] = []
     for queue in wrong:
-        for site in sites:
-            where = f"{site.environment.name}: " if len(sites) > 1 else ""
+        for environment in environments:
+            where = f"{environment.name}: " if len(environments) > 1 else ""
             problems += [
-                DeclarationProblem(f"{where}{problem.what}", problem.fix) for problem in site.skipped[queue].problems
+                DeclarationProblem(f"{where}{problem.what}", problem.fix)
+                for problem in environment.skipped[queue].problems
             ]
     names = sorted(queue.name for queue in wrong)
     raise DeclarationError(

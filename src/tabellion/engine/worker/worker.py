@@ -26,9 +26,9 @@ from tabellion.engine.worker.environment import WorkerEnvironment
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.engine.worker.polling import Poller
 from tabellion.engine.worker.runner import Runner
-from tabellion.engine.worker.signals import waking
+from tabellion.engine.worker.signals import wake_on_signals
 from tabellion.engine.worker.slots import Slots, lanes
-from tabellion.engine.worker.startup import check_arguments, check_sites, make_id, plan_of
+from tabellion.engine.worker.startup import check_arguments, check_environments, make_id, plan_of
 from tabellion.engine.worker.temp_folders import Folders
 from tabellion.errors import ConfigurationError, DeclarationError, StoreError
 
@@ -75,7 +75,7 @@ class Worker:
         boot = uuid.uuid4().hex
         self.id = make_id(id, name) or f"worker-{socket.gethostname()}-{os.getpid()}-{boot[:8]}"
         self.listeners = Listeners((LogListener(), *listeners))
-        self.member = WorkerRecord(
+        self.record = WorkerRecord(
             id=self.id, host=socket.gethostname(), pid=os.getpid(), boot=boot, version=_version(),
             queues=",".join(queue.name for queue in self.queues), slots=concurrency,
         )  # fmt: skip
@@ -126,13 +126,13 @@ class Worker:
             except BaseException as error:
                 failure = error
             if not loop.is_closed():
-                loop.call_soon_threadsafe(_conclude, ended, failure)
+                loop.call_soon_threadsafe(complete_future, ended, failure)
             if self._owns_process and failure is None:
                 threading.Thread(target=self._end_stuck_process, daemon=True).start()
 
         thread = threading.Thread(target=engine, name=f"tabellion {self.id}", daemon=True)
         thread.start()
-        with waking(loop) if self._owns_process else contextlib.nullcontext():
+        with wake_on_signals(loop) if self._owns_process else contextlib.nullcontext():
             try:
                 await asyncio.shield(ended)
             except asyncio.CancelledError:
@@ -164,28 +164,32 @@ class Worker:
         self._hurry, self._stop_event = asyncio.Event(), asyncio.Event()
         stop = self._stop_event
         self._obey()
-        dispatcher = self._dispatcher = Dispatcher(self.member, self.listeners, self.queues)
+        dispatcher = self._dispatcher = Dispatcher(self.record, self.listeners, self.queues)
         self._runner = dispatcher.runner = Runner(handlers, dispatcher.report)
         dispatcher.root = self._folders.open()
-        self._sites = [WorkerEnvironment(environment, self.queues, dispatcher) for environment in self.environments]
+        environments = self._worker_environments = [
+            WorkerEnvironment(environment, self.queues, dispatcher) for environment in self.environments
+        ]
         assert self.gates_at is not None  # noqa: S101 - the first environment, and there is one
-        self._gates = OpenGates(self.gates_at.url, self.gates, dispatcher.wake, dispatcher.gate_changed)
-        self._contexts = dispatcher.contexts = {site: JobContext(self._gates, site.store) for site in self._sites}
-        self._slots = dispatcher.slots = Slots(self.concurrency, lanes(self._sites, self.queues))
+        self._gates = OpenGates(self.gates_at.url, self.gates, dispatcher.wake, dispatcher.on_gate_changed)
+        self._contexts = dispatcher.contexts = {
+            environment: JobContext(self._gates, environment.store) for environment in environments
+        }
+        self._slots = dispatcher.slots = Slots(self.concurrency, lanes(environments, self.queues))
         for lane in self._slots.lanes:
             lane.gate = self._gates.get_gate(lane.queue.uses) if lane.queue.uses else None
         self._poller = dispatcher.poller = Poller(self.poll, dispatcher)
         plan = plan_of(self.environments, self.queues, self.concurrency)
         self.listeners.tell(Event("worker_started", worker=self.id, note=plan))
-        tasks = [asyncio.create_task(site.run()) for site in self._sites]
+        tasks = [asyncio.create_task(environment.run()) for environment in environments]
         try:
             # Declarations are checked before the first claim, but a database that hangs delays the start only briefly.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FIRST_LOOK):
-                    await asyncio.gather(*(site.ready.wait() for site in self._sites))
-            check_sites(self._sites, self.queues)
-            for site in self._sites:
-                site.admit()
+                    await asyncio.gather(*(environment.ready.wait() for environment in environments))
+            check_environments(environments, self.queues)
+            for environment in environments:
+                environment.admit()
             claiming = asyncio.create_task(self._poller.run())
             claiming.add_done_callback(lambda _: stop.set())
             watching = asyncio.create_task(self._watch_idle()) if self._until_idle else None
@@ -193,7 +197,7 @@ class Worker:
             self.listeners.tell(Event("worker_stopping", worker=self.id, count=self._slots.busy))
             self._poller.stop()
             for lane in self._slots.lanes:
-                dispatcher.hand_back(lane, self._slots.withdraw(lane))
+                dispatcher.release(lane, self._slots.withdraw(lane))
             [failure] = await asyncio.gather(claiming, return_exceptions=True)
             if watching is not None:
                 watching.cancel()
@@ -205,9 +209,11 @@ class Worker:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._gates.close()
-            await asyncio.gather(*(site.close("stopped normally") for site in self._sites), return_exceptions=True)
+            await asyncio.gather(
+                *(environment.close("stopped normally") for environment in environments), return_exceptions=True
+            )
             self._folders.close()
-            self.listeners.tell(Event("worker_stopped", worker=self.id, note=self.member.tally))
+            self.listeners.tell(Event("worker_stopped", worker=self.id, note=self.record.tally))
 
     def _obey(self) -> None:
         if self._stop_event is None or self._hurry is None:
@@ -223,35 +229,35 @@ class Worker:
         idle, hurry = asyncio.create_task(self._dispatcher.idle.wait()), asyncio.create_task(self._hurry.wait())
         await asyncio.wait({idle, hurry}, timeout=self.grace, return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
-        for site in self._sites:
-            for run in site.leases.runs():
+        for environment in self._worker_environments:
+            for run in environment.leases.runs():
                 self._runner.stop(run, "stopping")
         await asyncio.wait({idle}, timeout=2.0)
         idle.cancel()
-        for site in self._sites:
-            for run in site.leases.runs():
+        for environment in self._worker_environments:
+            for run in environment.leases.runs():
                 # It did not stop: its row is released anyway, and the fence refuses whatever it still writes.
                 run.job.lost = True
-                site.ledger.put(Settlement(run.job, "released", seconds=run.seconds))
+                environment.settler.put(Settlement(run.job, "released", seconds=run.seconds))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORDS):
-                await asyncio.gather(*(site.ledger.empty() for site in self._sites))
+                await asyncio.gather(*(environment.settler.empty() for environment in self._worker_environments))
 
     async def _watch_idle(self) -> None:
         """Stops the worker once every queue of every environment is drained."""
         while True:
             await asyncio.sleep(IDLE_LOOK)
-            if self._slots.busy or any(len(site.ledger) for site in self._sites):
+            if self._slots.busy or any(len(environment.settler) for environment in self._worker_environments):
                 continue
             left = 0
             for lane in self._slots.lanes:
-                if lane.queue in lane.site.skipped:
+                if lane.queue in lane.environment.skipped:
                     continue
-                if not lane.site.up:
+                if not lane.environment.up:
                     left += 1
                     continue
                 try:
-                    left += await lane.site.store.has_work(lane.queue)
+                    left += await lane.environment.store.has_work(lane.queue)
                 except (StoreError, DeclarationError):
                     left += 1
             if not left and not self._slots.busy:
@@ -259,7 +265,8 @@ class Worker:
                 return
 
 
-def _conclude(ended: asyncio.Future[None], failure: BaseException | None) -> None:
+def complete_future(ended: asyncio.Future[None], failure: BaseException | None) -> None:
+    """Ends a wait for another thread, unless it has been cancelled meanwhile."""
     if ended.done():
         return
     if failure is None:

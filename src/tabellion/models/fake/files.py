@@ -14,7 +14,6 @@ from starlette.responses import Response
 
 from tabellion.models.fake.gemini_request import build_refusal, check_key, get, json_body
 from tabellion.models.fake.log import RequestRecord
-from tabellion.models.fake.replies import ErrorResponse
 from tabellion.models.fake.wire import dump_json, read_body
 
 ROOM = 512 * 1024 * 1024  # bytes in all; the oldest files are dropped
@@ -46,7 +45,7 @@ class Files:
         name = uri.rpartition("/files/")[2] if "/files/" in uri else uri.removeprefix("files/")
         file = self._files.get(f"files/{name}")
         if file is None:
-            raise self._missing(name)
+            raise build_refusal(403, f"You do not have permission to access the File {name} or it may not exist.")
         return file
 
     async def upload(self, request: Request, entry: RequestRecord) -> Response:
@@ -107,9 +106,6 @@ class Files:
     def _get_file(self, request: Request) -> File:
         check_key(request)
         return self.at(request.path_params["name"])
-
-    def _missing(self, name: str) -> ErrorResponse:
-        return build_refusal(403, f"You do not have permission to access the File {name} or it may not exist.")
 
 
 def _json(value: Any, headers: dict[str, str] | None = None) -> Response:

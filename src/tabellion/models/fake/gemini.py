@@ -15,7 +15,7 @@ from tabellion.models.fake.files import Files
 from tabellion.models.fake.gemini_errors import error
 from tabellion.models.fake.gemini_request import build_refusal, check_key, get, json_body
 from tabellion.models.fake.log import RequestRecord
-from tabellion.models.fake.wire import Call, RetryHint, dump_json, split_model
+from tabellion.models.fake.wire import Call, dump_json, split_model
 
 MODELS = ("gemini-2.5-flash", "gemini-2.5-flash-lite", "gemini-2.5-pro", "gemini-3-flash")
 ACTIONS = ("generateContent", "streamGenerateContent", "countTokens")
@@ -26,15 +26,10 @@ class FakeGemini:
     """The protocol of the Gemini API; keys may be camelCase or snake_case throughout."""
 
     name = "gemini"
+    error = staticmethod(error)
 
     def __init__(self, reader: Reader, files: Files) -> None:
         self._reader, self._files = reader, files
-
-    def error(
-        self, status: int, message: str = "", hint: RetryHint | None = None, model: str = ""
-    ) -> tuple[dict[str, Any], dict[str, str]]:
-        """An error in Google's format."""
-        return error(status, message, hint, model)
 
     async def call(self, request: Request) -> Call:
         """The call in a request to `models/NAME:ACTION`."""

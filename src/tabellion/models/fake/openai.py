@@ -14,7 +14,7 @@ from tabellion.models.fake.content import Content, Reader, UnreadableContent, da
 from tabellion.models.fake.log import RequestRecord
 from tabellion.models.fake.openai_errors import error, invalid_key, no_key
 from tabellion.models.fake.replies import ErrorResponse
-from tabellion.models.fake.wire import BAD_KEY, BodyTooLarge, Call, RetryHint, dump_json, read_body, split_model
+from tabellion.models.fake.wire import BAD_KEY, BodyTooLarge, Call, dump_json, read_body, split_model
 
 MODELS = ("gpt-5-mini", "gpt-4o-mini", "allenai/olmOCR-2-7B-1025")
 CREATED = 1_767_225_600  # the first second of 2026, fixed so that answers are always identical
@@ -26,15 +26,10 @@ class FakeOpenAI:
     """The protocol of the OpenAI API, with the additions of DeepInfra and vLLM."""
 
     name = "openai"
+    error = staticmethod(error)
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-
-    def error(
-        self, status: int, message: str = "", hint: RetryHint | None = None, model: str = ""
-    ) -> tuple[dict[str, Any], dict[str, str]]:
-        """An error in OpenAI's format."""
-        return error(status, message, hint, model)
 
     async def call(self, request: Request) -> Call:
         """The call in a request to `chat/completions`."""

@@ -220,10 +220,10 @@ def _raise_file_limit() -> None:
 def _quiet_signals() -> Iterator[None]:
     """Ignores the signals that uvicorn raises again after it has ended, so that they only end the server."""
 
-    def nothing(*_: Any) -> None:
+    def ignore(*_: Any) -> None:
         pass
 
-    before = {number: signal.signal(number, nothing) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, ignore) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:

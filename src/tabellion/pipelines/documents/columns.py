@@ -14,7 +14,8 @@ from typing import Any
 from tabellion import extras
 from tabellion.pipelines.documents.locks import REVIEWED
 from tabellion.reading.types import rules
-from tabellion.reading.types.doctype import DocumentType, FieldSpec
+from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.field_spec import FieldSpec
 from tabellion.reading.types.kinds import NUMERIC
 
 PRECISION, SCALE = 18, 4  #: of every amount, number and percentage

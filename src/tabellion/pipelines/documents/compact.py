@@ -239,7 +239,7 @@ class _Day:
 
     def _add(self, row: Row, writers: dict[tuple[str, str], DayFile]) -> None:
         if (row.kind, row.shape) not in writers:
-            writers[row.kind, row.shape] = DayFile(self.lake.staging())
+            writers[row.kind, row.shape] = DayFile(self.lake.staging_folder())
         writers[row.kind, row.shape].add(row)
 
     async def _newest(self, small: Sequence[_Small], done: Compacted) -> AsyncIterator[list[tuple[Row, str]]]:

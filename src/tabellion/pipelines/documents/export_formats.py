@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Literal, Protocol
 
 from tabellion.pipelines.documents.columns import Columns, arrow, name_columns, text
 from tabellion.pipelines.documents.outputs import json_line
-from tabellion.reading.types.doctype import FieldSpec
+from tabellion.reading.types.field_spec import FieldSpec
 from tabellion.reading.types.kinds import NUMERIC
 from tabellion.storage import files
 

@@ -13,7 +13,7 @@ from tabellion.messages import Message
 from tabellion.reading.boosting.columns import Row, blocks
 from tabellion.reading.boosting.hyphens import join_lines, words_in
 from tabellion.reading.grounding.variants import CONFUSED, fold
-from tabellion.reading.page import Page, Word
+from tabellion.reading.page import Page
 
 LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
 #: Cyrillic and Greek letters that look like Latin ones.
@@ -241,8 +241,3 @@ def _near(word: str, vocabulary: list[str]) -> bool:
 def _part(part: str, word: str) -> bool:
     """Whether a text is a part of a word, such as half of a divided one."""
     return len(part) > 2 and part in word
-
-
-def words_of(pages: Sequence[Page]) -> list[Word]:
-    """The words of the pages in the order a person reads them."""
-    return [word for page in pages for block in blocks(page.words) for row in block for word in row]

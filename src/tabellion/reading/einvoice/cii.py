@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tabellion.reading.einvoice.terms import Charge, InvoiceLine, InvoiceTerms, TradeParty, VatCategory, text_of
-from tabellion.reading.einvoice.xmltree import XmlNode
+from tabellion.reading.einvoice.xmltree import EMPTY_NODE, XmlNode
 
 SPACE = re.compile(r"urn:un:unece:uncefact:data:standard:CrossIndustryInvoice:100")
 FIRST_SPACE = re.compile(r"urn:ferd:(CrossIndustryDocument:)?invoice:(1p0|rc).*")
@@ -31,7 +31,6 @@ SUMS = {
     "rounding": "RoundingAmount",
     "due": "DuePayableAmount",
 }
-NOTHING = XmlNode("", "", {}, 0)
 
 
 def is_cii(root: XmlNode) -> bool:
@@ -164,7 +163,7 @@ def _period(node: XmlNode) -> tuple[XmlNode | None, XmlNode | None]:
 
 
 def _at(node: XmlNode, path: str) -> XmlNode:
-    return node.first(path) or NOTHING
+    return node.first(path) or EMPTY_NODE
 
 
 def _day(node: XmlNode, path: str) -> XmlNode | None:

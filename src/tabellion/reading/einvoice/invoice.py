@@ -57,7 +57,7 @@ def read_einvoice(
     invoices.sort(key=lambda pair: (not pair[1].syntax, pair[0] != filename, pair[0] not in NAMES))
     name, invoice = invoices[0]
     issues = [
-        *_naming(name, claim, claims),
+        *_check_names(name, claim, claims),
         *_profile(invoice, claim),
         *_others(invoice, invoices[1:]),
         *invoice.issues,
@@ -133,7 +133,7 @@ def _judge(terms: InvoiceTerms, profile: str | None) -> list[Issue]:
     ]
 
 
-def _naming(name: str, claim: dict[str, str], claims: object) -> list[Issue]:
+def _check_names(name: str, claim: dict[str, str], claims: object) -> list[Issue]:
     issues = []
     if name not in NAMES:
         message = Message("carrier.file_name", value=quote_value(name))

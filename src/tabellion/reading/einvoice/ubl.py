@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tabellion.reading.einvoice.terms import Charge, InvoiceLine, InvoiceTerms, TradeParty, VatCategory, text_of
-from tabellion.reading.einvoice.xmltree import XmlNode
+from tabellion.reading.einvoice.xmltree import EMPTY_NODE, XmlNode
 
 SPACE = "urn:oasis:names:specification:ubl:schema:xsd:"
 LINES = {"Invoice": "InvoiceLine", "CreditNote": "CreditNoteLine"}
@@ -17,7 +17,6 @@ SUMS = {
     "rounding": "PayableRoundingAmount",
     "due": "PayableAmount",
 }
-NOTHING = XmlNode("", "", {}, 0)
 
 
 def is_ubl(root: XmlNode) -> bool:
@@ -47,7 +46,7 @@ def read_ubl(root: XmlNode) -> InvoiceTerms:
     ]
     terms.lines = [_line(node) for node in root.all(LINES[root.name])]
     terms.charges = [_charge(node) for node in root.all("AllowanceCharge")]
-    summation = root.first("LegalMonetaryTotal") or NOTHING
+    summation = root.first("LegalMonetaryTotal") or EMPTY_NODE
     for name, element in SUMS.items():
         if (node := summation.first(element)) is not None:
             terms.sums[name] = node

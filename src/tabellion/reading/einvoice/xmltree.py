@@ -60,6 +60,9 @@ class XmlNode:
             stack.extend(reversed(node.children))
 
 
+EMPTY_NODE = XmlNode("", "", {}, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Tree:
     """The part that could be parsed, and the issues found."""

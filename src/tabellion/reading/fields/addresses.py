@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.layout import Line
 from tabellion.reading.fields.letterhead import (
     ADDRESSEE,
@@ -19,7 +20,6 @@ from tabellion.reading.fields.letterhead import (
     is_place,
     phone_or_web,
 )  # fmt: skip
-from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.values import days, fold_in_place
 
 LONGEST = 7  # lines of an address
@@ -45,16 +45,16 @@ class Address:
 NOWHERE = Address()
 
 
-def find_address(sheet: Sheet, head: Line, name: str) -> Address:
+def find_address(doc: LabelledText, head: Line, name: str) -> Address:
     """The lines under a name: from the first that looks like an address to the first that is something else."""
     if rest := _inline(head.text, name):
         return Address(rest, (head,))
     block: list[Line] = []
     last = head.box[3]
     left, top, right, bottom = head.box
-    for other in sheet.layout.below(head, 24.0, box=(left - 0.05, top, right + 0.05, bottom)):
+    for other in doc.layout.below(head, 24.0, box=(left - 0.05, top, right + 0.05, bottom)):
         apart = (other.box[1] - last) / max(head.height, other.height)
-        if other.number in sheet.customer_lines or len(block) >= LONGEST or apart > (1.3 if block else 4.0):
+        if other.number in doc.customer_lines or len(block) >= LONGEST or apart > (1.3 if block else 4.0):
             break
         last = max(last, other.box[3])
         if not block:
@@ -65,21 +65,21 @@ def find_address(sheet: Sheet, head: Line, name: str) -> Address:
         else:
             block.append(other)
     if block:
-        block = [*_before(sheet, head, block[0]), *block]
+        block = [*_before(doc, head, block[0]), *block]
     return Address(" ".join(part for line in block if (part := _part(line.text))), tuple(block))
 
 
-def borrow_address(sheet: Sheet, name: str, mentions: list[Line]) -> Address:
+def borrow_address(doc: LabelledText, name: str, mentions: list[Line]) -> Address:
     """The address for a name that has none under it: at its other mentions, else in the letterhead or small print."""
     words = _words(name)
     for line in sorted(mentions, key=lambda line: not words & _words(line.text)):
         if words & _words(line.text) or _at_the_edge(line):
-            found = find_address(sheet, line, clean_name(line.text))
+            found = find_address(doc, line, clean_name(line.text))
             if POSTAL.search(fold_in_place(found.text)):
                 return found
-    lines = sheet.layout.lines
+    lines = doc.layout.lines
     for line in lines:
-        if _at_the_edge(line) and line.number not in sheet.customer_lines and POSTAL.search(fold_in_place(line.text)):
+        if _at_the_edge(line) and line.number not in doc.customer_lines and POSTAL.search(fold_in_place(line.text)):
             above = [
                 other
                 for other in lines
@@ -98,10 +98,10 @@ def _at_the_edge(line: Line) -> bool:
     return line.box[1] < 0.13 or line.box[1] > 0.82
 
 
-def _before(sheet: Sheet, head: Line, first: Line) -> list[Line]:
+def _before(doc: LabelledText, head: Line, first: Line) -> list[Line]:
     """Lines with a number between the name and the first certain line of the address, such as "3 Old Yard"."""
     between = [
-        line for line in sheet.layout.below(head, 8.0)
+        line for line in doc.layout.below(head, 8.0)
         if line.box[1] < first.box[1] and abs(line.box[0] - first.box[0]) < 0.2 and line is not first
     ]  # fmt: skip
     found: list[Line] = []

@@ -14,8 +14,8 @@ from tabellion.reading.fields.candidates import Candidate
 from tabellion.reading.fields.codes import read_codes, read_ibans, read_tax_numbers
 from tabellion.reading.fields.currency import read_currency
 from tabellion.reading.fields.dates import read_dates
+from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.parties import Party, read_customer, read_vendor
-from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.sums import SUMS, Sums, read_sums
 from tabellion.reading.fields.table import LineItem, heads_a_column, read_items
 from tabellion.reading.fields.taxes import read_taxes
@@ -42,45 +42,45 @@ def _in_time(dates: dict[str, list[Candidate]]) -> bool:
 class Bill:
     """The contents of an invoice or a receipt; each part is read once, on first use."""
 
-    def __init__(self, sheet: Sheet) -> None:
-        self.sheet = sheet
+    def __init__(self, doc: LabelledText) -> None:
+        self.doc = doc
         self.readers: dict[str, Callable[[], Answer | None]] = {
             "vendor": self._vendor, "vendor_address": self._vendor_address, "customer": self._customer,
             "invoice_number": self._number, "invoice_date": lambda: self._date("invoice_date"),
-            "due_date": lambda: self._date("due_date"), "currency": lambda: answer_of(read_currency(sheet)),
+            "due_date": lambda: self._date("due_date"), "currency": lambda: answer_of(read_currency(doc)),
             "subtotal": lambda: self._sum("subtotal"), "tax": lambda: self._sum("tax"),
             "total": lambda: self._sum("total"),
             "taxes": self._taxes, "line_items": self._items, "payment": self._payment,
-            "iban": lambda: answer_of(read_ibans(sheet)), "vendor_tax_id": self._tax_id,
+            "iban": lambda: answer_of(read_ibans(doc)), "vendor_tax_id": self._tax_id,
             "tax_ids": self._tax_ids,
         }  # fmt: skip
 
     @cached_property
     def items(self) -> list[LineItem]:
         """The line items."""
-        return read_items(self.sheet)
+        return read_items(self.doc)
 
     @cached_property
     def sums(self) -> Sums:
         """Subtotal, tax and total."""
-        return read_sums(self.sheet, self.items)
+        return read_sums(self.doc, self.items)
 
     @cached_property
     def vendor(self) -> Party:
         """The sender."""
-        return read_vendor(self.sheet)
+        return read_vendor(self.doc)
 
     @cached_property
     def customer(self) -> Party:
         """The recipient."""
-        return read_customer(self.sheet)
+        return read_customer(self.doc)
 
     @cached_property
     def dates(self) -> dict[str, list[Candidate]]:
         """Issue and due dates; where the order of day and month is unknown, the order that puts the due date last."""
-        dates = read_dates(self.sheet)
-        if self.sheet.order_guessed and not _in_time(dates):
-            swapped = replace(self.sheet, order="dmy" if self.sheet.order == "mdy" else "mdy")
+        dates = read_dates(self.doc)
+        if self.doc.order_guessed and not _in_time(dates):
+            swapped = replace(self.doc, order="dmy" if self.doc.order == "mdy" else "mdy")
             other = read_dates(swapped)
             return other if _in_time(other) else dates
         return dates
@@ -124,14 +124,14 @@ class Bill:
         return answer_at("customer", party.name, party.lines, party.score, reasons=list(party.reasons))
 
     def _number(self) -> Answer | None:
-        return answer_of(read_codes(self.sheet, "invoice_number"))
+        return answer_of(read_codes(self.doc, "invoice_number"))
 
     def _date(self, name: str) -> Answer | None:
         found = self.dates.get(name) or []
         if name == "due_date":
             found = [candidate for candidate in found if candidate.score >= 0.5]
         answer = answer_of(found, found[0].value.isoformat()) if found else None
-        if answer and not found[0].found.sure and self.sheet.order_guessed:
+        if answer and not found[0].found.sure and self.doc.order_guessed:
             answer.doubts.append(Message("reason.date_ambiguous"))
             answer.ceiling = GUESSED
         issued = self.dates.get("invoice_date") or []
@@ -191,7 +191,7 @@ class Bill:
 
     def _taxes(self) -> Answer | None:
         subtotal, tax = self.sums.subtotal, self.sums.tax
-        taxes = read_taxes(self.sheet, subtotal.value if subtotal else None, tax.value if tax else None)
+        taxes = read_taxes(self.doc, subtotal.value if subtotal else None, tax.value if tax else None)
         if not taxes:
             return None
         rows = [
@@ -205,18 +205,18 @@ class Bill:
         return answer_at("taxes", rows, [row.line for row in taxes], 1.0, proofs=proofs)
 
     def _payment(self) -> Answer | None:
-        for label in self.sheet.find_labels("tendered", "payment"):
+        for label in self.doc.find_labels("tendered", "payment"):
             for method, words in _METHODS.items():
                 if label.phrase in words.split("|"):
                     return answer_at("payment", method, [label.line], 0.9 if label.leads else 0.6)
         return None
 
     def _tax_id(self) -> Answer | None:
-        found = self._own(read_tax_numbers(self.sheet))
-        return answer_of(found or read_codes(self.sheet, "vendor_tax_id"))
+        found = self._own(read_tax_numbers(self.doc))
+        return answer_of(found or read_codes(self.doc, "vendor_tax_id"))
 
     def _tax_ids(self) -> Answer | None:
-        found = self._own(read_tax_numbers(self.sheet))
+        found = self._own(read_tax_numbers(self.doc))
         if not found:
             return None
         numbers = [{"kind": candidate.how, "number": candidate.value} for candidate in found]
@@ -224,5 +224,5 @@ class Bill:
 
     def _own(self, found: Sequence[Candidate]) -> list[Candidate]:
         """The candidates outside the customer's block."""
-        customer_lines = self.sheet.customer_lines
+        customer_lines = self.doc.customer_lines
         return [candidate for candidate in found if candidate.line.number not in customer_lines]

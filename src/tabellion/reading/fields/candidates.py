@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.labels import Label
 from tabellion.reading.fields.layout import Line
-from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.page import Box
 
 #: Scores by a value's position relative to its label.
@@ -53,24 +53,24 @@ class Candidate:
 
 
 def find_labelled(
-    sheet: Sheet, fields: Iterable[str], parse: Parser, *, reach: float = 3.0, strangers: bool = False
+    doc: LabelledText, fields: Iterable[str], parse: Parser, *, reach: float = 3.0, strangers: bool = False
 ) -> Iterator[Candidate]:
     """The values that labels point at: in the rest of the line, else in the row to the right, else below.
 
     Words between a label and its value change its meaning ("Date of delivery: …") and lower the score, unless
     `strangers` allows them: "VAT at the reduced rate … 576.70" is still VAT.
     """
-    for label in sheet.find_labels(*fields):
-        stop = sheet.free_until(label)
+    for label in doc.find_labels(*fields):
+        stop = doc.free_until(label)
         found = [value for value in parse(label.line.text) if label.end <= value.start < stop]
         yield from _make_candidates(label, label.line, found, AFTER, "after", strangers)
         if found or stop < len(label.line.text):
             if not found:
-                yield from _under(sheet, label, stop, parse, reach)
+                yield from _under(doc, label, stop, parse, reach)
             continue
         rows_with_values = 0
-        for other in sheet.layout.right(label.line):
-            if sheet.is_labelled(other):
+        for other in doc.layout.right(label.line):
+            if doc.is_labelled(other):
                 break
             beside = list(parse(other.text))
             yield from _make_candidates(label, other, beside, BESIDE - 0.1 * rows_with_values, "beside", strangers)
@@ -78,13 +78,13 @@ def find_labelled(
             if rows_with_values >= 3:
                 break
         if not rows_with_values:
-            yield from _under(sheet, label, stop, parse, reach)
+            yield from _under(doc, label, stop, parse, reach)
 
 
-def _under(sheet: Sheet, label: Label, stop: int, parse: Parser, reach: float) -> Iterator[Candidate]:
+def _under(doc: LabelledText, label: Label, stop: int, parse: Parser, reach: float) -> Iterator[Candidate]:
     """The nearest value below a label, under its own part of the line."""
     box = label.line.box_at(label.start, stop)
-    for other in sheet.layout.below(label.line, reach, (box[0] - MARGIN, box[1], box[2] + MARGIN, box[3])):
+    for other in doc.layout.below(label.line, reach, (box[0] - MARGIN, box[1], box[2] + MARGIN, box[3])):
         under = [value for value in parse(other.text) if _over(box, other.box_at(value.start, value.end))]
         if under:
             yield from _make_candidates(label, other, under[:1], UNDER, "below", True)

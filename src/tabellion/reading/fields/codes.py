@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tabellion.reading.fields.candidates import Candidate, find_labelled
-from tabellion.reading.fields.sheet import Sheet
+from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.values import days, fold_in_place
 
 _LEAD = re.compile(
@@ -54,15 +54,15 @@ class Code:
     end: int
 
 
-def read_codes(sheet: Sheet, name: str) -> list[Candidate]:
+def read_codes(doc: LabelledText, name: str) -> list[Candidate]:
     """Candidates for an identifier with a label, the best first."""
     found: list[Candidate] = []
-    for candidate in find_labelled(sheet, (name,), _after_marks):
+    for candidate in find_labelled(doc, (name,), _after_marks):
         if candidate.how == "after" and candidate.label and not _directly(candidate):
             continue
         found.append(candidate)
     if name == "invoice_number":
-        found += _find_in_titles(sheet)
+        found += _find_in_titles(doc)
     for candidate in found:
         candidate.score *= _likely(str(candidate.value))
         phrase = candidate.label.phrase if candidate.label else ""
@@ -81,23 +81,23 @@ def read_numbers(text: str) -> list[Code]:
     return [code for code in _after_marks(text) if _likely(code.value) == 1.0 and not _YEAR.fullmatch(code.value)]
 
 
-def read_ibans(sheet: Sheet) -> list[Candidate]:
+def read_ibans(doc: LabelledText) -> list[Candidate]:
     """Bank accounts, recognised by their form alone."""
-    return [candidate for candidate in _of_form(sheet, "iban", _IBAN) if 15 <= len(str(candidate.value)) <= 34]
+    return [candidate for candidate in _of_form(doc, "iban", _IBAN) if 15 <= len(str(candidate.value)) <= 34]
 
 
-def read_tax_numbers(sheet: Sheet) -> list[Candidate]:
+def read_tax_numbers(doc: LabelledText) -> list[Candidate]:
     """Tax numbers by their form, each once, with its kind as `how`; Canada's federal number first."""
     found: dict[str, Candidate] = {}
     for kind, pattern in _TAX_NUMBERS.items():
-        for candidate in _of_form(sheet, "vendor_tax_id", pattern):
+        for candidate in _of_form(doc, "vendor_tax_id", pattern):
             candidate.how = kind
             found.setdefault(str(candidate.value), candidate)
     return list(found.values())
 
 
-def _of_form(sheet: Sheet, name: str, pattern: re.Pattern[str]) -> Iterator[Candidate]:
-    for line in sheet.layout.lines:
+def _of_form(doc: LabelledText, name: str, pattern: re.Pattern[str]) -> Iterator[Candidate]:
+    for line in doc.layout.lines:
         for match in pattern.finditer(line.text):
             value = re.sub(r"[\s.]", "", match.group())
             yield Candidate(name, value, line, match.start(), match.end(), 0.8, None, "form", Code(value, 0, 0))
@@ -119,9 +119,9 @@ def _directly(candidate: Candidate) -> bool:
     return bool(_LEAD.fullmatch(between))
 
 
-def _find_in_titles(sheet: Sheet) -> Iterator[Candidate]:
+def _find_in_titles(doc: LabelledText) -> Iterator[Candidate]:
     """Invoice numbers in headings such as "Mietrechnung (387) Nr. 9314 vom …"."""
-    for line in sheet.layout.lines:
+    for line in doc.layout.lines:
         plain = fold_in_place(line.text)
         for match in _BILL.finditer(plain):
             code = _CODE.match(line.text, match.end())

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from tabellion.reading.fields.candidates import Candidate
-from tabellion.reading.fields.sheet import Sheet
+from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.values import CODES, NAMED_SIGNS, amounts, currency, fold_in_place
 
 _MARK = re.compile(rf"(?<![A-Za-z])(?:{NAMED_SIGNS}|[A-Z]{{3}}|RM)(?![A-Za-z])|[€£¥₹]|(?:US|CA|C|A|S)\$|\$\s?CA|\$")
@@ -20,19 +20,19 @@ _WHERE = {
 }
 
 
-def read_currency(sheet: Sheet) -> list[Candidate]:
+def read_currency(doc: LabelledText) -> list[Candidate]:
     """Candidates, the most frequent first."""
     votes: Counter[str] = Counter()
     first: dict[str, tuple] = {}  # type: ignore[type-arg]
-    for label in sheet.find_labels("currency"):
-        lines = [(label.line, label.end), *((other, 0) for other in sheet.layout.right(label.line)[:1])]
+    for label in doc.find_labels("currency"):
+        lines = [(label.line, label.end), *((other, 0) for other in doc.layout.right(label.line)[:1])]
         for line, start in lines:
             for match in _MARK.finditer(line.text, start):
                 if code := currency(match.group()):
                     votes[code] += 20
                     first.setdefault(code, (line, match.start(), match.end(), label))
-    for line in sheet.layout.lines:
-        priced = {amount.currency for amount in amounts(line.text, sheet.mark)}
+    for line in doc.layout.lines:
+        priced = {amount.currency for amount in amounts(line.text, doc.mark)}
         for match in _MARK.finditer(line.text):
             code = currency(match.group())
             if match.group() == "SFR" and code not in priced:
@@ -40,7 +40,7 @@ def read_currency(sheet: Sheet) -> list[Candidate]:
             if code and (match.group() not in CODES or re.search(r"\d", line.text) or len(line.text) < 40):
                 votes[code] += 3 if code in priced else 1
                 first.setdefault(code, (line, match.start(), match.end(), None))
-    if votes["USD"] and "us$" not in sheet.plain and _CANADIAN.search(sheet.plain):
+    if votes["USD"] and "us$" not in doc.plain and _CANADIAN.search(doc.plain):
         votes["CAD"] += votes.pop("USD")
         first["CAD"] = first["USD"]
     found = []
@@ -48,12 +48,12 @@ def read_currency(sheet: Sheet) -> list[Candidate]:
         line, start, end, label = first[code]
         share = count / sum(votes.values())
         found.append(Candidate("currency", code, line, start, end, share, label, "printed"))
-    return found or _infer_from_places(sheet)
+    return found or _infer_from_places(doc)
 
 
-def _infer_from_places(sheet: Sheet) -> list[Candidate]:
+def _infer_from_places(doc: LabelledText) -> list[Candidate]:
     for code, words in _WHERE.items():
-        for line in sheet.layout.lines:
+        for line in doc.layout.lines:
             if place := words.search(fold_in_place(line.text)):
                 return [Candidate("currency", code, line, place.start(), place.end(), 0.5, None, "place")]
     return []

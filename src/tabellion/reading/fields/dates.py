@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from tabellion.reading.fields.candidates import ALONE, Candidate, find_labelled
-from tabellion.reading.fields.sheet import Sheet
+from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.table import columns_of
 from tabellion.reading.fields.values import Day, days, fold_in_place
 
@@ -27,21 +27,23 @@ _EARLY = re.compile(r"skonto|escompte|discount")
 _TIME = re.compile(r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?\s*(?:am|pm)?|\b[ap]m\b")
 
 
-def read_dates(sheet: Sheet, *, fields: tuple[str, ...] = ("invoice_date", "due_date")) -> dict[str, list[Candidate]]:
+def read_dates(
+    doc: LabelledText, *, fields: tuple[str, ...] = ("invoice_date", "due_date")
+) -> dict[str, list[Candidate]]:
     """The candidates of each field, the best first."""
 
     def parse(text: str) -> list[Day]:
-        return [day for day in days(text, sheet.order) if day.value >= _OLDEST]
+        return [day for day in days(text, doc.order) if day.value >= _OLDEST]
 
     def parse_days(text: str) -> list[Day]:
-        return [day for day in days(text, sheet.order, compact=True) if day.value >= _OLDEST]
+        return [day for day in days(text, doc.order, compact=True) if day.value >= _OLDEST]
 
     found: dict[str, list[Candidate]] = {name: [] for name in fields}
-    for candidate in find_labelled(sheet, fields, parse_days):
+    for candidate in find_labelled(doc, fields, parse_days):
         if (
             candidate.how == "below"
             and candidate.label
-            and len({column.kind for column in columns_of(sheet.layout.row(candidate.label.line))}) >= 2
+            and len({column.kind for column in columns_of(doc.layout.row(candidate.label.line))}) >= 2
         ):
             continue  # a column of items has dates of its own
         candidate.score *= 1.0 if candidate.label and len(candidate.label.phrase) > 4 else 0.85
@@ -50,8 +52,8 @@ def read_dates(sheet: Sheet, *, fields: tuple[str, ...] = ("invoice_date", "due_
         if candidate.field == "due_date" and _EARLY.search(fold_in_place(candidate.line.text[: candidate.start])[-45:]):
             candidate.score *= 0.3
         found[candidate.field].append(candidate)
-    not_dates = {candidate.key for candidate in find_labelled(sheet, ("",), parse) if candidate.how != "below"}
-    for candidate in _loose(sheet, parse):
+    not_dates = {candidate.key for candidate in find_labelled(doc, ("",), parse) if candidate.how != "below"}
+    for candidate in _loose(doc, parse):
         known = {present.key for name in fields for present in found[name]}
         if candidate.key not in known and candidate.field in found:
             if candidate.key in not_dates:
@@ -67,10 +69,10 @@ def read_dates(sheet: Sheet, *, fields: tuple[str, ...] = ("invoice_date", "due_
     return found
 
 
-def _loose(sheet: Sheet, parse) -> Iterator[Candidate]:  # type: ignore[no-untyped-def]
+def _loose(doc: LabelledText, parse) -> Iterator[Candidate]:  # type: ignore[no-untyped-def]
     """Candidates for dates without a label."""
     first = True
-    for line in sheet.layout.lines:
+    for line in doc.layout.lines:
         plain = fold_in_place(line.text)
         for day in parse(line.text):
             before = plain[: day.start]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tabellion.reading.fields.answer import Answer, answer_at
+from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.layout import Line
-from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.values import fold_in_place
 
 _ROLE = re.compile(
@@ -26,18 +26,18 @@ _LOT = re.compile(r"\d{1,3}(?: \d{3}){1,2}|\d{1,4}-\d{1,4}|\d{1,4}")
 _NOTARY = re.compile(r"\b(?:Me|M[eᵉ]|Maître|maître|MAÎTRE|ME)\s+([A-ZÀ-Ý][\w'’.-]+(?:[ -][A-ZÀ-Ý][\w'’.-]+){1,4})")
 
 
-def read_notary(sheet: Sheet) -> Answer | None:
+def read_notary(doc: LabelledText) -> Answer | None:
     """The notary who received the act."""
-    for line in sheet.layout.lines:
-        if (match := _NOTARY.search(line.text)) and re.search(r"notaire|notary", _after(sheet, line)):
+    for line in doc.layout.lines:
+        if (match := _NOTARY.search(line.text)) and re.search(r"notaire|notary", _after(doc, line)):
             return answer_at("notary", match[1].strip(" ,."), [line], 0.8)
     return None
 
 
-def read_lots(sheet: Sheet) -> Answer | None:
+def read_lots(doc: LabelledText) -> Answer | None:
     """Every lot that the act mentions."""
     lots: dict[str, Line] = {}
-    for line in sheet.layout.lines:
+    for line in doc.layout.lines:
         for match in _LOTS.finditer(fold_in_place(line.text)):
             for lot in _LOT.findall(match[1]):
                 lots.setdefault(lot, line)
@@ -48,9 +48,9 @@ def read_lots(sheet: Sheet) -> Answer | None:
     return answer_at("lots", [{"lot": lot} for lot in lots], page, 0.9 if any(" " in lot for lot in lots) else 0.6)
 
 
-def read_parties(sheet: Sheet) -> Answer | None:
+def read_parties(doc: LabelledText) -> Answer | None:
     """The parties: each passage that ends with "ci-après nommé « le vendeur »" begins with the party's name."""
-    lines = sheet.layout.lines
+    lines = doc.layout.lines
     text = "\n".join(line.text for line in lines)
     plain = fold_in_place(text)
     parties: list[dict[str, Any]] = []
@@ -74,17 +74,17 @@ def read_parties(sheet: Sheet) -> Answer | None:
     return answer_at("parties", parties, page, 0.8)
 
 
-READERS: dict[str, Callable[[Sheet], Answer | None]] = {
+READERS: dict[str, Callable[[LabelledText], Answer | None]] = {
     "notary": read_notary,
     "lots": read_lots,
     "parties": read_parties,
 }
 
 
-def _after(sheet: Sheet, line: Line) -> str:
+def _after(doc: LabelledText, line: Line) -> str:
     """The line and the next two, folded: "notaire" is often on the next one."""
-    place = sheet.layout.lines.index(line)
-    return fold_in_place(" ".join(other.text for other in sheet.layout.lines[place : place + 3]))
+    place = doc.layout.lines.index(line)
+    return fold_in_place(" ".join(other.text for other in doc.layout.lines[place : place + 3]))
 
 
 def _name(passage: str) -> str:

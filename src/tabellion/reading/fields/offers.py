@@ -14,11 +14,11 @@ from tabellion.reading.fields.answer import Answer
 from tabellion.reading.fields.bill import Bill
 from tabellion.reading.fields.candidates import Candidate
 from tabellion.reading.fields.codes import read_numbers
+from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.layout import Line
-from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.sums import money_parser
 from tabellion.reading.fields.values import Day, amounts, days, digits, money
-from tabellion.reading.types.doctype import FieldSpec
+from tabellion.reading.types.field_spec import FieldSpec
 
 NAMES = ("vendor", "customer")  #: fields whose names the letterhead offers
 MANY = 400  #: values of one kind that are considered; people see only the first few
@@ -27,15 +27,15 @@ MANY = 400  #: values of one kind that are considered; people see only the first
 class Offering:
     """Finds alternatives for fields; values that several fields may need are searched once."""
 
-    def __init__(self, sheet: Sheet, bill: Bill) -> None:
-        self._sheet, self._bill = sheet, bill
+    def __init__(self, doc: LabelledText, bill: Bill) -> None:
+        self._doc, self._bill = doc, bill
 
     def offers(self, spec: FieldSpec, answer: Answer | None) -> list[Alternative]:
         """The other values for a field, the likeliest first."""
         if spec.kind in ("list", "bool"):
             return []
         rejected = answer.others if answer is not None else ()
-        pool = self._pools.get(spec.kind, _nothing) if spec.name != "iban" else _nothing
+        pool = self._pools.get(spec.kind, _offer_nothing) if spec.name != "iban" else _offer_nothing
         if spec.name in NAMES:
             pool = self._names
         offers = chain(
@@ -58,14 +58,14 @@ class Offering:
     @cached_property
     def _amounts(self) -> list[Candidate]:
         """All money, the largest first: people usually look for a sum."""
-        found = self._parse_lines(money_parser(self._sheet))
+        found = self._parse_lines(money_parser(self._doc))
         return sorted(
             (candidate for candidate in found if candidate.value), key=lambda candidate: -abs(candidate.value)
         )
 
     @cached_property
     def _days(self) -> list[Candidate]:
-        return self._parse_lines(lambda text: days(text, self._sheet.order))
+        return self._parse_lines(lambda text: days(text, self._doc.order))
 
     @cached_property
     def _percents(self) -> list[Candidate]:
@@ -88,11 +88,11 @@ class Offering:
             yield _name_candidate(line, name)
 
     def _any(self, text: str) -> Iterable[Any]:
-        return amounts(text, self._sheet.mark)
+        return amounts(text, self._doc.mark)
 
     def _parse_lines(self, parse: Callable[[str], Iterable[Any]]) -> list[Candidate]:
         found: list[Candidate] = []
-        for line in self._sheet.layout.lines:
+        for line in self._doc.layout.lines:
             if any(map(str.isdigit, line.text)):
                 found += [
                     Candidate("", value.value, line, value.start, value.end, 0.0, found=value)
@@ -103,7 +103,7 @@ class Offering:
         return found
 
 
-def _nothing() -> Iterable[Candidate]:
+def _offer_nothing() -> Iterable[Candidate]:
     return ()
 
 

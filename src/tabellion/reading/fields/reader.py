@@ -6,16 +6,17 @@ from collections.abc import Sequence
 
 from tabellion.reading.alternative import Offers
 from tabellion.reading.field import Field
-from tabellion.reading.fields import deed, plain
+from tabellion.reading.fields import by_kind, deed
 from tabellion.reading.fields.answer import Answer
 from tabellion.reading.fields.bill import Bill
 from tabellion.reading.fields.confidence import field_of
+from tabellion.reading.fields.labelled_text import LabelledText, label_text
 from tabellion.reading.fields.labels import Lexicon
 from tabellion.reading.fields.offers import Offering
 from tabellion.reading.fields.roles import lexicon_phrases
-from tabellion.reading.fields.sheet import Sheet, sheet_of
 from tabellion.reading.page import Page
-from tabellion.reading.types.doctype import DocumentType, FieldSpec
+from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.field_spec import FieldSpec
 
 _LEXICONS: dict[str, Lexicon] = {}  # by the type's key
 
@@ -27,10 +28,10 @@ def read_fields(pages: Sequence[Page], doctype: DocumentType) -> dict[str, Field
 
 def read_fields_and_offers(pages: Sequence[Page], doctype: DocumentType) -> tuple[dict[str, Field], Offers]:
     """The fields that were found, and the alternatives for each field of the type."""
-    sheet, bill, answers = _answers(pages, doctype)
-    offering = Offering(sheet, bill)
+    doc, bill, answers = _answers(pages, doctype)
+    offering = Offering(doc, bill)
     offers = {
-        spec.name: offering.offers(spec, answers.get(spec.name)) for spec in doctype.fields if sheet.layout.lines
+        spec.name: offering.offers(spec, answers.get(spec.name)) for spec in doctype.fields if doc.layout.lines
     }  # fmt: skip
     return {name: field_of(answer) for name, answer in answers.items()}, offers
 
@@ -40,22 +41,22 @@ def read_answers(pages: Sequence[Page], doctype: DocumentType) -> dict[str, Answ
     return _answers(pages, doctype)[2]
 
 
-def _answers(pages: Sequence[Page], doctype: DocumentType) -> tuple[Sheet, Bill, dict[str, Answer]]:
-    sheet = sheet_of([page for page in pages if page.words], lexicon_of(doctype), doctype.locale.dates)
-    bill = Bill(sheet)
-    found = ((spec.name, _read(sheet, bill, spec)) for spec in doctype.fields if sheet.layout.lines)
-    return sheet, bill, {name: answer for name, answer in found if answer is not None}
+def _answers(pages: Sequence[Page], doctype: DocumentType) -> tuple[LabelledText, Bill, dict[str, Answer]]:
+    doc = label_text([page for page in pages if page.words], lexicon_of(doctype), doctype.locale.dates)
+    bill = Bill(doc)
+    found = ((spec.name, _read(doc, bill, spec)) for spec in doctype.fields if doc.layout.lines)
+    return doc, bill, {name: answer for name, answer in found if answer is not None}
 
 
-def _read(sheet: Sheet, bill: Bill, spec: FieldSpec) -> Answer | None:
+def _read(doc: LabelledText, bill: Bill, spec: FieldSpec) -> Answer | None:
     """Reads a field by its name where there is a reader for it, else by its kind."""
     answer = None
     if spec.name in bill.readers:
         answer = bill.readers[spec.name]()
     elif spec.name in deed.READERS:
-        answer = deed.READERS[spec.name](sheet)
+        answer = deed.READERS[spec.name](doc)
     else:
-        answer = plain.read(sheet, spec)
+        answer = by_kind.read(doc, spec)
     if answer is not None:
         answer.name, answer.value = spec.name, spec.fit(answer.value)
     return answer

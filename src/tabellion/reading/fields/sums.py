@@ -10,7 +10,7 @@ from itertools import combinations
 
 from tabellion.messages import Message
 from tabellion.reading.fields.candidates import ALONE, Candidate, Parser, find_labelled
-from tabellion.reading.fields.sheet import Sheet
+from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.table import LineItem, columns_of
 from tabellion.reading.fields.values import Amount, amounts, fold_in_place
 
@@ -62,23 +62,23 @@ class Sums:
     weighed: dict[str, list[Candidate]] = field(default_factory=dict)  #: all candidates of each role, the best first
 
 
-def money_parser(sheet: Sheet) -> Parser:
+def money_parser(doc: LabelledText) -> Parser:
     """A parser that finds amounts that look like money in this document's notation."""
 
     def parse(text: str) -> Iterator[Amount]:
-        for amount in amounts(text, sheet.mark):
+        for amount in amounts(text, doc.mark):
             if not amount.percent and (amount.decimals == 2 or (amount.currency and amount.decimals in (0, 1))):
                 yield amount
 
     return parse
 
 
-def read_sums(sheet: Sheet, items: Sequence[LineItem] = ()) -> Sums:
+def read_sums(doc: LabelledText, items: Sequence[LineItem] = ()) -> Sums:
     """The best subtotal, tax and total of a document; `items` are its line items, if any were found."""
-    parse = money_parser(sheet)
+    parse = money_parser(doc)
     roles: dict[str, list[Candidate]] = {}
-    for candidate in find_labelled(sheet, ("subtotal", "tax", "total", *ROLES), parse, strangers=True):
-        if candidate.how == "below" and _heads_items(sheet, candidate):
+    for candidate in find_labelled(doc, ("subtotal", "tax", "total", *ROLES), parse, strangers=True):
+        if candidate.how == "below" and _heads_items(doc, candidate):
             continue
         candidate.field = _role(candidate)
         candidate.score *= _weight(candidate)
@@ -95,11 +95,11 @@ def read_sums(sheet: Sheet, items: Sequence[LineItem] = ()) -> Sums:
     makeshift = [_as("total", subtotal, 0.5) for subtotal in subtotals]  # some receipts print only a subtotal
     _add(totals, makeshift)
     for candidates, closing in zip(
-        (subtotals, taxes, totals), _closures(sheet, parse, items, (subtotals, taxes, totals)), strict=True
+        (subtotals, taxes, totals), _closures(doc, parse, items, (subtotals, taxes, totals)), strict=True
     ):
         _add(candidates, closing)
     if not totals:
-        totals = _best(_find_unlabelled(sheet, parse), 3)
+        totals = _best(_find_unlabelled(doc, parse), 3)
     totals = [total for total in totals if total.value] or totals
     largest = max((abs(total.value) for total in totals if total not in makeshift), default=Decimal()) or Decimal(1)
     chosen, best, second = Sums(), float("-inf"), float("-inf")
@@ -144,11 +144,11 @@ def _role(candidate: Candidate) -> str:
     return candidate.field
 
 
-def _heads_items(sheet: Sheet, candidate: Candidate) -> bool:
+def _heads_items(doc: LabelledText, candidate: Candidate) -> bool:
     """Whether the label heads a column of items or of a tax summary: the value below it is not a sum."""
     if candidate.label is None:
         return False
-    kinds = {column.kind for column in columns_of(sheet.layout.row(candidate.label.line))}
+    kinds = {column.kind for column in columns_of(doc.layout.row(candidate.label.line))}
     return len(kinds - {"tax_rate"}) >= 2 or (candidate.label.phrase in _WEAK and len(kinds) >= 1)
 
 
@@ -197,12 +197,12 @@ def _due(roles: dict[str, list[Candidate]]) -> list[Candidate]:
     return [_as("total", candidate, 0.9) for candidate in roles.get("due", ()) if candidate.value > 0]
 
 
-def _find_unlabelled(sheet: Sheet, parse: Parser) -> Iterator[Candidate]:
+def _find_unlabelled(doc: LabelledText, parse: Parser) -> Iterator[Candidate]:
     """Amounts without a label as totals: the larger, the likelier."""
-    for line in sheet.layout.lines:
+    for line in doc.layout.lines:
         for amount in parse(line.text):
             if amount.value > 0 and not any(
-                label.field in ("tendered", "change", "tax") for label in sheet.on_line.get(line.number, ())
+                label.field in ("tendered", "change", "tax") for label in doc.on_line.get(line.number, ())
             ):
                 size = float(min(amount.value, Decimal(10_000))) / 100_000
                 yield Candidate(
@@ -211,7 +211,7 @@ def _find_unlabelled(sheet: Sheet, parse: Parser) -> Iterator[Candidate]:
 
 
 def _closures(
-    sheet: Sheet,
+    doc: LabelledText,
     parse: Parser,
     items: Sequence[LineItem],
     known: tuple[list[Candidate], list[Candidate], list[Candidate]],
@@ -222,7 +222,7 @@ def _closures(
     """
     goods = {line.number for item in items for line in item.lines}
     places: dict[Decimal, Candidate] = {}
-    for line in sheet.layout.lines:
+    for line in doc.layout.lines:
         for amount in parse(line.text) if line.number not in goods else ():
             places.setdefault(
                 amount.value,

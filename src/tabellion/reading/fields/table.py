@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
 
+from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.layout import Line
-from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.values import Amount, amounts, digits, fold_in_place, money
 from tabellion.reading.page import Box, around
 
@@ -79,17 +79,17 @@ class TableColumn:
     right: float
 
 
-def read_items(sheet: Sheet) -> list[LineItem]:
+def read_items(doc: LabelledText) -> list[LineItem]:
     """The items of the best table: its amounts add up to a sum printed below it, then most rows multiply correctly."""
     best: tuple[tuple[bool, float], list[LineItem]] | None = None
     tables = _join_tables(
-        [(columns, items) for place, columns in _headings(sheet) if (items := list(_items(sheet, place, columns)))]
+        [(columns, items) for place, columns in _headings(doc) if (items := list(_items(doc, place, columns)))]
     )
     for items in tables:
         total = sum((item.amount for item in items), Decimal())
         last = max(line.number for line in items[-1].lines)
         proven = any(
-            amount.value == total for line in sheet.layout.lines if line.number > last for amount in _money(line, sheet)
+            amount.value == total for line in doc.layout.lines if line.number > last for amount in _money(line, doc)
         )
         rank = (proven and total > 0, sum(item.checked for item in items) / len(items))
         if best is None or rank > best[0]:
@@ -115,9 +115,9 @@ def _alike(first: list[TableColumn], second: list[TableColumn]) -> bool:
     return len(kinds & {(column.kind, round(column.right, 1)) for column in second}) >= 0.6 * len(kinds)
 
 
-def _headings(sheet: Sheet) -> Iterator[tuple[int, list[TableColumn]]]:
+def _headings(doc: LabelledText) -> Iterator[tuple[int, list[TableColumn]]]:
     """Rows that head a table: at least two kinds of columns, one of them money; headings may take several rows."""
-    rows = sheet.layout.rows
+    rows = doc.layout.rows
     for place in range(len(rows)):
         columns = columns_of(rows[place])
         if not columns:
@@ -126,7 +126,7 @@ def _headings(sheet: Sheet) -> Iterator[tuple[int, list[TableColumn]]]:
         for ahead in range(place + 1, min(place + 4, len(rows))):
             more = columns_of(rows[ahead])
             near = rows[ahead][0].page == rows[place][0].page and rows[ahead][0].box[1] - rows[last][0].box[3] < 0.012
-            if not more or not near or any(_money(line, sheet) for line in rows[ahead]):
+            if not more or not near or any(_money(line, doc) for line in rows[ahead]):
                 break
             columns += more
             last = ahead
@@ -183,8 +183,8 @@ def _kind_of(plain: str) -> str | None:
     return next((_KIND[part] for part in reversed(parts) if part in _KIND), None) if len(parts) > 1 else None
 
 
-def _items(sheet: Sheet, heading: int, columns: list[TableColumn]) -> Iterator[LineItem]:
-    rows = sheet.layout.rows
+def _items(doc: LabelledText, heading: int, columns: list[TableColumn]) -> Iterator[LineItem]:
+    rows = doc.layout.rows
     money = [column for column in columns if column.kind == "amount"]
     target = max(money, key=lambda column: column.right) if money else max(columns, key=lambda column: column.right)
     pending: list[Line] = []
@@ -200,14 +200,14 @@ def _items(sheet: Sheet, heading: int, columns: list[TableColumn]) -> Iterator[L
         if lowest < 1.0 and row[0].box[1] - lowest > FAR:
             break
         lowest = max(line.box[3] for line in row)
-        if _ends_table(sheet, row, columns, target) or (place > heading + 1 and _heads_another(row)):
+        if _ends_table(doc, row, columns, target) or (place > heading + 1 and _heads_another(row)):
             break
-        amount = _amount_in(row, target, sheet, columns)
+        amount = _amount_in(row, target, doc, columns)
         if amount is None:
             pending += row
             continue
         described = fold_in_place(_join_description(row, target))
-        item = _item(row, amount, pending, sheet, columns)
+        item = _item(row, amount, pending, doc, columns)
         if _CARRIED.search(described) or (_NOT_ITEMS.match(described) and not item.checked):
             continue
         yield item
@@ -228,36 +228,36 @@ def _heads_another(row: Sequence[Line]) -> bool:
     )
 
 
-def _ends_table(sheet: Sheet, row: Sequence[Line], columns: list[TableColumn], target: TableColumn) -> bool:
+def _ends_table(doc: LabelledText, row: Sequence[Line], columns: list[TableColumn], target: TableColumn) -> bool:
     """Whether the row begins with a sum's label, which ends the table.
 
     A lone "net" may belong to an item, and so may "City tax 6 × 1.65".
     """
-    amount = _amount_in(row, target, sheet, columns)
-    if amount is not None and _item(row, amount, [], sheet, columns).checked:
+    amount = _amount_in(row, target, doc, columns)
+    if amount is not None and _item(row, amount, [], doc, columns).checked:
         return False
-    return any(_money(line, sheet) for line in row) and any(
+    return any(_money(line, doc) for line in row) and any(
         label.leads
         and label.field in _ENDS
         and label.exact
         and len(label.phrase) > 3
         and not re.match(r"\s*\d", label.line.text)
         for line in row
-        for label in sheet.on_line.get(line.number, ())
+        for label in doc.on_line.get(line.number, ())
     )
 
 
-def _money(line: Line, sheet: Sheet) -> list[Amount]:
-    return [amount for amount in amounts(line.text, sheet.mark) if not amount.percent and amount.decimals == 2]
+def _money(line: Line, doc: LabelledText) -> list[Amount]:
+    return [amount for amount in amounts(line.text, doc.mark) if not amount.percent and amount.decimals == 2]
 
 
 def _amount_in(
-    row: Sequence[Line], target: TableColumn, sheet: Sheet, columns: list[TableColumn]
+    row: Sequence[Line], target: TableColumn, doc: LabelledText, columns: list[TableColumn]
 ) -> tuple[Line, Amount] | None:
     """The money in the amount column: under its heading, nearer to it than to any other."""
     best: tuple[float, Line, Amount] | None = None
     for line in row:
-        for amount in _money(line, sheet):
+        for amount in _money(line, doc):
             box = line.box_at(amount.start, amount.end)
             apart = _apart(box, target)
             if apart > 0.035 or any(
@@ -282,13 +282,17 @@ def _join_description(row: Sequence[Line], target: TableColumn) -> str:
 
 
 def _item(
-    row: Sequence[Line], position: tuple[Line, Amount], pending: list[Line], sheet: Sheet, columns: list[TableColumn]
+    row: Sequence[Line],
+    position: tuple[Line, Amount],
+    pending: list[Line],
+    doc: LabelledText,
+    columns: list[TableColumn],
 ) -> LineItem:
     line, amount = position
     item = LineItem(amount.value, around([other.box for other in row]), line.page, lines=[*row])
     numbers: list[tuple[str, Decimal]] = []
     for other in row:
-        for number in amounts(other.text, sheet.mark):
+        for number in amounts(other.text, doc.mark):
             if other is line and number.start == amount.start:
                 continue
             if number.percent:

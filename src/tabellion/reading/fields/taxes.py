@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 
+from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.layout import Line
-from tabellion.reading.fields.sheet import Sheet
 from tabellion.reading.fields.values import amounts, fold_in_place
 
 _TAX = re.compile(
@@ -29,13 +29,13 @@ class Tax:
     line: Line
 
 
-def read_taxes(sheet: Sheet, subtotal: Decimal | None, tax: Decimal | None) -> list[Tax]:
+def read_taxes(doc: LabelledText, subtotal: Decimal | None, tax: Decimal | None) -> list[Tax]:
     """The taxes from rows where rate × base is the amount, else from rows that name a tax; their sum must be `tax`."""
     proven: dict[tuple[Decimal, Decimal], Tax] = {}
     with_name: dict[tuple[str, Decimal], Tax] = {}
-    for row in sheet.layout.rows:
+    for row in doc.layout.rows:
         text = "  ".join(line.text for line in row)
-        numbers = list(amounts(text, sheet.mark))
+        numbers = list(amounts(text, doc.mark))
         money = [number.value for number in numbers if not number.percent and number.decimals == 2 and number.value > 0]
         rates = [
             number.value for number in numbers if number.percent or (number.decimals <= 3 and 0 < number.value <= 27)

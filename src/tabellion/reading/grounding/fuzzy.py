@@ -97,7 +97,7 @@ def _below(index: Index, places: Places, words: list[str]) -> Places | None:
         for count in range(len(words), 0, -1):
             needle = "".join(words[:count])
             options = [index.bare.places(*at) for at in islice(index.bare.find(needle), MOST_PLACES)]
-            following = next((option for option in options if _follows(index, last, option)), None)
+            following = next((option for option in options if _is_just_below(index, last, option)), None)
             if following:
                 break
         else:
@@ -108,7 +108,7 @@ def _below(index: Index, places: Places, words: list[str]) -> Places | None:
     return places
 
 
-def _follows(index: Index, above: Places, below: Places) -> bool:
+def _is_just_below(index: Index, above: Places, below: Places) -> bool:
     upper, lower = index.box(above), index.box(below)
     height = min(upper[3] - upper[1], lower[3] - lower[1])
     same_page = index.homes[above[0]] == index.homes[below[0]]

@@ -185,7 +185,7 @@ def _cut(index: Index, places: Places) -> bool:
 
 def _minus(index: Index, places: Places) -> bool:
     first, last = index.words[places[0]].text, index.words[places[-1]].text
-    before = index.words[places[0] - 1].text if places[0] and index.touching(places[0] - 1) else ""
+    before = index.words[places[0] - 1].text if places[0] and index.is_close_to_next(places[0] - 1) else ""
     return first[0] in MINUS or first[1:2] in tuple(MINUS) or last.endswith(("-", "−")) or before in tuple("-−–")
 
 

@@ -94,36 +94,36 @@ class Index:
         return Stream(self.extents, ["".join(word.text.split()) for word in self.words])
 
     @cached_property
-    def _joined(self) -> list[str]:
+    def _joined_texts(self) -> list[str]:
         return [self._join(at, "".join(word.text.split())) for at, word in enumerate(self.words)]
 
     @cached_property
-    def _folded(self) -> list[str]:
-        return ["".join(fold(text).split()) for text in self._joined]
+    def _folded_texts(self) -> list[str]:
+        return ["".join(fold(text).split()) for text in self._joined_texts]
 
     @cached_property
-    def _bare(self) -> list[str]:
-        return [text if text.isalnum() else letters(text) for text in self._folded]
+    def _bare_texts(self) -> list[str]:
+        return [text if text.isalnum() else letters(text) for text in self._folded_texts]
 
     @cached_property
     def unbroken(self) -> Stream:
         """The characters with words joined that are divided at a line end."""
-        return Stream(self.extents, self._joined)
+        return Stream(self.extents, self._joined_texts)
 
     @cached_property
     def folded(self) -> Stream:
         """The characters without case, accents and typography."""
-        return Stream(self.extents, self._folded)
+        return Stream(self.extents, self._folded_texts)
 
     @cached_property
     def bare(self) -> Stream:
         """Letters and digits only."""
-        return Stream(self.extents, self._bare)
+        return Stream(self.extents, self._bare_texts)
 
     @cached_property
     def confused(self) -> Stream:
         """Letters and digits, where those that OCR confuses are the same."""
-        return Stream(self.extents, [self.confuse(text) for text in self._bare])
+        return Stream(self.extents, [self.confuse(text) for text in self._bare_texts])
 
     @cached_property
     def days(self) -> dict[date, list[Places]]:
@@ -188,7 +188,7 @@ class Index:
                 return
 
     def _next_group(self, at: int) -> str | None:
-        if at + 1 >= len(self.words) or not self.touching(at):
+        if at + 1 >= len(self.words) or not self.is_close_to_next(at):
             return None
         match = GROUP.match(self.words[at + 1].text)
         return match[1] if match else None
@@ -202,7 +202,7 @@ class Index:
             return False
         return BEGUN.search(self.words[at - 1].text) is not None and self._next_group(at - 1) is not None
 
-    def touching(self, at: int) -> bool:
+    def is_close_to_next(self, at: int) -> bool:
         """Whether the next word is on the same line, at most a thin space away."""
         word, following = self.words[at], self.words[at + 1]
         height = max(word.box[3] - word.box[1], following.box[3] - following.box[1])

@@ -12,51 +12,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
+from tabellion.reading.types import schema
 from tabellion.reading.types.expression import names
+from tabellion.reading.types.field_spec import THRESHOLD, FieldSpec, Phrases, Severity
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-THRESHOLD = 0.8
 ANY = "any"  #: the key of labels for every language
-
-Severity = Literal["error", "warning"]
-Phrases = Mapping[str, tuple[str, ...]]  #: by language
-
-
-@dataclass(frozen=True, slots=True)
-class FieldSpec:
-    """One field of a document type, or one column of a list."""
-
-    name: str
-    kind: str
-    title: str
-    description: str = ""
-    required: bool = False
-    pattern: str | None = None
-    options: tuple[str, ...] = ()  #: the allowed values; required for a choice
-    least: Any = None  #: a Decimal, a date, or for a list the fewest rows
-    most: Any = None
-    labels: Phrases = field(default_factory=dict, repr=False)  #: the words printed before or above the value
-    not_labels: Phrases = field(default_factory=dict, repr=False)  #: words that look like its label but are not
-    threshold: float = THRESHOLD  #: confidence below which a person must review it
-    severity: Severity = "error"  #: of a value that breaks pattern, enum or range
-    items: tuple[FieldSpec, ...] = ()  #: the columns of a list
-
-    @property
-    def columns(self) -> dict[str, FieldSpec]:
-        """The columns of a list by name."""
-        return {spec.name: spec for spec in self.items}
-
-    def fit(self, value: Any) -> Any:
-        """The value, for a list with only the columns that the type has."""
-        columns = self.columns
-        if not columns or not isinstance(value, list):
-            return value
-        return [
-            {name: cell for name, cell in row.items() if name in columns} if isinstance(row, Mapping) else row
-            for row in value
-        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,27 +150,19 @@ class DocumentType:
 
     def json_schema(self, *, quotes: bool = False) -> dict[str, Any]:
         """Plain JSON Schema of the values; with quotes, each field is `{value, quote, page}` and each row has both."""
-        from tabellion.reading.types import schema
-
-        return schema.json_schema(self, quotes=quotes)
+        return schema.json_schema(self.name, self.fields, self.description, quotes=quotes)
 
     def pydantic_model(self) -> type[BaseModel]:
         """The Pydantic model of the values, with dates and decimals."""
-        from tabellion.reading.types import schema
-
-        return schema.pydantic_model(self)
+        return schema.pydantic_model(self.name, self.fields)
 
     def prompt(self) -> str:
         """The instructions for a model."""
-        from tabellion.reading.types import schema
-
-        return schema.prompt(self)
+        return schema.prompt(self.title or self.name, self.fields, self.description)
 
     def form(self) -> list[dict[str, Any]]:
         """The review form: one entry per field, in the file's order."""
-        from tabellion.reading.types import schema
-
-        return schema.form(self)
+        return schema.form(self.fields)
 
 
 def phrases(of: Phrases, languages: set[str] | None = None) -> tuple[str, ...]:

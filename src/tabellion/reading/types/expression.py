@@ -128,14 +128,14 @@ def _mistake(words: Sequence[Token]) -> ExpressionError:
     """
 
     def cannot_continue(count: int) -> bool:
-        closing = _closing(words[:count])
+        closing = _find_missing_brackets(words[:count])
         return _python(words[:count], closing) is None and _python(words[:count], " x" + closing) is None
 
     index = bisect.bisect_left(range(1, len(words)), True, key=cannot_continue)
     wrong, before = words[index], words[:index]
     found = repr(wrong.text) if wrong.text else "the end"
     last = before[-1] if before else Token("start", "", 0)
-    closing = _closing(before)
+    closing = _find_missing_brackets(before)
     if last.text == ".":
         problem = f"the column of {before[-2].text!r} is missing after the point"
     elif last.text == "in":
@@ -152,7 +152,7 @@ def _mistake(words: Sequence[Token]) -> ExpressionError:
     return ExpressionError(problem, wrong.at)
 
 
-def _closing(words: Sequence[Token]) -> str:
+def _find_missing_brackets(words: Sequence[Token]) -> str:
     """The missing closing brackets, the innermost first."""
     closing = ""
     for word in words:

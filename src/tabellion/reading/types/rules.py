@@ -12,7 +12,8 @@ from typing import Any, Literal
 from tabellion.messages import Message
 from tabellion.reading.issue import Issue
 from tabellion.reading.types import evaluation, pattern
-from tabellion.reading.types.doctype import DocumentType, FieldSpec, Rule, Severity
+from tabellion.reading.types.doctype import DocumentType, Rule
+from tabellion.reading.types.field_spec import FieldSpec, Severity
 from tabellion.reading.types.kinds import KINDS, NUMERIC
 
 Verdict = Literal["accept", "warn", "reject"]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime
 import functools
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tabellion.reading.types import pattern
-from tabellion.reading.types.doctype import DocumentType, FieldSpec
+from tabellion.reading.types.field_spec import FieldSpec
 from tabellion.reading.types.kinds import KINDS, NUMERIC
 
 if TYPE_CHECKING:
@@ -22,15 +23,15 @@ QUOTE = "The words on the page that say so, exactly as printed."
 PAGE = "The number of the page they stand on, from 1."
 
 
-def json_schema(doctype: DocumentType, *, quotes: bool = False) -> dict[str, Any]:
+def json_schema(name: str, fields: Sequence[FieldSpec], description: str, *, quotes: bool = False) -> dict[str, Any]:
     """Plain JSON Schema: everything required and nullable, nothing else allowed.
 
     It uses only what Gemini, OpenAI's strict mode and the smaller servers all support, so it has no pattern or format:
     a model that finds the 30th of February must be able to return it, and the rules report what is wrong with it.
     """
-    properties = {spec.name: _schema_with_quote(spec) if quotes else _schema(spec) for spec in doctype.fields}
+    properties = {spec.name: _schema_with_quote(spec) if quotes else _schema(spec) for spec in fields}
     # The local model recognises a schema by its title.
-    return {"title": doctype.name, **_object(properties, doctype.description)}
+    return {"title": name, **_object(properties, description)}
 
 
 def _object(properties: dict[str, Any], description: str = "") -> dict[str, Any]:
@@ -73,15 +74,15 @@ def _describe(spec: FieldSpec) -> str:
     return ((spec.description or f"{spec.title}.") + form + options).strip()
 
 
-def prompt(doctype: DocumentType) -> str:
+def prompt(title: str, fields: Sequence[FieldSpec], description: str) -> str:
     """The instructions for a model that gets the pages of a document."""
     lines = [
-        f"This is a document of the type {doctype.title or doctype.name}. {doctype.description}".strip(),
+        f"This is a document of the type {title}. {description}".strip(),
         "Read these fields from it:",
-        *(f"- {spec.name}{' (required)' if spec.required else ''}: {_describe(spec)}" for spec in doctype.fields
+        *(f"- {spec.name}{' (required)' if spec.required else ''}: {_describe(spec)}" for spec in fields
           if spec.kind != "list"),
     ]  # fmt: skip
-    for spec in doctype.fields:
+    for spec in fields:
         if spec.kind == "list":
             lines.append(f"- {spec.name}: {spec.description or spec.title} Each row has:".replace("  ", " "))
             lines += [f"    - {column.name}: {_describe(column)}" for column in spec.items]
@@ -98,9 +99,9 @@ def prompt(doctype: DocumentType) -> str:
     return "\n".join(lines)
 
 
-def form(doctype: DocumentType) -> list[dict[str, Any]]:
+def form(fields: Sequence[FieldSpec]) -> list[dict[str, Any]]:
     """The review form: one entry per field, in the file's order."""
-    return [_entry(spec) for spec in doctype.fields]
+    return [_entry(spec) for spec in fields]
 
 
 def _entry(spec: FieldSpec) -> dict[str, Any]:
@@ -115,12 +116,12 @@ def _entry(spec: FieldSpec) -> dict[str, Any]:
     return entry
 
 
-def pydantic_model(doctype: DocumentType) -> type[BaseModel]:
+def pydantic_model(name: str, fields: Sequence[FieldSpec]) -> type[BaseModel]:
     """The model of the normalised values: dates, decimals, valid texts; required fields must be present."""
-    return _model(_camel(doctype.name), doctype.fields)
+    return _model(_camel(name), fields)
 
 
-def _model(name: str, fields: tuple[FieldSpec, ...]) -> type[BaseModel]:
+def _model(name: str, fields: Sequence[FieldSpec]) -> type[BaseModel]:
     from pydantic import ConfigDict, Field, create_model
 
     definitions: dict[str, Any] = {}
@@ -152,7 +153,7 @@ def _annotation(parent: str, spec: FieldSpec) -> Any:
     if spec.kind == "currency":
         return Annotated[str, StringConstraints(pattern="^[A-Z]{3}$")]
     if spec.pattern:
-        return Annotated[str, AfterValidator(functools.partial(_fitting, spec.pattern))]
+        return Annotated[str, AfterValidator(functools.partial(_check_pattern, spec.pattern))]
     return str
 
 
@@ -164,7 +165,7 @@ def _iso(value: Any) -> Any:
     raise ValueError("a date must be written as YYYY-MM-DD")
 
 
-def _fitting(expected: str, text: str) -> str:
+def _check_pattern(expected: str, text: str) -> str:
     if not pattern.fits(expected, text):
         raise ValueError(f"{text!r} does not match the pattern {expected}")
     return text

@@ -10,8 +10,9 @@ from string import Formatter
 from typing import Any
 
 from tabellion.reading.types import pattern
-from tabellion.reading.types.doctype import ANY, FieldSpec, Idempotency, Locale, Output, Phrases, Processing
+from tabellion.reading.types.doctype import ANY, Idempotency, Locale, Output, Processing
 from tabellion.reading.types.expression import RESERVED
+from tabellion.reading.types.field_spec import FieldSpec, Phrases
 from tabellion.reading.types.kinds import KINDS, NUMERIC
 from tabellion.reading.types.yamlnode import Mistakes, YamlNode
 

@@ -12,7 +12,8 @@ from typing import Any
 from tabellion.errors import ConfigurationError
 from tabellion.messages import LANGUAGES
 from tabellion.reading.types import evaluation, expression
-from tabellion.reading.types.doctype import DocumentType, FieldSpec, Processing, Rule
+from tabellion.reading.types.doctype import DocumentType, Processing, Rule
+from tabellion.reading.types.field_spec import FieldSpec
 from tabellion.reading.types.sections import (
     NAME,
     base_of,
@@ -73,6 +74,20 @@ def read(path: Path) -> DocumentType:
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}") from None
     return compile_type(source, str(path), expected=path.stem)
+
+
+def read_cached(path: Path) -> DocumentType:
+    """Reads the type from a file, again only if the file has changed."""
+    try:
+        status = path.stat()
+    except OSError:
+        return read(path)  # raises the error with its reason
+    return _read_version(path, status.st_mtime_ns, status.st_size)
+
+
+@functools.lru_cache(maxsize=64)
+def _read_version(path: Path, _changed: int, _size: int) -> DocumentType:
+    return read(path)
 
 
 def compile_type(source: bytes | str, file: str = "<text>", expected: str | None = None) -> DocumentType:

@@ -365,7 +365,7 @@ def test_a_document_deleted_under_its_holder(url: str) -> None:
             await claims.renew(store, item, ANNA)
         clock.advance(301)
         assert await claims.claim_next(store, ANNA) is None
-        assert await store.held(review_queue(), item) is None
+        assert await store.find_claim(review_queue(), item) is None
 
     timed(url, story)
 

@@ -219,7 +219,7 @@ def _without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
         return await self.database.transact(statements, guarded=True)
 
     async def anyone(store: Store, id: str, person: Any, wanted: Any = None) -> Any:  # noqa: A002
-        job = await store.held(wanted or queue.review_queue(), id)
+        job = await store.find_claim(wanted or queue.review_queue(), id)
         if job is None:
             raise await claims.explain_not_held(store, id)
         return job

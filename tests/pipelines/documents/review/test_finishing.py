@@ -55,7 +55,7 @@ def test_approved_or_corrected(url: str) -> None:
             with pytest.raises(errors.Closed) as closed:
                 await finishing.approve(store, types, item, ANNA, version + 1)
             assert (closed.value.status, closed.value.reviewer) == (ending, "anna")
-            assert await store.held(review_queue(), item) is None
+            assert await store.find_claim(review_queue(), item) is None
 
     ask(url, go)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
 from tabellion.cli import service
-from tabellion.engine.worker import heartbeat as roster
+from tabellion.engine.worker_rows import read_workers
 from tabellion.errors import ConfigurationError
 from tabellion.pipelines.documents.configured import settings_of
 from tabellion.pipelines.documents.intake import NotTaken, take_in
@@ -98,7 +98,7 @@ class DirectClient:
         """A warning if no worker serves the queue of a submitted document."""
         from tabellion.pipelines.documents.queues import queue_name, type_queue_name
 
-        served = {queue for worker in await roster.members(self._store) for queue in worker["queues"].split(",")}
+        served = {queue for worker in await read_workers(self._store.database) for queue in worker["queues"].split(",")}
         for model, type_name in self._waiting:
             own = {type_queue_name(model, type_name)} if type_name is not None else set()
             if not served & {queue_name(model), *own}:

@@ -152,7 +152,7 @@ def _find_refusal(item: ItemRow, person: Person, *, takeover: bool) -> Exception
 
 async def _take_over(store: Store, item: ItemRow, person: Person) -> None:
     """Ends the holder's claim on the item."""
-    job = await store.held(review_queue(), item["id"])
+    job = await store.find_claim(review_queue(), item["id"])
     if job is None:
         return
     entry = _entry(
@@ -251,7 +251,7 @@ async def _hand_on(
         item = await items.row(store, id)
         if item["status"] not in OPEN:
             raise Closed(item["status"], item["reviewer"])
-        job = await store.held(review_queue(), id)
+        job = await store.find_claim(review_queue(), id)
         keeps_claim = job is not None and job.worker == to
         former_holder = {"holder": job.worker} if job is not None and not keeps_claim else {}
         full_entry = dataclasses.replace(attach_item(entry, item), more=former_holder)
@@ -305,11 +305,11 @@ async def mine(store: Store, id: str, person: Person, queue: Queue | None = None
 
     A person whose claim has expired gets it back if nothing else has happened to the item.
     """
-    job = await store.held(queue or review_queue(), id)
+    job = await store.find_claim(queue or review_queue(), id)
     if job is None and await _has_just_expired(store, id, person):
         with contextlib.suppress(Held):
             await _claim(store, id, person, reason=BACK)
-        job = await store.held(queue or review_queue(), id)
+        job = await store.find_claim(queue or review_queue(), id)
     if job is None or job.worker != person.name:
         raise await explain_not_held(store, id)
     job.also("DELETE FROM tabellion_review_drafts WHERE item_id = :id", id=id)

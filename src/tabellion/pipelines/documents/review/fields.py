@@ -18,7 +18,8 @@ from tabellion.pipelines.documents.review.errors import TypeBroken
 from tabellion.reading.alternative import Candidate
 from tabellion.reading.field import restore_reasons
 from tabellion.reading.issue import IssueJson
-from tabellion.reading.types.doctype import THRESHOLD, DocumentType, FieldSpec
+from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.field_spec import THRESHOLD, FieldSpec
 from tabellion.reading.types.yamlnode import TypeFileError
 
 Types = Callable[[str], DocumentType]  #: returns the document type of a name, or raises

@@ -11,7 +11,8 @@ from tabellion.engine.job import storable
 from tabellion.messages import Message
 from tabellion.models.normalise import normalise_value
 from tabellion.reading.types import rules
-from tabellion.reading.types.doctype import DocumentType, FieldSpec
+from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.field_spec import FieldSpec
 from tabellion.reading.types.kinds import KINDS, NUMERIC
 
 LONGEST = 2000  #: characters of a value

@@ -1,4 +1,4 @@
-"""A document laid out for reading: its lines, the labels on them, and its notation of dates and numbers."""
+"""The text of a document, prepared for the field readers: its lines, their labels, its dates' and numbers' notation."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _ADDRESSEE = re.compile(r"\W*(?:firma|herrn?|frau|familie|an die|an den|an|to|a 
 
 
 @dataclass(eq=False)
-class Sheet:
-    """The laid-out document that every field is read from."""
+class LabelledText:
+    """The text that every field is read from."""
 
     layout: Layout
     labels: list[Label]
@@ -109,7 +109,7 @@ def announces(label: Label) -> bool:
     return label.leads and (not re.search(r"\w", rest) or rest[0] in ":/(")
 
 
-def sheet_of(pages: Sequence[Page], lexicon: Lexicon, order: DateOrder | None = None) -> Sheet:
+def label_text(pages: Sequence[Page], lexicon: Lexicon, order: DateOrder | None = None) -> LabelledText:
     """Lays the pages out and finds every label."""
     layout = lay_out(pages)
     texts = [line.text for line in layout.lines]
@@ -117,7 +117,7 @@ def sheet_of(pages: Sequence[Page], lexicon: Lexicon, order: DateOrder | None = 
     language = language_of(plain)
     plain_order = date_order(texts, "ymd")
     american = language == "en" and bool(_AMERICAN.search(plain))
-    return Sheet(
+    return LabelledText(
         layout=layout,
         labels=[label for line in layout.lines for label in lexicon.find(line)],
         language=language,

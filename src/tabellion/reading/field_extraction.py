@@ -1,11 +1,10 @@
-"""The second task inside the child: extracts fields and issues from pages and embedded XML."""
+"""Extracts fields and issues from pages and embedded XML: the second task of the reading child."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ MOST_CHANGES = 500  # people do not read more
 DOUBTED = 0.3  # the confidence limit of a number with wrong check digits
 
 
-def read(
+def extract_in_child(
     _file: int | None,
     pages: Sequence[Mapping[str, Any]],
     attachments: Sequence[tuple[str, str]] = (),
@@ -42,7 +41,7 @@ def read(
     """The task: `types` are the files of the possible types; with more than one the type is recognised."""
     parsed = [parse_page(page) for page in pages]
     embedded = read_einvoice([(name, base64.b64decode(data)) for name, data in attachments], claims or {})
-    kinds = [_type(path) for path in types]
+    kinds = [typefile.read_cached(Path(path)) for path in types]
     kind: DocumentType | None
     kind, share = (kinds[0], 1.0) if len(kinds) == 1 else recognise(parsed, kinds)
     if embedded is not None and embedded.syntax and len(kinds) > 1:
@@ -135,13 +134,3 @@ def _contradictions(exact: Mapping[str, Field], printed: Mapping[str, Field]) ->
         return []
     message = Message("issue.xml_differs", value=paper.value, xml=xml.value)
     return [Issue("xml_differs", "warning", message, ("total",), "the same invoice twice")]
-
-
-def _type(path: str) -> DocumentType:
-    status = Path(path).stat()
-    return _type_as(path, status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=64)
-def _type_as(path: str, _changed: int, _size: int) -> DocumentType:
-    return typefile.read(Path(path))

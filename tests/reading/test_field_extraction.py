@@ -8,10 +8,10 @@ from typing import Any
 
 from tabellion.reading.einvoice.invoice import EInvoice
 from tabellion.reading.field import Field
+from tabellion.reading.field_extraction import DOUBTED, extract_fields, extract_in_child
 from tabellion.reading.issue import Issue
 from tabellion.reading.page import serialize_page
 from tabellion.reading.types import typefile
-from tabellion.reading.work import DOUBTED, extract_fields, read
 from tests.reading import invoices
 from tests.reading.fields.paper import paper
 
@@ -71,11 +71,11 @@ def test_what_the_paper_says_beside_xml_is_offered() -> None:
         "pages": [serialize_page(page) for page in PAGES], "types": [str(typefile.SHIPPED / "invoice.yaml")],
         "attachments": [("factur-x.xml", base64.b64encode(invoices.CII.encode()).decode())],
     }  # fmt: skip
-    [said] = read(None, **arguments, offers=True)
+    [said] = extract_in_child(None, **arguments, offers=True)
     assert (said["fields"]["total"]["value"], said["fields"]["total"]["source"]) == ("144.00", "xml")
     first = said["offers"]["total"][0]
     assert (first["value"], first["from"], first["page"], first["quote"]) == ("119.00", "words", 1, "119,00 €")
-    [silent] = read(None, **arguments)
+    [silent] = extract_in_child(None, **arguments)
     assert "offers" not in silent
     assert silent["fields"] == said["fields"]
 
