@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
+from tabellion import messages
 from tabellion.errors import ConfigurationError, NotMigrated
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Pipeline:
     variables: Mapping[str, str] = {}  #: environment variables that set such keys
     events: Sequence[str] = ()  #: events that webhook endpoints can subscribe to
     extras: str = ""  #: the extras of this package that it needs
+    catalogues: Sequence[str] = ()  #: packages with its texts: `locale/<language>/messages.po` and `pages.po`
 
     # What it works on.
 
@@ -226,3 +228,5 @@ def _add(pipeline: Pipeline) -> None:
     if pipeline.name in _cache:
         raise ConfigurationError(f"two pipelines are named {pipeline.name!r}: uninstall one of the packages")
     _cache[pipeline.name] = pipeline
+    for package in pipeline.catalogues:
+        messages.add(package)

@@ -70,6 +70,7 @@ class Checksums(Pipeline):
 
     name = "checksums"
     title = "Checksums"
+    catalogues = ("checksums",)
     commands: Mapping[str, str] = {"checksum": "checksums.pipeline"}
 
     def schemas(self) -> Sequence[Schema]:

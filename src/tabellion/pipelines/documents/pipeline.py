@@ -35,6 +35,7 @@ class DocumentsPipeline(Pipeline):
     title = "Documents"
     default = True
     extras = extras.SERVICE
+    catalogues = ("tabellion.pipelines.documents",)
     events = ("document.completed", "document.failed", "document.duplicate", "document.reviewed")
     commands: Mapping[str, str] = {
         "submit": "tabellion.pipelines.documents.commands.submit",

@@ -29,6 +29,7 @@ class RegistriesPipeline(Pipeline):
     name = "registries"
     title = "Registries"
     extras = f"{extras.SERVICE},browser"
+    catalogues = ("tabellion.pipelines.registries", "tabellion.extractions")
     commands: Mapping[str, str] = {"registry": "tabellion.pipelines.registries.commands.registry"}
     keys: Mapping[str, Key] = {
         "registries.profiles": (list, 'folders with profiles of your own (["registries"])'),
