@@ -97,6 +97,11 @@ def translate(language: str, code: str, /, **params: Any) -> str:
     return _HOLE.sub(lambda hole: _format_param(language, params.get(hole[1], hole[0])), text)
 
 
+def is_known(code: str) -> bool:
+    """Whether a catalogue has this code."""
+    return _find_template(DEFAULT, code) is not None
+
+
 def _find_template(language: str, code: str) -> Template | None:
     global load_pipelines
     template = catalogue(language).get(code) or catalogue(DEFAULT).get(code)

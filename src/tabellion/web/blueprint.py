@@ -72,6 +72,7 @@ class Blueprint:
     versioned: frozenset[Route] = frozenset()  #: routes that need an If-Match
     clashing: frozenset[Route] = frozenset()  #: routes that may answer 409
     resumable: frozenset[Route] = frozenset()  #: streams that continue after a Last-Event-ID
+    problems: Sequence[str] = ()  #: codes of problems of its own, with `problem.<code>` in its catalogues
     figures: Mapping[str, Figure] = field(default_factory=dict)  #: additional keys of the overview
     main_queue: str | None = None  #: the queue that a worker must serve for the pipeline to be ready
     shared: Sequence[Blueprint] = ()  #: parts that other pipelines name too: the same object, in the application once

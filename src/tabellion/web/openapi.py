@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, TypeAdapter
 
 from tabellion.accounts.roles import Role
+from tabellion.messages import Message
 from tabellion.web import problems, shapes
 from tabellion.web.blueprint import Blueprint, Route
 from tabellion.web.routing import JSON, Guarded
@@ -93,7 +94,8 @@ def document_of(app: FastAPI) -> dict[str, Any]:
     }
     schemas |= _schemas([shapes.Problem, *answers.values()], [shape for part in blueprints for shape in part.shapes])
     document["components"]["securitySchemes"] = SCHEME
-    document["x-problem-codes"] = problems.CODES
+    codes = (*problems.CODES, *(code for part in blueprints for code in part.problems))
+    document["x-problem-codes"] = {code: Message(f"problem.{code}") for code in codes}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             route = (method.upper(), path)

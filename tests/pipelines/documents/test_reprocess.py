@@ -63,7 +63,7 @@ def fields(url: str, key: str) -> dict[str, dict[str, Any]]:
 def trail(url: str, key: str) -> list[tuple[str, str]]:
     """Who did what to a document, in order; the chain holds."""
     assert ask(url, audit.verify).whole
-    return [(one["action"], one["actor"]) for one in ask(url, lambda store: audit.history(store, document=key))]
+    return [(one["action"], one["actor"]) for one in ask(url, lambda store: audit.history(store, subject=key))]
 
 
 def test_what_a_person_corrected_is_never_overwritten(url: str, settings: Settings) -> None:
@@ -159,7 +159,7 @@ def test_the_trail_says_who_had_a_document_read_again_and_deleted(url: str, sett
         ("reopened", "anna"), ("deleted", "anna"),
     ]  # fmt: skip
     assert [action for action, _ in told].count("extracted") == 3
-    history = {one["action"]: one for one in ask(url, lambda store: audit.history(store, document=key))}
+    history = {one["action"]: one for one in ask(url, lambda store: audit.history(store, subject=key))}
     assert history["reprocessed"]["more"] == {"type": "invoice", "model": "local", "reopen": True}
     assert history["reopened"]["item_id"] == history["created"]["item_id"] is not None
 

@@ -112,7 +112,7 @@ class DocumentsPipeline(Pipeline):
 
         return Blueprint(
             routers=(*api.ROUTERS, *pages.ROUTERS), policy=api.POLICY, pages=pages.POLICY, places=pages.PLACES,
-            shapes=api.SHAPES, repeatable=api.REPEATABLE, versioned=api.VERSIONED,
+            shapes=api.SHAPES, problems=api.PROBLEMS, repeatable=api.REPEATABLE, versioned=api.VERSIONED,
             clashing=api.CLASHING, resumable=api.RESUMABLE, figures={"sla": figure}, main_queue=self.name,
             package=__package__,
         )  # fmt: skip

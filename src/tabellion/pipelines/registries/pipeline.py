@@ -107,8 +107,8 @@ class RegistriesPipeline(Pipeline):
 
         return Blueprint(
             routers=(*api.ROUTERS, *pages.ROUTERS), policy=api.POLICY, pages=pages.POLICY, places=pages.PLACES,
-            shapes=api.SHAPES, repeatable=api.REPEATABLE, clashing=api.CLASHING, shared=(EXTRACTIONS,),
-            main_queue="extraction", package=__package__,
+            shapes=api.SHAPES, problems=("names_pending",), repeatable=api.REPEATABLE, clashing=api.CLASHING,
+            shared=(EXTRACTIONS,), main_queue="extraction", package=__package__,
         )  # fmt: skip
 
     def serve(self, config: Config, environment: str, store: Store) -> ServedRegistries:
