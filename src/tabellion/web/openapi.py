@@ -92,7 +92,13 @@ def document_of(app: FastAPI) -> dict[str, Any]:
         if isinstance(route, Guarded) and route.answer_type is not None
         for method in route.methods or ()
     }
-    schemas |= _schemas([shapes.Problem, *answers.values()], [shape for part in blueprints for shape in part.shapes])
+    additions = [(name, added) for part in blueprints for name, added in part.additions.items()]
+    schemas |= _schemas(
+        [shapes.Problem, *answers.values(), *(added for _, added in additions)],
+        [shape for part in blueprints for shape in part.shapes],
+    )
+    for name, added in additions:
+        schemas[name]["properties"] |= schemas.pop(added.__name__)["properties"]
     document["components"]["securitySchemes"] = SCHEME
     codes = (*problems.CODES, *(code for part in blueprints for code in part.problems))
     document["x-problem-codes"] = {code: Message(f"problem.{code}") for code in codes}

@@ -107,14 +107,16 @@ class DocumentsPipeline(Pipeline):
     def blueprint(self) -> Blueprint:
         """The API, the pages and their texts."""
         from tabellion.pipelines.documents import api, pages
-        from tabellion.pipelines.documents.review.sla import figure
-        from tabellion.web.blueprint import Blueprint
+        from tabellion.pipelines.documents.review.sla import ReviewFigures, read_figure
+        from tabellion.pipelines.documents.served import StorageFacts
+        from tabellion.web.blueprint import Blueprint, Figure
 
         return Blueprint(
             routers=(*api.ROUTERS, *pages.ROUTERS), policy=api.POLICY, pages=pages.POLICY, places=pages.PLACES,
             shapes=api.SHAPES, problems=api.PROBLEMS, repeatable=api.REPEATABLE, versioned=api.VERSIONED,
-            clashing=api.CLASHING, resumable=api.RESUMABLE, figures={"sla": figure}, main_queue=self.name,
-            package=__package__,
+            clashing=api.CLASHING, resumable=api.RESUMABLE, main_queue=self.name, package=__package__,
+            figures={"sla": Figure(read_figure, "review_figure.html", "review_figure.js")},
+            additions={"OverviewPicture": ReviewFigures, "Station": StorageFacts},
         )  # fmt: skip
 
     def serve(self, config: Config, environment: str, store: Store) -> ServedDocuments:
