@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabellion import extras
 from tabellion.errors import NotMigrated, TabellionError
-from tabellion.pipeline import Background, Key, Pipeline
+from tabellion.pipeline import Background, Key, Pipeline, UpOption
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -37,6 +37,13 @@ class DocumentsPipeline(Pipeline):
     extras = extras.SERVICE
     catalogues = ("tabellion.pipelines.documents",)
     events = ("document.completed", "document.failed", "document.duplicate", "document.reviewed")
+    options: Mapping[str, UpOption] = {
+        "consume": UpOption("Watch this folder and submit the documents put there.", Path),
+        "deep": UpOption("With --consume: include subfolders.", bool),
+        "model": UpOption(
+            "Default model for documents whose upload and type name none.", variable="TABELLION_DEFAULT_MODEL"
+        ),
+    }
     commands: Mapping[str, str] = {
         "submit": "tabellion.pipelines.documents.commands.submit",
         "export": "tabellion.pipelines.documents.commands.export",
@@ -144,7 +151,8 @@ class DocumentsPipeline(Pipeline):
         from tabellion.pipelines.documents.consume import Consumer, endings
         from tabellion.pipelines.documents.intake import take_in
 
-        if run.inbox is None:
+        folder: Path | None = run.options.get("consume")
+        if folder is None:
             return
         settings = configured.settings_of(run.config, run.environment)
 
@@ -155,7 +163,7 @@ class DocumentsPipeline(Pipeline):
             run.say(f"file_{event}", f"{event}: {printable(file)} ({printable(detail)})", file=file, detail=detail)
 
         deep = bool(run.options.get("deep"))
-        self._consumer = Consumer(run.inbox, submit, lambda ids: endings(run.store, ids), deep=deep, listen=report)
+        self._consumer = Consumer(folder, submit, lambda ids: endings(run.store, ids), deep=deep, listen=report)
         await self._consumer.run(run.stopping)
 
     async def _sweep(self, run: Background) -> None:
