@@ -47,3 +47,15 @@ def test_a_code_without_a_meaning_is_refused() -> None:
     """With what to add."""
     with pytest.raises(ValueError, match=r"no catalogue has problem\.checksum_busy"):
         Problem(409, "checksum_busy")
+
+
+def test_details_and_fixes_are_messages() -> None:
+    """Pages in another language show them in theirs: no problem of the application has a sentence in its code."""
+    plain = []
+    for path in (SOURCE / "web").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Problem":
+                texts = [*node.args[2:3], *(keyword.value for keyword in node.keywords if keyword.arg == "fix")]
+                sentences = [text for text in texts if isinstance(text, ast.Constant | ast.JoinedStr)]
+                plain += [f"{path.name}:{text.lineno}" for text in sentences]
+    assert plain == []
