@@ -326,7 +326,7 @@ def _conclude(ended: asyncio.Future[None], failure: BaseException | None) -> Non
 
 
 async def _bury(store: Store) -> None:
-    """Ends the leases of killed workers of this machine, so that their documents do not wait for the expiry."""
+    """Ends the leases of killed workers of this machine, so that their jobs do not wait for the expiry."""
     for member in await heartbeat.members(store, alive=False):
         if member["ending"] is None and member["host"] == socket.gethostname() and heartbeat.is_gone(member["pid"]):
             await heartbeat.leave(store, member["id"], "was killed", crashed=True)
