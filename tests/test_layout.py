@@ -100,6 +100,18 @@ def test_no_pipeline_imports_another(path: Path) -> None:
         assert parts[1] != "pipelines" or parts[2] == own, f"{path.name} imports {target}"
 
 
+@pytest.mark.parametrize("path", sorted((SOURCE / "pipelines").rglob("*.py")), ids=str)
+def test_no_pipeline_uses_files_of_another(path: Path) -> None:
+    """Neither a path that is put together nor a text with one names the folder of another pipeline."""
+    own = path.relative_to(SOURCE / "pipelines").parts[0]
+    others = [one.name for one in (SOURCE / "pipelines").iterdir() if one.is_dir() and one.name != own]
+    for node in ast.walk(ast.parse(path.read_text())):
+        parts = [node.left, node.right] if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else [node]
+        for text in [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]:
+            assert len(parts) == 1 or text.split("/")[0] not in others, f"{path.name}: {text}"
+            assert not re.search(rf"pipelines[./](?:{'|'.join(others)})\b", text), f"{path.name}: {text}"
+
+
 def test_no_module_of_the_engine_speaks_http() -> None:
     """What talks to the outside is in `net`."""
     for path in (SOURCE / "engine").rglob("*.py"):

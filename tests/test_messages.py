@@ -6,6 +6,8 @@ import ast
 import copy
 import pickle
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from importlib.resources import files
@@ -16,7 +18,7 @@ import pytest
 from babel.messages.pofile import read_po
 
 import tabellion
-from tabellion import extractions, messages
+from tabellion import messages
 from tabellion.errors import Permanent
 from tabellion.messages import (
     LANGUAGES,
@@ -28,11 +30,11 @@ from tabellion.messages import (
     translatable,
     translate,
 )
-from tabellion.pipelines import documents, ocr
+from tabellion.pipeline import installed_pipelines
 from tabellion.web.pages import static
 
-PACKAGES = (tabellion, documents, extractions, ocr)
-CATALOGUES = [path for one in PACKAGES for path in (Path(str(files(one.__name__))) / "locale").glob("*/*.po")]
+PACKAGES = {"tabellion", *(package for one in installed_pipelines().values() for package in one.catalogues)}
+CATALOGUES = sorted(path for one in PACKAGES for path in (Path(str(files(one))) / "locale").glob("*/*.po"))
 SOURCES = sorted(Path(tabellion.__file__).parent.rglob("*.py"))
 FOLDERS = [Path(str(files(one))) for one in static.packages()]
 PAGES = [path for one in FOLDERS for path in (*one.glob("pages/*.py"), *one.glob("pages.py"), *one.glob("routes/*.py"))]
@@ -119,6 +121,13 @@ def test_french_is_tied() -> None:
         one for template in catalogue("fr").values() for one in ([template] if isinstance(template, str) else template)
     ]
     assert not [text for text in texts if loose.search(text)]
+
+
+def test_a_module_of_a_pipeline_has_its_messages_without_the_registry() -> None:
+    """A program may import it directly: the registry is loaded for the first code that no catalogue has."""
+    code = "from tabellion.pipelines.documents.review.finishing import REJECTIONS; print(REJECTIONS['not_ours'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "It is not addressed to us\n"
 
 
 # -- what the code says --------------------------------------------------------------------------------------------

@@ -20,10 +20,12 @@ import pytest
 from tabellion import Pipeline
 from tabellion.accounts.tables import SCHEMA
 from tabellion.cli import service
+from tabellion.delivery.signature import verify
 from tabellion.engine.schema import Schema
 from tabellion.errors import ConfigurationError
 from tabellion.pipeline import find_pipelines, installed_pipelines
 from tabellion.web.app import merge_policies
+from tests.pipelines.documents.receiver import LOOPBACK, Receiver, receiving
 from tests.waiting import eventually
 from tests.working import ask
 
@@ -51,8 +53,16 @@ def tabellion(packages: Mapping[str, str], folder: Path, *arguments: str) -> sub
 
 
 @pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """A server that accepts webhooks."""
+    with receiving() as one:
+        yield one
+
+
+@pytest.fixture
 def running(packages: Mapping[str, str], tmp_path: Path) -> Iterator[tuple[str, str]]:
     """`tabellion up` with the example and documents together: its address and its admin key."""
+    (tmp_path / "tabellion.toml").write_text(f"[server]\nallow = {json.dumps(LOOPBACK)}\n")
     command = [
         sys.executable, "-m", "tabellion", "up", "--with", "checksums", "--with", "documents", "--port", "0", "--json",
     ]  # fmt: skip
@@ -89,6 +99,33 @@ def test_what_another_package_adds_works_like_our_own(
     assert httpx2.get(f"{url}/api/checksums", trust_env=False).status_code == 401
     shown = tabellion(packages, tmp_path, "status", "--with", "checksums", "--json")
     assert [one["done"] for one in json.loads(shown.stdout)[0]["queues"] if one["queue"] == "checksums"] == [2]
+
+
+def test_codes_of_another_package_work_like_our_own(
+    running: tuple[str, str], packages: Mapping[str, str], tmp_path: Path, receiver: Receiver
+) -> None:
+    """Its problem in two languages, its audit action in a chain that verifies, and its event as a signed webhook."""
+    url, key = running
+    endpoint = json.loads(
+        tabellion(packages, tmp_path, "webhooks", "add", receiver.url, "--event", "checksum.computed", "--json").stdout
+    )
+    with httpx2.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, trust_env=False) as client:
+        problem = client.post("/api/checksums", json={"content": ""})
+        assert (problem.status_code, problem.json()["code"]) == (422, "checksum_empty")
+        assert problem.json()["detail"].startswith("an empty text")
+        assert problem.json()["translatable"]["detail"] == {"code": "problem.checksum_empty", "params": {}}
+        assert "checksum_empty" in client.get("/openapi.json").json()["x-problem-codes"]
+        french = client.get("/dashboard", headers={"Accept": "text/html", "Accept-Language": "fr"}).text
+        assert "un texte vide" in french
+        id_ = client.post("/api/checksums", json={"content": "one"}).json()["id"]
+        eventually(lambda: receiver.got)
+    [(_, headers, body)] = receiver.got
+    event = verify(headers, body, endpoint["secret"])
+    assert (event["type"], event["data"]["id"]) == ("checksum.computed", id_)
+    assert event["data"]["sha256"] == hashlib.sha256(b"one").hexdigest()
+    [entry] = json.loads(tabellion(packages, tmp_path, "audit", "show", id_, "--json").stdout)
+    assert entry["action"] == "checksum_added"
+    assert json.loads(tabellion(packages, tmp_path, "audit", "verify", "--json").stdout)["whole"]
 
 
 def test_its_tables_are_made_with_migrate(packages: Mapping[str, str], tmp_path: Path) -> None:

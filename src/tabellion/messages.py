@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.resources import files
 from typing import Annotated, Any
 
@@ -14,6 +14,8 @@ from tabellion.answers import Answer, Doc
 LANGUAGES = {"en": "English", "fr": "Français"}
 DEFAULT = "en"
 PACKAGES = ["tabellion"]  #: packages with catalogues: `locale/<language>/messages.po` and `pages.po`
+#: Called once for a code that no catalogue has: modules of a pipeline may be used before the registry was.
+load_pipelines: Callable[[], object] | None = None
 #: A sentence, or its singular and plural.
 Template = str | tuple[str, str]
 Translatable = Annotated[
@@ -88,15 +90,30 @@ def translatable(**texts: Any) -> Translated:
 
 def translate(language: str, code: str, /, **params: Any) -> str:
     """The sentence of a code in a language, with its parameters filled in; `n` selects singular or plural."""
-    template = catalogue(language).get(code) or catalogue(DEFAULT).get(code)
+    template = _find_template(language, code)
     if template is None:  # a mistyped code must not hide what went wrong
         return f"{code} {json.dumps(params, default=str)}" if params else code
     text = template if isinstance(template, str) else template[0 if _is_one(language, params.get("n")) else 1]
     return _HOLE.sub(lambda hole: _format_param(language, params.get(hole[1], hole[0])), text)
 
 
+def is_known(code: str) -> bool:
+    """Whether a catalogue has this code."""
+    return _find_template(DEFAULT, code) is not None
+
+
+def _find_template(language: str, code: str) -> Template | None:
+    global load_pipelines
+    template = catalogue(language).get(code) or catalogue(DEFAULT).get(code)
+    if template is None and load_pipelines is not None:
+        load, load_pipelines = load_pipelines, None
+        load()
+        return _find_template(language, code)
+    return template
+
+
 def add(package: str) -> None:
-    """Adds the catalogues of a package; a package with messages does so when it is imported."""
+    """Adds the catalogues of a package, as the registry does with those that a pipeline declares."""
     if package not in PACKAGES:
         PACKAGES.append(package)
         catalogue.cache_clear()

@@ -5,14 +5,15 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
+from tabellion import messages
 from tabellion.errors import ConfigurationError, NotMigrated
 
 if TYPE_CHECKING:
     import asyncio
-    from pathlib import Path
 
     from tabellion.config import Config
     from tabellion.engine.environment import Environment
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
     from tabellion.web.blueprint import Blueprint, Served
 
 GROUP = "tabellion.pipelines"  #: our package of pipelines, and the entry point group of other packages
+
+
+@dataclass(frozen=True, slots=True)
+class UpOption:
+    """An option that a pipeline adds to `tabellion up`; `Background.options` has its value."""
+
+    help: str
+    type: type = str  #: `bool` for a flag, `Path` for a folder
+    variable: str | None = None  #: the environment variable that it sets, also for worker processes
+
 
 Key = tuple[type | tuple[type, ...], str]  #: a configuration key: its type, and one line of documentation
 
@@ -46,8 +57,10 @@ class Pipeline:
     keys: Mapping[str, Key] = {}  #: of the configuration, as `section.key`
     choices: Mapping[str, Sequence[str]] = {}  #: the allowed values of keys
     variables: Mapping[str, str] = {}  #: environment variables that set such keys
+    options: Mapping[str, UpOption] = {}  #: of `tabellion up`, by name
     events: Sequence[str] = ()  #: events that webhook endpoints can subscribe to
     extras: str = ""  #: the extras of this package that it needs
+    catalogues: Sequence[str] = ()  #: packages with its texts: `locale/<language>/messages.po` and `pages.po`
 
     # What it works on.
 
@@ -160,11 +173,6 @@ class Background:
         self.config, self.environment, self.store, self.served = config, environment, store, served
         self.stopping, self.options, self.say = stopping, options, say
 
-    @property
-    def inbox(self) -> Path | None:
-        """The watched folder, if one was named."""
-        return self.options.get("consume")
-
 
 def installed_pipelines() -> dict[str, Pipeline]:
     """Every installed pipeline by name: those in this package, then those of other packages."""
@@ -226,3 +234,5 @@ def _add(pipeline: Pipeline) -> None:
     if pipeline.name in _cache:
         raise ConfigurationError(f"two pipelines are named {pipeline.name!r}: uninstall one of the packages")
     _cache[pipeline.name] = pipeline
+    for package in pipeline.catalogues:
+        messages.add(package)

@@ -57,7 +57,7 @@ def test_entries_chain(url: str) -> None:
         assert await empty(store)
         await appended(store, *some(7))
         return (
-            await audit.verify(store), await audit.history(store, document="d1"), await audit.history(store, item="i2")
+            await audit.verify(store), await audit.history(store, subject="d1"), await audit.history(store, item="i2")
         )  # fmt: skip
 
     async def empty(store: Store) -> bool:
@@ -105,11 +105,19 @@ def test_what_only_the_database_knows_is_in_the_body(url: str) -> None:
             values = {"name": 'say "hi"', "wanted": wanted}
             text, given = audit.statement(store.dialect, entry, source, values, item_id="r.a", after="r.b")
             await store.database.transact([audit.bind_statement(text, given)])
-        return await audit.verify(store), await audit.history(store, document="d")
+        return await audit.verify(store), await audit.history(store, subject="d")
 
     verdict, entries = ask(url, go)
     assert verdict.whole
     assert [(one["item_id"], one["after"], one["reason"]) for one in entries] == [('say "hi"', None, '"@after@"')]
+
+
+def test_the_body_of_an_entry_is_as_in_existing_chains() -> None:
+    """The subject is stored under the name it always had: the hashes of old and new entries are computed alike."""
+    entry = AuditEntry("rejected", "anna", "d1", "i1", before="in_review", reason="other")
+    assert audit.canonical(entry.body()) == (
+        '{"action":"rejected","actor":"anna","before":"in_review","document_id":"d1","item_id":"i1","reason":"other"}'
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,7 +192,7 @@ def test_an_entry_before_the_first_is_refused(url: str, n: int) -> None:
     with owning(url, create=False) as owner:
         for step in (*OFF[owner.dialect], FORGED.format(n=n)):
             owner(step)
-    assert [one["n"] for one in ask(url, lambda store: audit.history(store, document="d1"))] == [2]
+    assert [one["n"] for one in ask(url, lambda store: audit.history(store, subject="d1"))] == [2]
 
 
 def test_time_does_not_run_backwards(url: str) -> None:
@@ -199,7 +207,7 @@ def test_time_does_not_run_backwards(url: str) -> None:
             await appended(store, *some(1))
             clock.advance(120)
             await appended(store, *some(1))
-            return await audit.history(store, document="d0"), await audit.verify(store)
+            return await audit.history(store, subject="d0"), await audit.verify(store)
         finally:
             await store.close()
 

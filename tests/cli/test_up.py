@@ -272,3 +272,14 @@ def test_a_key_that_was_lost_is_replaced(tmp_path: Path) -> None:
         assert service.said("started")["key"] != first
         assert service.ask("GET", "/api/documents")[0] == 200
         assert service.stop() == 0
+
+
+def test_an_option_of_a_pipeline_that_is_not_selected_is_rejected(tmp_path: Path) -> None:
+    """Nothing would see it: the error says whose it is."""
+    refused = subprocess.run(
+        [sys.executable, "-m", "tabellion", "--with", "ocr", "up", "--port", "0", "--consume", "inbox"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert refused.returncode == 2
+    assert "add --with documents, or omit it" in " ".join(refused.stderr.replace("│", " ").split())
+    assert not list(tmp_path.iterdir())

@@ -56,7 +56,8 @@ def put(url: str, event: str = "document.completed", document: dict[str, Any] | 
     async def write(store: Any) -> None:
         from tabellion.engine import sql
 
-        text, values = outbox(event, document or DOCUMENT, **options)
+        data = document or DOCUMENT
+        text, values = outbox(event, data["id"], data, **options)
         await store.database.fetch(*_spread(sql.bind(text, values)))
 
     ask(url, write)
@@ -282,7 +283,7 @@ def test_rows_are_written_with_the_end_of_a_job_or_not_at_all(url: str, owner: O
 
     @queue.handler
     async def end(job: Job) -> None:
-        text, values = outbox("document.completed", DOCUMENT | {"id": f"d{job.key}"})
+        text, values = outbox("document.completed", f"d{job.key}", DOCUMENT)
         job.also(text, **values)
         if job.key == 2:
             raise ValueError("odd")
@@ -334,10 +335,13 @@ def test_secrets_are_in_no_log(
     assert to.secret not in repr(to)
 
 
-def test_a_body_beyond_any_receivers_liking_comes_without_fields() -> None:
-    """It says so, and the API has the rest."""
-    text = body("document.completed", {"id": "d1", "status": "completed", "fields": {"x": "y" * LARGEST}})
+def test_data_that_is_too_large_is_sent_in_its_short_form() -> None:
+    """It says so; without a short form only the id is sent."""
+    large = {"id": "d1", "status": "completed", "fields": {"x": "y" * LARGEST}}
+    text = body("document.completed", large, {"id": "d1", "status": "completed"})
     assert json.loads(text)["data"] == {"id": "d1", "status": "completed", "shortened": True}
+    _, values = outbox("document.completed", "d1", large)
+    assert json.loads(values["body"])["data"] == {"id": "d1", "shortened": True}
 
 
 def test_removing_an_endpoint_forgets_its_deliveries(url: str, owner: Owner) -> None:

@@ -15,7 +15,7 @@ from tabellion.engine.worker import heartbeat as roster
 from tabellion.monitor.overview import Overview
 from tabellion.monitor.view import QueueView
 from tabellion.pipelines.documents import tables
-from tabellion.pipelines.documents.review.sla import figure
+from tabellion.pipelines.documents.review.sla import read_figure
 from tabellion.testing import Clock
 from tests.engine.tables import asynchronous, claim_one, tasks
 from tests.monitor.settled import fail, settle
@@ -64,7 +64,7 @@ async def test_the_document_changes_only_when_something_happened(store: Store, c
     await tables.SCHEMA.prepare(store)
     queue = await tasks(store, 3)
     await settle(store, queue)
-    overview = Overview("prod", store, [QueueView(queue)], figures={"sla": figure})
+    overview = Overview("prod", store, [QueueView(queue)], figures={"sla": read_figure})
     before: Any = await overview.look()
     clock.advance(2.0)
     after: Any = await overview.look()

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tabellion.messages import Message
+from tabellion.pipeline import installed_pipelines
 from tabellion.web.problems import CODES
 from tests.glossary import glossary
 from tests.models.bills import bill
@@ -67,7 +69,10 @@ def test_every_problem_is_described_as_one(document: Any) -> None:
             assert answer["description"]
             if status[0] in "45" and (path, status) != ("/readyz", "503"):
                 assert list(answer["content"]) == ["application/problem+json"], (method, path, status)
-    assert document["x-problem-codes"] == CODES
+    blueprint = installed_pipelines()["documents"].blueprint()
+    assert blueprint is not None
+    codes = (*CODES, *blueprint.problems)
+    assert document["x-problem-codes"] == {code: Message(f"problem.{code}") for code in codes}
 
 
 def test_every_reference_leads_somewhere(document: Any) -> None:

@@ -1,5 +1,1 @@
 """A pipeline of your own: texts in, their SHA-256 out."""
-
-from tabellion import messages
-
-messages.add(__name__)

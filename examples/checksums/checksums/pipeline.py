@@ -17,48 +17,54 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tabellion import Job, Pipeline, Queue, Store
+from tabellion.accounts import audit
+from tabellion.accounts.tables import SCHEMA as ACCOUNTS
+from tabellion.delivery.endpoints import SCHEMA as DELIVERY
+from tabellion.delivery.outbox import outbox
 from tabellion.engine.schema import Schema
 from tabellion.engine.sql import NOW
 
 if TYPE_CHECKING:
     from tabellion.web.blueprint import Blueprint
 
+TABLE = """CREATE TABLE tabellion_checksums (id text PRIMARY KEY, content text NOT NULL,
+  status text NOT NULL DEFAULT 'waiting', sha256 text, error text, created_at TIME NOT NULL)"""
 SCHEMA = Schema(
     "checksums",
-    versions=(
-        (
-            """CREATE TABLE tabellion_checksums (id text PRIMARY KEY, content text NOT NULL,
-  status text NOT NULL DEFAULT 'waiting', sha256 text, error text, created_at TIME NOT NULL)""",
-        ),
-    ),
+    versions=((TABLE,),),
     tables=("tabellion_checksums",),
+    needs=(ACCOUNTS, DELIVERY),  # the audit log and the webhooks
 )
 
 
-def queue() -> Queue:
+def checksums_queue() -> Queue:
     """The table as a queue, with its handler."""
-    made = Queue(
+    queue = Queue(
         "tabellion_checksums", name="checksums", ready="waiting", running="running", done="done", failed="failed",
         error="error",
     )  # fmt: skip
 
-    @made.handler
+    @queue.handler
     async def compute(job: Job) -> dict[str, Any]:
-        return {"sha256": hashlib.sha256(job["content"].encode()).hexdigest()}
+        sha256 = hashlib.sha256(job["content"].encode()).hexdigest()
+        statement, values = outbox("checksum.computed", job.text_key, {"id": job.text_key, "sha256": sha256})
+        job.also(statement, **values)  # committed with the result, or not at all
+        return {"sha256": sha256}
 
-    return made
+    return queue
 
 
-async def add(store: Store, content: str) -> str:
-    """Puts a text in line; its id."""
+async def add_text(store: Store, content: str, actor: str) -> str:
+    """Queues a text and records who did; returns its id."""
     id_ = uuid.uuid4().hex
-    insert = f"INSERT INTO tabellion_checksums (id, content, created_at) VALUES ($1, $2, {NOW}) RETURNING id"
-    await store.database.fetch(insert, id_, content)
+    insert = f"INSERT INTO tabellion_checksums (id, content, created_at) VALUES ($1, $2, {NOW})"
+    entry = audit.AuditEntry("checksum_added", actor, id_)
+    await store.database.transact([(insert, [id_, content]), audit.bind_entry(store.dialect, entry)])
     await store.database.wake()
     return id_
 
 
-async def newest(store: Store) -> list[dict[str, Any]]:
+async def list_newest(store: Store) -> list[dict[str, Any]]:
     """The last hundred."""
     return await store.database.fetch(
         "SELECT id, status, sha256 FROM tabellion_checksums ORDER BY created_at DESC, id LIMIT 100"
@@ -66,10 +72,12 @@ async def newest(store: Store) -> list[dict[str, Any]]:
 
 
 class Checksums(Pipeline):
-    """What it adds: a table, a queue, two routes of the API, a page with its place in the header, and a command."""
+    """A table, a queue, an event, two routes of the API, a page with its place in the header, and a command."""
 
     name = "checksums"
     title = "Checksums"
+    catalogues = ("checksums",)
+    events = ("checksum.computed",)
     commands: Mapping[str, str] = {"checksum": "checksums.pipeline"}
 
     def schemas(self) -> Sequence[Schema]:
@@ -78,7 +86,7 @@ class Checksums(Pipeline):
 
     def queues(self, config: object, environment: object = None) -> Sequence[Queue]:
         """One queue."""
-        return (queue(),)
+        return (checksums_queue(),)
 
     def blueprint(self) -> Blueprint:
         """Imported here: a worker needs no web framework."""
@@ -91,7 +99,7 @@ PIPELINE = Checksums()
 
 
 def checksum(context: typer.Context, content: Annotated[str, typer.Argument(help="The text.")]) -> None:
-    """Put a text in line for its checksum.
+    """Queue a text for its checksum.
 
     Example: tabellion checksum "some text"
     """
@@ -100,6 +108,6 @@ def checksum(context: typer.Context, content: Annotated[str, typer.Argument(help
     async def go() -> str:
         async with config_of(context).environments[0].store() as store:
             await PIPELINE.prepare(store)
-            return await add(store, content)
+            return await add_text(store, content, audit.COMMAND)
 
     typer.echo(asyncio.run(go()))

@@ -1,4 +1,4 @@
-"""The audit log: who did what to which document, before and after, as one chain of hashes per database.
+"""The audit log: who did what to what, before and after, as one chain of hashes per database.
 
 An entry's hash is the SHA-256 of the previous hash, its number, its time and its body, each on its own line. The
 database computes it in the transaction of the change that the entry records. Entries are only ever added.
@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, cast
 
+from tabellion import messages
 from tabellion.accounts.tables import GENESIS
 from tabellion.answers import Answer
 from tabellion.engine import sql
@@ -23,37 +24,6 @@ from tabellion.engine.store import Store
 
 Statement = tuple[str, dict[str, Any]]
 
-#: Every action and what it means. They are stable: people script against them.
-ACTIONS = {
-    "extracted": "the document was read",
-    "created": "a review item was created",
-    "assigned": "the item was assigned to the person with the least work",
-    "claimed": "a person claimed the item",
-    "released": "the holder released the item",
-    "expired": "the holder's claim expired, and the item was released",
-    "postponed": "the holder postponed the item",
-    "escalated": "the item was escalated to the operators",
-    "reassigned": "the item was assigned to a person",
-    "corrected": "a person corrected a field; it is locked",
-    "confirmed": "a person confirmed a field",
-    "absent": "a person marked a field as absent; it is locked",
-    "unlocked": "a person unlocked a field",
-    "approved": "a person approved the item; `after` says whether anything was corrected",
-    "rejected": "a person rejected the document",
-    "reopened": "a finished item was reopened",
-    "reprocessed": "the document was queued to be read again",
-    "deleted": "the document was deleted",
-    "paused": "a queue was paused",
-    "resumed": "a paused queue was resumed",
-    "retried": "failed rows of a queue were retried",
-    "rows_released": "running rows of a queue were put back to ready",
-    "user_added": "a user was added",
-    "user_changed": "a user's role was changed, or the user was disabled or enabled",
-    "password_set": "a user's password was changed",
-    "link_made": "a sign-in link for a user was created",
-    "key_made": "an API key was created",
-    "key_revoked": "an API key was revoked",
-}
 SYSTEM = "tabellion"  #: the actor where no person acts
 COMMAND = "command line"  #: the actor of commands, where nobody is signed in
 PAGE = 1000  #: entries read by one statement
@@ -69,11 +39,13 @@ _COLUMNS: tuple[Literal["document_id", "item_id", "actor", "action"], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """An action to be recorded."""
+    """An action to be recorded. Its code has its meaning in a catalogue, as `audit.<action>`; codes are stable."""
 
     action: str
     actor: str
-    document_id: str | None = None
+    subject: str | None = (
+        None  #: the id of what it was done to; stored as `document_id`, as before there were pipelines
+    )
     item_id: str | None = None
     field: str | None = None
     before: Any = UNSAID
@@ -82,12 +54,14 @@ class AuditEntry:
     more: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.action not in ACTIONS:
-            raise ValueError(f"{self.action!r} is not an audit action")
+        if not messages.is_known(f"audit.{self.action}"):
+            raise ValueError(f"{self.action!r} is not an audit action: no catalogue has audit.{self.action}")
 
     def body(self) -> dict[str, Any]:
         """The entry's content as JSON values: everything but its number and time."""
-        values: dict[str, Any] = {name: getattr(self, name) for name in _COLUMNS}
+        values: dict[str, Any] = {
+            "document_id": self.subject, "item_id": self.item_id, "actor": self.actor, "action": self.action,
+        }  # fmt: skip
         values |= {"field": self.field} if self.field is not None else {}
         values |= {name: getattr(self, name) for name in ("before", "after") if getattr(self, name) is not UNSAID}
         values |= {"reason": storable(self.reason)[:LONGEST]} if self.reason else {}
@@ -298,9 +272,9 @@ def _fault(row: AuditRow, n: int, last: str) -> str:
     return ""
 
 
-async def history(store: Store, *, document: str | None = None, item: str | None = None) -> list[HistoryEntry]:
-    """The entries of a document, or of an item, oldest first."""
-    column, value = ("document_id", document) if item is None else ("item_id", item)
+async def history(store: Store, *, subject: str | None = None, item: str | None = None) -> list[HistoryEntry]:
+    """The entries of a subject, such as a document, or of an item, oldest first."""
+    column, value = ("document_id", subject) if item is None else ("item_id", item)
     rows = await store.database.fetch(
         f"SELECT n, at, body FROM tabellion_audit_log WHERE {column} = $1 AND n > 0 ORDER BY n", value
     )

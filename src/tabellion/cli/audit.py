@@ -1,4 +1,4 @@
-"""`tabellion audit`: verifies the audit log, and shows the history of a document."""
+"""`tabellion audit`: verifies the audit log, and shows what was done to a document or another subject."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 audit = typer.Typer(
-    help="Verify the audit log and show the history of a document. Each command has --json.",
+    help="Verify the audit log and show what was done to a subject, such as a document. Each command has --json.",
     epilog="Examples: `tabellion audit verify` · `tabellion audit show 01hz…`",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -71,11 +71,11 @@ def verify(
 @audit.command("show")
 def show(
     context: typer.Context,
-    document: Annotated[str, typer.Argument(help="The document's id.")],
+    subject: Annotated[str, typer.Argument(help="The id of a document, or of what another pipeline works on.")],
     environment: Place = None,
     json: Json = False,
 ) -> None:
-    """Show the history of a document, oldest first.
+    """Show what was done to a subject, such as a document, oldest first.
 
     Examples:
 
@@ -84,7 +84,7 @@ def show(
         tabellion audit show 01hzx3t9q4 --json | jq '.[] | select(.action == "corrected")'
     """
 
-    entries = _do(context, environment, lambda store: trail.history(store, document=document))
+    entries = _do(context, environment, lambda store: trail.history(store, subject=subject))
     if json:
         output.as_json(entries)
     elif entries:
@@ -96,7 +96,7 @@ def show(
         ]  # fmt: skip
         output.show(output.table("", headings, rows))
     if not entries:
-        typer.echo(f"no history found for document {document}", err=True)
+        typer.echo(f"no history found for {subject}", err=True)
         raise typer.Exit(INPUT)
 
 

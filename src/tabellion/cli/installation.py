@@ -318,7 +318,7 @@ def _die_with_parent() -> None:
 
 
 async def _bury(store: Store) -> None:
-    """Ends the leases of killed workers of this machine, so that their documents do not wait for the expiry."""
+    """Ends the leases of killed workers of this machine, so that their jobs do not wait for the expiry."""
     for worker in await read_workers(store.database, alive=False):
         if worker["ending"] is None and worker["host"] == socket.gethostname() and heartbeat.is_gone(worker["pid"]):
             await heartbeat.leave(store, worker["id"], "was killed", crashed=True)

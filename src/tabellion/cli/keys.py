@@ -42,7 +42,7 @@ def create(
 
         tabellion keys create --role operator --name "scanner in the mail room"
 
-        curl -H "Authorization: Bearer $(tabellion keys create --role viewer)" localhost:8080/api/documents
+        curl -H "Authorization: Bearer $(tabellion keys create --role viewer)" localhost:8080/api/queues
     """
 
     async def work(store: Any, place: str) -> tuple[str, str]:

@@ -46,6 +46,14 @@ def pipelines_of(context: typer.Context, config: Config) -> list[Pipeline]:
     return defaults()
 
 
+def with_option(context: typer.Context, config: Config) -> str:
+    """The `--with` that a next command needs, with a space before it; empty if it would find pipelines without one."""
+    names: tuple[str, ...] = context.obj["with"]
+    if not names and not pipelines_of(context, config):
+        names = tuple(pipeline.name for pipeline in defaults())
+    return "".join(f" --with {name}" for name in names)
+
+
 def queues_of(context: typer.Context, config: Config, *, together: bool = True) -> list[Queue]:
     """The queues of the user's module, in the order it declares them, then those of the selected pipelines."""
     name, pipelines = module_of(context, config), pipelines_of(context, config)

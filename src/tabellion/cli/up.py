@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tabellion.pipeline import installed_pipelines
+
 if TYPE_CHECKING:
     from tabellion.config import Config
+    from tabellion.pipeline import Pipeline, UpOption
 
 
 def up(
@@ -23,18 +28,10 @@ def up(
     data: Annotated[
         Path | None, typer.Option("--data", "-d", help="The data folder. [default: ./tabellion-data]")
     ] = None,
-    demo: Annotated[bool, typer.Option("--demo", help="Submit sample documents and show the results.")] = False,
+    demo: Annotated[bool, typer.Option("--demo", help="Run a pipeline on samples and show the results.")] = False,
     until_done: Annotated[
-        bool, typer.Option("--until-done", help="Exit when every document has been processed; for scripts and CI.")
+        bool, typer.Option("--until-done", help="Exit when nothing is left to do; for scripts and CI.")
     ] = False,
-    consume: Annotated[
-        Path | None,
-        typer.Option("--consume", help="Watch this folder and submit the documents put there.", file_okay=False),
-    ] = None,
-    deep: Annotated[bool, typer.Option("--deep", help="With --consume: include subfolders.")] = False,
-    model: Annotated[
-        str | None, typer.Option("--model", help="Default model for documents whose upload and type name none.")
-    ] = None,
     workers: Annotated[
         int | None,
         typer.Option("--workers", "-w", min=0, help="0: API only; 1: in this process; more: processes. [default: 1]"),
@@ -43,11 +40,12 @@ def up(
         str | None, typer.Option("--environment", "-e", help="Which environment. [default: the first]")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
+    **options: Any,
 ) -> None:
-    """Run the document service: its API and its worker, on SQLite unless a database is configured.
+    """Run the service: its API and its worker, on SQLite unless a database is configured.
 
     The first start creates the data folder and an admin key, which is printed once and stored in `admin.key`. Ctrl-C
-    shuts down gracefully: requests are answered, documents finished or put back. A second Ctrl-C does not wait.
+    shuts down gracefully: requests are answered, jobs finished or put back. A second Ctrl-C does not wait.
 
     Examples:
 
@@ -65,21 +63,53 @@ def up(
     from tabellion.cli.worker_defaults import with_worker_defaults
     from tabellion.pipeline import defaults
 
-    if model is not None:
-        os.environ["TABELLION_DEFAULT_MODEL"] = model  # worker processes inherit it
+    options = {name: value for name, value in options.items() if value not in (None, False)}
+    for name, option in _pipeline_options().items():
+        if name in options and option.variable is not None:
+            os.environ[option.variable] = str(options[name])  # worker processes inherit it
     config = load_config(context, data)
     place = find_environment(config, environment, new=True) if environment else config.environments[0]
     pipelines = load_pipelines(context, config) or defaults()
+    _check_options(options, pipelines)
     if workers is None:
         workers = with_worker_defaults(replace(config, processes=1), pipelines).processes
     installation = Installation(
         config, place, pipelines, host=host or config.host,
         port=config.port if port is None else port, workers=workers, demo=demo, until_done=until_done, as_json=json,
-        file=context.obj["config"], consume=consume, deep=deep,
+        file=context.obj["config"], **options,
     )  # fmt: skip
     code = asyncio.run(installation.run())
     if code:
         raise typer.Exit(code)
+
+
+def _pipeline_options() -> dict[str, UpOption]:
+    return {name: option for pipeline in installed_pipelines().values() for name, option in pipeline.options.items()}
+
+
+def _check_options(chosen: Mapping[str, Any], pipelines: Sequence[Pipeline]) -> None:
+    """Rejects an option that none of the selected pipelines would see."""
+    for name in chosen:
+        owners = [pipeline.name for pipeline in installed_pipelines().values() if name in pipeline.options]
+        if not any(name in pipeline.options for pipeline in pipelines):
+            fix = f"add --with {owners[0]}, or omit it"
+            raise typer.BadParameter(f"it is an option of the pipeline {owners[0]}: {fix}", param_hint=f"--{name}")
+
+
+def _signature() -> inspect.Signature:
+    """The parameters of `up` with those of pipelines, from which Typer makes the command."""
+    *own, _ = inspect.signature(up, eval_str=True).parameters.values()
+    added = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=False if option.type is bool else None,
+            annotation=Annotated[
+                option.type if option.type is bool else option.type | None,
+                typer.Option(f"--{name.replace('_', '-')}", help=option.help, file_okay=False),
+            ],
+        )
+        for name, option in _pipeline_options().items()
+    ]  # fmt: skip
+    return inspect.Signature([*own, *added])
 
 
 def load_config(context: typer.Context, data: Path | None) -> Config:
@@ -90,3 +120,6 @@ def load_config(context: typer.Context, data: Path | None) -> Config:
     if data is not None:
         os.environ["TABELLION_DATA"] = str(data.expanduser().absolute())
     return config_of(context)
+
+
+up.__signature__ = _signature()  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tabellion.cli import output
-from tabellion.cli.load import config_of, find_environment
+from tabellion.cli.load import config_of, find_environment, with_option
 from tabellion.cli.service import service_store
 from tabellion.delivery import endpoints
 from tabellion.net import guard
@@ -39,9 +39,7 @@ def add(
     url: Annotated[str, typer.Argument(help="Where to POST to.", metavar="URL")],
     event: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Only this event; may be repeated. `none`: only documents that name this endpoint. [default: all]"
-        ),
+        typer.Option(help="Only this event; may be repeated. `none`: only what names this endpoint. [default: all]"),
     ] = None,
     environment: Place = None,
     json: Json = False,
@@ -130,15 +128,12 @@ def enable(context: typer.Context, id: Id, environment: Place = None, json: Json
 
     Example:
 
-        tabellion webhooks enable we_12ab && tabellion retry webhooks --error "is disabled" --with documents
+        tabellion webhooks enable we_12ab && tabellion retry webhooks --error "is disabled"
     """
 
     _do(context, environment, lambda store: endpoints.enable(store, id))
-    _tell(
-        json,
-        {"id": id, "disabled": None},
-        f"{id} is enabled; `tabellion retry webhooks --all --with documents` sends its failed deliveries again",
-    )
+    retry = f"tabellion retry webhooks --all{with_option(context, config_of(context))}"
+    _tell(json, {"id": id, "disabled": None}, f"{id} is enabled; `{retry}` sends its failed deliveries again")
 
 
 @webhooks.command("remove")

@@ -43,7 +43,7 @@ _COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
     "tabellion_webhook_deliveries": (
         ("id", "text PRIMARY KEY"),
         ("endpoint_id", "text NOT NULL"),
-        ("document_id", "text NOT NULL"),
+        ("document_id", "text NOT NULL"),  # of any subject; versions only add, so it keeps its first name
         ("event", "text NOT NULL"),
         ("body", "text NOT NULL"),
         ("status", "text NOT NULL DEFAULT 'pending'"),

@@ -21,6 +21,7 @@ from tabellion.engine.log import printable
 from tabellion.engine.queue import Queue
 from tabellion.engine.values import json_text
 from tabellion.errors import Permanent, RateLimited, TabellionError
+from tabellion.messages import Message
 from tabellion.net.guard import Blocked, Rules
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 WAITS = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0)
 ANSWER_SECONDS = 15.0  #: for connecting, sending and the whole answer together
 KEPT = 500  #: bytes of a receiver's answer that are stored
-AT_ONCE = 20  #: deliveries in one worker: receivers that hang must not take the slots of documents
+AT_ONCE = 20  #: deliveries in one worker: receivers that hang must not take the slots of other jobs
 logger = logging.getLogger("tabellion.webhooks")
-LARGEST = 65_536  #: characters of a body; a larger one is sent without fields, which the API returns
+LARGEST = 65_536  #: characters of a body; a larger one has the short form of its data
 PATIENCE = 7 * 86_400.0  #: seconds that "retry after" may postpone a delivery in total
 GONE, TOO_MANY, UNAVAILABLE = 410, 429, 503
 
@@ -51,7 +52,7 @@ class DeliveryRow(TypedDict):
 
     id: str
     endpoint_id: str
-    document_id: str
+    document_id: str  #: the subject
     event: str
     body: str
     status: endpoints.DeliveryState
@@ -82,31 +83,34 @@ class WebhookResponse:
         return storable(self.body[:KEPT].decode("utf-8", "replace"))
 
 
-def outbox(event: str, document: Mapping[str, Any], endpoint: str | None = None) -> tuple[str, dict[str, Any]]:
+def outbox(
+    event: str, subject: str, data: Mapping[str, Any], *, short: Mapping[str, Any] | None = None,
+    endpoint: str | None = None,
+) -> tuple[str, dict[str, Any]]:  # fmt: skip
     """One statement that writes a delivery for every endpoint subscribed to this event, and for the named `endpoint`.
 
-    It commits together with the document's result: `statement, values = outbox(…); job.also(statement, **values)`.
-    The body is fixed here: every attempt sends the same bytes under the same id.
+    It commits together with the result of the job: `statement, values = outbox(…); job.also(statement, **values)`.
+    `subject` is the id of what the event is about. The body is fixed here: every attempt sends the same bytes under the
+    same id. If it would be too large it has `short` instead of `data`, by default only the id.
     """
     statement = """INSERT INTO tabellion_webhook_deliveries (id, endpoint_id, document_id, event, body)
-SELECT CAST(:message AS text) || '_' || e.id, e.id, CAST(:document AS text), CAST(:event AS text), CAST(:body AS text)
+SELECT CAST(:message AS text) || '_' || e.id, e.id, CAST(:subject AS text), CAST(:event AS text), CAST(:body AS text)
 FROM tabellion_webhook_endpoints AS e
 WHERE e.disabled_at IS NULL AND (e.events LIKE :wanted OR e.events LIKE :everything OR e.id = :named)"""
     return statement, {
-        "message": f"msg_{uuid.uuid4().hex}", "document": str(document["id"]), "event": event,
-        "body": body(event, document), "wanted": f'%"{event}"%', "everything": f'%"{EVERYTHING}"%',
-        "named": endpoint or "",
+        "message": f"msg_{uuid.uuid4().hex}", "subject": subject, "event": event,
+        "body": body(event, data, {"id": subject} if short is None else short), "wanted": f'%"{event}"%',
+        "everything": f'%"{EVERYTHING}"%', "named": endpoint or "",
     }  # fmt: skip
 
 
-def body(event: str, document: Mapping[str, Any]) -> str:
-    """The body that is sent: event, time and document, without the fields and issues if it would be too large."""
+def body(event: str, data: Mapping[str, Any], short: Mapping[str, Any]) -> str:
+    """The body that is sent: event, time and data, or the short form of data that would be too large."""
     at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    text = storable(json_text({"type": event, "timestamp": at, "data": dict(document)}))
+    text = storable(json_text({"type": event, "timestamp": at, "data": dict(data)}))
     if len(text) <= LARGEST:
         return text
-    short = {name: value for name, value in document.items() if name not in ("fields", "issues")}
-    return storable(json_text({"type": event, "timestamp": at, "data": short | {"shortened": True}}))
+    return storable(json_text({"type": event, "timestamp": at, "data": {**short, "shortened": True}}))
 
 
 def webhooks_queue(rules: Rules | None = None) -> Queue:
@@ -147,11 +151,11 @@ class Courier:
                 async with self._client(job).stream("POST", url, headers=headers, content=content) as response:
                     return WebhookResponse(response.status_code, dict(response.headers), await _beginning(response))
         except TimeoutError:
-            raise Undelivered(f"the receiver sent no complete response within {ANSWER_SECONDS:g} s") from None
+            raise Undelivered(Message("delivery.too_slow", n=ANSWER_SECONDS)) from None
         except Blocked as error:
-            raise Undelivered(f"its URL cannot be called: {error.reason}") from None
+            raise Undelivered(Message("delivery.url_blocked", detail=error.reason)) from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-            raise Undelivered(f"the receiver could not be reached ({type(error).__name__})") from None
+            raise Undelivered(Message("delivery.unreachable", error=type(error).__name__)) from None
 
     def _client(self, job: Job) -> httpx2.AsyncClient:
         from tabellion.net import fetching
@@ -187,13 +191,10 @@ async def _endpoint(job: Job, delivery: DeliveryRow) -> Endpoint:
         endpoints.lookup(job.context.dialect), delivery["endpoint_id"]
     )
     if not rows:
-        raise Permanent("its endpoint was removed")
+        raise Permanent(Message("delivery.endpoint_removed"))
     endpoint = endpoints.of_row(rows[0])
     if endpoint.disabled_why is not None:
-        raise Permanent(
-            f"endpoint {endpoint.id} is disabled ({endpoint.disabled_why}): enable it, then "
-            "`tabellion retry webhooks --all`"
-        )
+        raise Permanent(Message("delivery.endpoint_disabled", id=endpoint.id, reason=endpoint.disabled_why))
     return endpoint
 
 
@@ -204,7 +205,7 @@ def _evaluate_response(job: Job, endpoint: Endpoint, answer: WebhookResponse) ->
         return result
     # The error does not contain the URL, which often contains a secret of the receiver, nor the response, which may be
     # meant for administrators: everyone who may look at queues sees this error.
-    error = f"the receiver answered {answer.status}"
+    error = Message("delivery.answered", status=str(answer.status))
     logger.info("webhook endpoint %s answered %s: %s", endpoint.id, answer.status, printable(answer.text))
     if answer.status == GONE:
         assert job.context is not None  # noqa: S101
@@ -213,12 +214,12 @@ def _evaluate_response(job: Job, endpoint: Endpoint, answer: WebhookResponse) ->
 SET disabled_at = {sql.CLOCK[job.context.dialect]}, disabled_why = :why WHERE id = :id AND disabled_at IS NULL""",
             why="the receiver answered 410 Gone", id=endpoint.id,
         )  # fmt: skip
-        return {**result, "status": "failed", "error": f"{error}; the endpoint is disabled"}
+        return {**result, "status": "failed", "error": Message("delivery.gone", detail=error)}
     after = _retry_after(answer.headers.get("retry-after", ""), time.time())
     if answer.status in (TOO_MANY, UNAVAILABLE) and after is not None:
-        raise RateLimited(after, f"{error}; it asked for {after:g} s")
+        raise RateLimited(after, Message("delivery.asked_to_wait", detail=error, n=after))
     if 300 <= answer.status < 400:
-        raise Undelivered(f"{error}; redirects are not followed: use the final URL")
+        raise Undelivered(Message("delivery.redirected", detail=error))
     raise Undelivered(error)
 
 

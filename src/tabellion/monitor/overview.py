@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NotRequired, cast
+from typing import Annotated, Any, Literal, cast
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine.control_rows import Control, read_controls
@@ -22,8 +22,8 @@ from tabellion.monitor.throughput import HOURS, MINUTES, Series, Tally, Throughp
 from tabellion.monitor.view import QueueView
 from tabellion.monitor.workers import WorkerPicture, workers
 
-#: A key of the overview that a pipeline adds; it uses the cache to limit its queries.
-Figure = Callable[[Store, AnswerCache], Awaitable[Any]]
+#: Reads a figure that a pipeline adds to the overview; it uses the cache to limit its queries.
+ReadFigure = Callable[[Store, AnswerCache], Awaitable[Any]]
 
 
 class Settled(Answer):
@@ -84,33 +84,6 @@ class QueuePicture(Answer):
     problem: Annotated[str | None, Doc("Why it cannot be counted: its table does not match its declaration.")]
 
 
-class SlaDay(Answer):
-    """Reviews finished on one day (UTC)."""
-
-    at: str
-    finished: int
-    kept: int
-
-
-class OpenReview(Answer):
-    """What waits for people now."""
-
-    open: int
-    in_review: int
-    overdue: int
-    soon: Annotated[int, Doc("Due within two hours.")]
-    next_at: str | None
-
-
-class Sla(OpenReview):
-    """Whether documents are reviewed on time."""
-
-    days: list[SlaDay]
-    kept: int
-    due: Annotated[int, Doc("Finished in the last seven days, or overdue now.")]
-    compliance: float | None
-
-
 class Line(Answer):
     """Jobs settled in each of several equal periods, the current period last."""
 
@@ -128,7 +101,7 @@ class Lines(Answer):
 
 
 class OverviewPicture(Answer):
-    """Everything the dashboard shows."""
+    """Everything the dashboard shows; pipelines add figures."""
 
     at: str
     environment: str
@@ -136,7 +109,6 @@ class OverviewPicture(Answer):
     workers: list[WorkerPicture]
     gates: list[GatePicture]
     spend: Spend
-    sla: NotRequired[Sla | None]
     series: Lines
 
 
@@ -161,7 +133,7 @@ class Overview:
     def __init__(
         self, environment: str, store: Store, views: Sequence[QueueView], *,
         gate_settings: Mapping[str, GateSettings] | None = None, gates_at: Store | None = None,
-        figures: Mapping[str, Figure] | None = None,
+        figures: Mapping[str, ReadFigure] | None = None,
     ) -> None:  # fmt: skip
         self.environment, self.store, self.views = environment, store, list(views)
         self._figures = dict(figures or {})

@@ -87,7 +87,7 @@ def _look_out(
     served, home = {environment.store.url: environment.store for environment in environments}, config.gates_at
     gates_store = home.store() if home is not None and home.url not in served else None
     gate_settings = gates_of(config, pipelines)
-    figures = {name: figure for part in blueprints for name, figure in part.figures.items()}
+    figures = {name: figure.read for part in blueprints for name, figure in part.figures.items()}
     for environment in environments:
         gates_at = gates_store or (served[home.url] if home is not None else environment.store)
         environment.monitor = OverviewFeed(

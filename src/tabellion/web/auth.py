@@ -18,7 +18,7 @@ from tabellion.web.environment import ServedEnvironment
 from tabellion.web.problems import Problem
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tabellion"'}
-FIX = "send the header Authorization: Bearer KEY; create a key with `tabellion keys create`"
+FIX = Message("fix.send_key")
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Authenticator:
             code = "problem.role_of_key" if holder.user is None else "problem.role_of_user"
             raise Problem(
                 403, "role_required", Message(code, needed=needed.word, role=holder.role.word),
-                fix=f"use a key with the role {needed.word}" if holder.user is None else "ask an admin",
+                fix=Message("fix.key_role", role=needed.word) if holder.user is None else Message("fix.ask_admin"),
                 role=needed.word,
             )  # fmt: skip
         return environment, holder
@@ -71,7 +71,7 @@ class Authenticator:
         environment = self.environments.get(ticket.environment) if ticket else None
         holder = await sessions.holder(environment.store, ticket) if ticket and environment else None
         if environment is None or holder is None or ticket is None:
-            raise Problem(401, "session_ended", fix="sign in again", headers=CHALLENGE)
+            raise Problem(401, "session_ended", fix=Message("fix.sign_in_again"), headers=CHALLENGE)
         csrf.check(request, ticket.secret)
         return environment, holder
 

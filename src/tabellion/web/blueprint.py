@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, Protocol
+from typing import Any, Protocol
 
 from fastapi import APIRouter
 from pydantic import BaseModel
 
 from tabellion.accounts.roles import Role
-from tabellion.answers import Answer, Doc
-from tabellion.monitor.overview import Figure
+from tabellion.monitor.overview import ReadFigure
 from tabellion.web.policy import Policy
 
 Route = tuple[str, str]  #: method and path
@@ -29,19 +28,24 @@ class NavItem:
     home_of: tuple[Role, ...] = ()  #: roles whose start page this is
 
 
-class HealthFacts(Answer, total=False):
-    """What pipelines report in /readyz about an environment."""
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure that a pipeline adds to the overview, and how the dashboard shows it.
 
-    blobs: Annotated[Literal["ok", "unwritable"], Doc("Whether uploads can be stored.")]
-    lake: Annotated[Literal["ok", "unwritable"], Doc("Whether outputs can be written.")]
-    disk: Annotated[Literal["ok", "full"], Doc("Whether the disk has room for another upload.")]
+    The macros `tile()` and `card()` of the template are the places that the script fills. Their texts begin with the
+    template's name.
+    """
+
+    read: ReadFigure
+    template: str
+    script: str
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineHealth:
     """Whether a pipeline can do its work in one environment: facts for /readyz, and reasons why not."""
 
-    facts: HealthFacts = field(default_factory=HealthFacts)
+    facts: Mapping[str, Any] = field(default_factory=dict)  #: keys of the environment; `Blueprint.additions` has them
     reasons: Sequence[str] = ()
 
 
@@ -72,7 +76,10 @@ class Blueprint:
     versioned: frozenset[Route] = frozenset()  #: routes that need an If-Match
     clashing: frozenset[Route] = frozenset()  #: routes that may answer 409
     resumable: frozenset[Route] = frozenset()  #: streams that continue after a Last-Event-ID
+    problems: Sequence[str] = ()  #: codes of problems of its own, with `problem.<code>` in its catalogues
     figures: Mapping[str, Figure] = field(default_factory=dict)  #: additional keys of the overview
+    #: Types with the keys that it adds to answers of every installation, by the name of the answer's type.
+    additions: Mapping[str, type] = field(default_factory=dict)
     main_queue: str | None = None  #: the queue that a worker must serve for the pipeline to be ready
     shared: Sequence[Blueprint] = ()  #: parts that other pipelines name too: the same object, in the application once
 

@@ -10,6 +10,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from tabellion.messages import Message
 from tabellion.web.problems import Problem
 
 HEADER_SECONDS = 20.0  #: from the start, or the last answer, until a request has sent its headers
@@ -92,7 +93,7 @@ class Connection(H11Protocol):
 
     def _too_late(self) -> None:
         if self.idle:
-            self.refuse(Problem(408, "request_timeout", f"no request within {self.seconds:g} s"))
+            self.refuse(Problem(408, "request_timeout", Message("problem.no_request", n=self.seconds)))
 
     def _stop_waiting(self) -> None:
         if self._deadline is not None:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tabellion.messages import Message
 from tabellion.web.problems import Problem
 
 SESSION, VISIT = "tabellion", "tabellion-visit"
@@ -58,8 +59,8 @@ def check_way(request: Request) -> None:
     if is_secure(request) or request.app.state.config.public_url or _is_loopback(request):
         return
     raise Problem(
-        403, "https_needed", "signing in over plain HTTP is possible only on the same machine",
-        fix="put a TLS proxy in front and set server.public_url to its https URL",
+        403, "https_needed", Message("problem.plain_http"),
+        fix=Message("fix.tls_proxy"),
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import secrets
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tabellion.messages import Message
 from tabellion.web import cookies
 from tabellion.web.problems import Problem
 
@@ -27,13 +28,13 @@ def check(request: Request, secret: str) -> None:
         return
     site = request.headers.get("sec-fetch-site")
     if site is not None and site != "same-origin":
-        raise _build_problem("it was sent from a page of another site")
+        raise _build_problem(Message("problem.other_site"))
     origin = request.headers.get("origin")
     if origin is not None and origin.lower() != cookies.origin(request):
-        raise _build_problem("it was sent from a page of another origin")
+        raise _build_problem(Message("problem.other_origin"))
     sent = request.headers.get(HEADER, "")
     if not secret or not hmac.compare_digest(sent.encode(), token(secret).encode()):
-        raise _build_problem("its X-CSRF-Token does not match the session")
+        raise _build_problem(Message("problem.csrf_token"))
 
 
 def visit(request: Request) -> str:
@@ -53,4 +54,4 @@ def check_visit(request: Request) -> None:
 
 
 def _build_problem(why: str) -> Problem:
-    return Problem(403, "csrf_failed", why, fix="reload the page; programs must use an API key")
+    return Problem(403, "csrf_failed", why, fix=Message("fix.reload"))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tabellion.engine.values import json_text
+from tabellion.messages import Message
 from tabellion.web.problems import Problem
 
 FILE = "cursor.key"
@@ -60,7 +61,7 @@ def place(key: bytes, environment: str, question: Mapping[str, Any], cursor: str
         pass
     raise Problem(
         422, "cursor_invalid", field="cursor", expected="the `next` value of the previous page, with the same filters",
-        fix="start again without a cursor",
+        fix=Message("fix.no_cursor"),
     )  # fmt: skip
 
 

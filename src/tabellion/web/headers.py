@@ -11,10 +11,12 @@ import time
 import uuid
 
 from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as Event
 
 from tabellion.engine.log import printable
 from tabellion.errors import Busy, Full, NotMigrated, Unreachable
+from tabellion.messages import Message
 from tabellion.storage.files import Unwritable
 from tabellion.web.limits import HEADER_BYTES
 from tabellion.web.problems import Problem
@@ -64,7 +66,7 @@ class HeadersMiddleware:
         started_at, status = time.monotonic(), 0
         body = _Body(scope, receive)
 
-        async def send_with_headers(message: Message) -> None:
+        async def send_with_headers(message: Event) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -111,7 +113,7 @@ class _Body:
         # A client that sent `Expect` waits and has sent no body yet.
         self._over = b"expect" in headers or (not length and b"transfer-encoding" not in headers)
 
-    async def receive(self) -> Message:
+    async def receive(self) -> Event:
         """The next message; its bytes are counted."""
         message = await self._receive()
         if message["type"] == "http.request":
@@ -147,9 +149,9 @@ def last_resort(error: Exception, request_id: str) -> Problem:
         return error
     if isinstance(error, Full | Unwritable) or (isinstance(error, OSError) and error.errno in NO_ROOM):
         logger.error("request %s: %s: %s", request_id, type(error).__name__, printable(str(error)))
-        return Problem(507, "no_space", fix="tell the operator; nothing was stored")
+        return Problem(507, "no_space", fix=Message("fix.tell_operator"))
     if isinstance(error, Unreachable | Busy | NotMigrated):
         logger.warning("request %s: %s: %s", request_id, type(error).__name__, printable(str(error)))
-        return Problem(503, "database_unreachable", fix="try again shortly", headers={"Retry-After": "5"})
+        return Problem(503, "database_unreachable", fix=Message("fix.try_shortly"), headers={"Retry-After": "5"})
     logger.error("request %s failed", request_id, exc_info=error)
-    return Problem(500, "unexpected", fix="give the operator the request id; the log has the details")
+    return Problem(500, "unexpected", fix=Message("fix.request_id"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Literal
+from typing import Literal, cast
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -15,7 +15,6 @@ from tabellion.engine.worker_rows import read_workers
 from tabellion.errors import NotMigrated, StoreError, Unreachable
 from tabellion.pipeline import Pipeline
 from tabellion.web.answers import answer
-from tabellion.web.blueprint import HealthFacts
 from tabellion.web.environment import ServedEnvironment
 from tabellion.web.routing import Guarded
 
@@ -30,8 +29,8 @@ class Health(Answer):
     status: Literal["alive"]
 
 
-class Station(HealthFacts):
-    """One environment."""
+class Station(Answer):
+    """One environment; pipelines add what they check."""
 
     name: str
     database: Literal["ok", "unreachable", "not_migrated"]
@@ -79,7 +78,7 @@ async def _whole(environment: ServedEnvironment, pipelines: list[Pipeline]) -> t
     )
     reasons = [reason] if reason else []
     for part in parts:
-        report = {**report, **part.facts}
+        report = cast("Station", {**report, **part.facts})
         reasons += part.reasons
     return report, reasons
 

@@ -18,6 +18,7 @@ from tabellion.engine.columns import columns_of
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.engine.values import json_text
+from tabellion.messages import Message
 from tabellion.web.problems import Problem
 
 HEADER = "Idempotency-Key"
@@ -37,8 +38,8 @@ def key_of(header: str | None) -> str | None:
         return None
     if not _FORM.fullmatch(header):
         raise Problem(
-            422, "value_invalid", "the Idempotency-Key is not valid", field=HEADER,
-            expected="1 to 255 visible ASCII characters", fix="use a UUID",
+            422, "value_invalid", Message("problem.idempotency_key"), field=HEADER,
+            expected="1 to 255 visible ASCII characters", fix=Message("fix.use_uuid"),
         )  # fmt: skip
     return header
 
@@ -137,11 +138,13 @@ WHERE k.owner = $1 AND k.key = $2""",
             return Reservation(lease_until=reserved[0]["lease_until"])
         if rows and rows[0]["fingerprint"] != print_:
             raise Problem(
-                409, "idempotency_mismatch", "this Idempotency-Key was already used for another request", field=HEADER,
-                fix="use a new key for a new request",
+                409, "idempotency_mismatch", Message("problem.idempotency_used"), field=HEADER,
+                fix=Message("fix.new_key"),
             )  # fmt: skip
         if rows and rows[0]["answer"] is not None:
             return Reservation(json.loads(rows[0]["answer"]))
         if asyncio.get_running_loop().time() > give_up_at:
-            raise Problem(409, "idempotency_pending", field=HEADER, fix="try again", headers={"Retry-After": "5"})
+            raise Problem(
+                409, "idempotency_pending", field=HEADER, fix=Message("fix.try_again"), headers={"Retry-After": "5"}
+            )
         await asyncio.sleep(EVERY)

@@ -38,7 +38,7 @@ async def write_chunk(sink: Sink, chunk: bytes, field_: str) -> None:
     try:
         await sink.write(chunk)
     except TooLarge as error:
-        raise too_large(error.limit, None, "a file", field_ or None) from None
+        raise too_large(error.limit, None, "file", field_ or None) from None
 
 
 def judge(sink: Sink, pointer: str, tail: bytes) -> None:

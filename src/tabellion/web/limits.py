@@ -6,11 +6,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Literal
 
 from starlette.requests import ClientDisconnect, Request
 
+from tabellion.messages import Message
 from tabellion.web.problems import Problem
 
+Subject = Literal["body", "request", "file", "form_field"]  #: what a limit is of
 HEADER_BYTES = 32_768  #: of a request before its body, including the request line
 
 
@@ -40,15 +43,17 @@ class RequestLimits:
         return self.upload_bytes * 10 + self.parts * 2000
 
 
-def too_large(limit: int, got: int | None, subject: str, field: str | None = None) -> Problem:
+def too_large(limit: int, got: int | None, subject: Subject, field: str | None = None) -> Problem:
     """The problem of a body, file or field beyond its limit."""
-    actual = f"; it has {got:,}" if got is not None else ""
-    return Problem(
-        413, "too_large", f"{subject} may have at most {limit:,} bytes{actual}", field=field, limit=limit, got=got,
-    )  # fmt: skip
+    detail = Message(f"problem.{subject}_bytes", n=limit)
+    if got is not None:
+        detail = Message("problem.it_has", detail=detail, n=got)
+    return Problem(413, "too_large", detail, field=field, limit=limit, got=got)
 
 
-async def chunks(request: Request, limits: RequestLimits, limit: int, subject: str = "a body") -> AsyncIterator[bytes]:
+async def chunks(
+    request: Request, limits: RequestLimits, limit: int, subject: Subject = "body"
+) -> AsyncIterator[bytes]:
     """The body in chunks; raises a Problem if it is too large, stalls, or arrives too slowly."""
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length) > limit:
@@ -62,7 +67,7 @@ async def chunks(request: Request, limits: RequestLimits, limit: int, subject: s
         except StopAsyncIteration:
             return
         except TimeoutError:
-            raise _build_timeout(f"no byte of the body was received for {limits.silence:g} s") from None
+            raise _build_timeout(Message("problem.body_silent", n=limits.silence)) from None
         except ClientDisconnect:
             raise Problem(400, "request_incomplete") from None
         count += len(chunk)
@@ -70,7 +75,7 @@ async def chunks(request: Request, limits: RequestLimits, limit: int, subject: s
             raise too_large(limit, None, subject)
         seconds = time.monotonic() - started_at
         if seconds > limits.patience and count < seconds * limits.slowest:
-            raise _build_timeout(f"the body arrives at less than {limits.slowest} bytes per second")
+            raise _build_timeout(Message("problem.body_slow", n=limits.slowest))
         yield chunk
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
+from tabellion.messages import Message
 from tabellion.net.fetching import file_name
 from tabellion.web.problems import Problem
 
@@ -49,7 +50,7 @@ def boundary_of(header: str) -> bytes:
     _, options = parse_options_header(header)
     boundary = options.get(b"boundary", b"")
     if not _BOUNDARY.fullmatch(boundary):
-        raise Problem(400, "form_invalid", "the content type has no boundary", fix="let your HTTP library set it")
+        raise Problem(400, "form_invalid", Message("problem.no_boundary"), fix=Message("fix.library_sets"))
     return boundary
 
 
@@ -64,7 +65,7 @@ async def events(stream: AsyncIterator[bytes], boundary: bytes, most: int) -> As
         headers = _Headers()
         count += 1
         if count > most:
-            raise Problem(413, "too_many_parts", f"a form may have at most {most:,} parts", limit=most)
+            raise Problem(413, "too_many_parts", Message("problem.form_parts", n=most), limit=most)
 
     def header_name(data: bytes, start: int, end: int) -> None:
         headers.name += data[start:end]
@@ -75,7 +76,7 @@ async def events(stream: AsyncIterator[bytes], boundary: bytes, most: int) -> As
     def header_end() -> None:
         name = headers.name.decode("latin-1").lower()
         if name in headers.found:
-            raise Problem(400, "form_invalid", "a part repeats a header")
+            raise Problem(400, "form_invalid", Message("problem.part_header_repeated"))
         headers.found[name] = headers.value
         headers.name = headers.value = b""
 
@@ -96,12 +97,12 @@ async def events(stream: AsyncIterator[bytes], boundary: bytes, most: int) -> As
         try:
             parser.write(chunk)
         except FormParserError:
-            raise Problem(400, "form_invalid", fix="let your HTTP library write the form") from None
+            raise Problem(400, "form_invalid", fix=Message("fix.library_writes")) from None
         for event in pending:
             yield event
         pending.clear()
     if not ended:
-        raise Problem(400, "form_invalid", "the form is incomplete", fix="send the complete form")
+        raise Problem(400, "form_invalid", Message("problem.form_incomplete"), fix=Message("fix.complete_form"))
 
 
 def _part(found: dict[str, bytes]) -> FormPart:
@@ -109,7 +110,7 @@ def _part(found: dict[str, bytes]) -> FormPart:
     kind, options = parse_options_header(disposition)
     name = options.get(b"name")
     if kind != b"form-data" or name is None:
-        raise Problem(400, "form_invalid", "a part does not name its field")
+        raise Problem(400, "form_invalid", Message("problem.part_unnamed"))
     media = found.get("content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
     raw_file_name = options.get(b"filename")
     if raw_file_name is None and b"filename*" in disposition.lower():

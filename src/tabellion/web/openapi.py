@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, TypeAdapter
 
 from tabellion.accounts.roles import Role
+from tabellion.messages import Message
 from tabellion.web import problems, shapes
 from tabellion.web.blueprint import Blueprint, Route
 from tabellion.web.routing import JSON, Guarded
@@ -91,9 +92,16 @@ def document_of(app: FastAPI) -> dict[str, Any]:
         if isinstance(route, Guarded) and route.answer_type is not None
         for method in route.methods or ()
     }
-    schemas |= _schemas([shapes.Problem, *answers.values()], [shape for part in blueprints for shape in part.shapes])
+    additions = [(name, added) for part in blueprints for name, added in part.additions.items()]
+    schemas |= _schemas(
+        [shapes.Problem, *answers.values(), *(added for _, added in additions)],
+        [shape for part in blueprints for shape in part.shapes],
+    )
+    for name, added in additions:
+        schemas[name]["properties"] |= schemas.pop(added.__name__)["properties"]
     document["components"]["securitySchemes"] = SCHEME
-    document["x-problem-codes"] = problems.CODES
+    codes = (*problems.CODES, *(code for part in blueprints for code in part.problems))
+    document["x-problem-codes"] = {code: Message(f"problem.{code}") for code in codes}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             route = (method.upper(), path)

@@ -31,7 +31,7 @@ class RateLimiter:
             seconds = math.ceil((1 - left) / self._rate)
             raise Problem(
                 429, "too_many_requests", Message("problem.requests_per_second", n=self._rate), limit=self._rate,
-                fix="send fewer requests, or use ?wait= or events", headers={"Retry-After": str(seconds)},
+                fix=Message("fix.fewer_requests"), headers={"Retry-After": str(seconds)},
             )  # fmt: skip
         if len(self._left) >= MOST and holder not in self._left:
             self._forget(now)

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from tabellion.messages import Message
 from tabellion.reading.draw import draw
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
@@ -141,7 +142,7 @@ def _build_problem(error: Unreadable) -> Problem:
         return Problem(404, "page_missing", str(error), field="number")
     if error.code == "file_missing":
         return Problem(404, "file_gone")
-    return Problem(422, "document_unreadable", str(error), reason=error.code, fix="download the file instead")
+    return Problem(422, "document_unreadable", str(error), reason=error.code, fix=Message("fix.download"))
 
 
 def _touch(path: Path) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from tabellion import messages
 from tabellion.engine.values import json_text
 from tabellion.messages import Message, translatable
 from tabellion.web import shapes
@@ -17,24 +18,20 @@ TITLES = {
     413: "Content Too Large",
     422: "Unprocessable Content",
 }  #: from RFC 9110; older Python versions have older ones
-#: Every code and what it means; codes are stable, people script against them.
-CODES: dict[str, Message] = {
-    code: Message(f"problem.{code}")
-    for code in (
-        "auth_missing", "auth_invalid", "session_ended", "csrf_failed", "https_needed", "sign_in_failed",
-        "too_many_tries", "session_needed", "password_wrong", "password_weak", "name_taken", "last_admin",
-        "user_disabled", "link_invalid", "role_required", "not_found", "method_not_allowed", "not_acceptable",
-        "request_timeout", "request_invalid", "headers_too_large", "too_many_connections", "request_incomplete",
-        "too_large", "too_many_parts", "media_unsupported", "json_invalid", "json_too_deep", "text_nul",
-        "form_invalid", "value_invalid", "value_missing", "value_unknown", "value_repeated", "cursor_invalid",
-        "empty_file", "type_unsupported", "type_mismatch", "type_broken", "url_blocked", "url_failed",
-        "idempotency_mismatch", "idempotency_pending", "names_pending", "duplicate_rejected", "document_running",
-        "document_unreadable", "page_missing", "item_held", "item_assigned", "item_escalated", "item_closed",
-        "item_open", "queue_paused", "too_many_held", "not_held", "version_missing", "version_conflict",
-        "fields_unseen", "type_missing", "review_gated", "file_gone", "range_unsatisfiable", "too_many_requests",
-        "too_many_streams", "queue_unusable", "database_unreachable", "no_space", "server_stopping", "unexpected",
-    )
-}  # fmt: skip
+#: The codes of every installation; blueprints add theirs. The meaning of each is `problem.<code>` in a catalogue. They
+#: are stable: people script against them.
+CODES = (
+    "auth_missing", "auth_invalid", "session_ended", "csrf_failed", "https_needed", "sign_in_failed",
+    "too_many_tries", "session_needed", "password_wrong", "password_weak", "name_taken", "last_admin",
+    "user_disabled", "link_invalid", "role_required", "not_found", "method_not_allowed", "not_acceptable",
+    "request_timeout", "request_invalid", "headers_too_large", "too_many_connections", "request_incomplete",
+    "too_large", "too_many_parts", "media_unsupported", "json_invalid", "json_too_deep", "text_nul",
+    "form_invalid", "value_invalid", "value_missing", "value_unknown", "value_repeated", "cursor_invalid",
+    "empty_file", "type_unsupported", "type_mismatch", "url_blocked", "idempotency_mismatch",
+    "idempotency_pending", "document_unreadable", "page_missing", "file_gone", "range_unsatisfiable",
+    "too_many_requests", "too_many_streams", "queue_unusable", "database_unreachable", "no_space",
+    "server_stopping", "unexpected",
+)  # fmt: skip
 
 
 class Problem(Exception):  # noqa: N818 - RFC 9457's word
@@ -51,11 +48,11 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
         headers: Mapping[str, str] | None = None,
         **more: Any,
     ) -> None:
-        if code not in CODES:
-            raise ValueError(f"{code!r} is not a valid problem code")
+        if not messages.is_known(f"problem.{code}"):
+            raise ValueError(f"{code!r} is not a problem code: no catalogue has problem.{code}")
         self.status = status
         self.code = code
-        self.detail = detail or CODES[code]
+        self.detail = detail or Message(f"problem.{code}")
         self.field = field
         self.fix = fix
         self.headers = dict(headers or {})

@@ -72,13 +72,15 @@ def check_query(pairs: list[tuple[str, str]], known: set[str]) -> None:
         if name not in known:
             allowed = ", ".join(sorted(known)) or "none"
             raise Problem(
-                422, "value_unknown", "unknown query parameter", field=name[:100],
-                fix=f"known parameters: {allowed}", expected=f"one of: {allowed}",
+                422, "value_unknown", Message("problem.parameter_unknown"), field=name[:100],
+                fix=Message("fix.known_parameters", names=allowed), expected=f"one of: {allowed}",
             )  # fmt: skip
         if names.count(name) > 1:
-            raise Problem(422, "value_repeated", "a query parameter is repeated", field=name, fix="send it once")
+            raise Problem(
+                422, "value_repeated", Message("problem.parameter_repeated"), field=name, fix=Message("fix.send_once")
+            )
         if "\x00" in value:
-            raise Problem(422, "value_invalid", "a parameter contains a NUL character", field=name, expected="no NUL")
+            raise Problem(422, "value_invalid", Message("problem.parameter_nul"), field=name, expected="no NUL")
 
 
 def check_accept(header: str, produced: tuple[str, ...]) -> None:
@@ -97,8 +99,8 @@ def check_accept(header: str, produced: tuple[str, ...]) -> None:
             if same_major and (minor in ("*", media_minor) or media_minor == "*"):
                 return
     raise Problem(
-        406, "not_acceptable", f"the response is {' or '.join(produced)}",
-        fix=f"send Accept: {produced[0]}, or no Accept at all",
+        406, "not_acceptable", Message("problem.response_is", types=list(produced)),
+        fix=Message("fix.accept", type=produced[0]),
     )  # fmt: skip
 
 
@@ -106,10 +108,10 @@ def of_http_error(request: Request, error: HTTPException) -> Problem:
     """The router's error as a problem."""
     if error.status_code == 405:
         allowed = ", ".join(sorted(_methods(request)))
-        return Problem(405, "method_not_allowed", fix=f"allowed: {allowed}", headers={"Allow": allowed})
+        return Problem(405, "method_not_allowed", fix=Message("fix.allowed", names=allowed), headers={"Allow": allowed})
     if error.status_code == 404:
-        return Problem(404, "not_found", Message("problem.no_such_address"), fix="GET /docs lists all URLs")
-    return Problem(400, "form_invalid", "the request is not valid")
+        return Problem(404, "not_found", Message("problem.no_such_address"), fix=Message("fix.list_urls"))
+    return Problem(400, "form_invalid", Message("problem.request_not_valid"))
 
 
 def _methods(request: Request) -> set[str]:

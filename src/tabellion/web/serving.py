@@ -14,6 +14,7 @@ from fastapi import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from tabellion.messages import Message
 from tabellion.web.problems import Problem
 
 CHUNK = 256 * 1024
@@ -90,7 +91,7 @@ def _piece(request: Request, size: int, tag: str) -> tuple[int, int] | None:
         if match["last"] and int(match["last"]) < first:
             return None
     if not satisfiable:
-        raise Problem(416, "range_unsatisfiable", f"the file has {size:,} bytes",
+        raise Problem(416, "range_unsatisfiable", Message("problem.file_has", n=size),
                       headers={"Content-Range": f"bytes */{size}"})  # fmt: skip
     return first, last
 

@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from tabellion.accounts.roles import Role
 from tabellion.errors import StoreError
+from tabellion.messages import Message
 from tabellion.web.limits import RequestLimits
 from tabellion.web.problems import Problem
 
@@ -27,14 +28,14 @@ class Streams:
 
     def check(self, holder: str) -> None:
         """Raises a Problem if there are too many streams."""
-        for count, most, scope in (
-            (self._open.total(), self._limits.streams, "here"),
-            (self._open[holder], self._limits.streams_per_key, "with this key"),
+        for count, most, code in (
+            (self._open.total(), self._limits.streams, "problem.streams_here"),
+            (self._open[holder], self._limits.streams_per_key, "problem.streams_of_key"),
         ):
             if count >= most:
                 raise Problem(
-                    429, "too_many_streams", f"{most} event streams are open {scope}", limit=most,
-                    fix="close one, or watch all documents in one stream", headers={"Retry-After": "30"},
+                    429, "too_many_streams", Message(code, n=most), limit=most,
+                    fix=Message("fix.close_stream"), headers={"Retry-After": "30"},
                 )  # fmt: skip
 
     @contextmanager

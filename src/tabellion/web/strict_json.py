@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from tabellion.messages import Message
 from tabellion.web.problems import Problem, pointer
 
 DEEPEST = 50
@@ -20,12 +21,15 @@ def loads(body: bytes) -> Any:
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
-        raise Problem(400, "json_invalid", f"byte {error.start + 1} is not UTF-8", fix="send UTF-8") from None
+        raise Problem(
+            400, "json_invalid", Message("problem.not_utf8", place=str(error.start + 1)), fix=Message("fix.send_utf8")
+        ) from None
     _scan(text)
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_float=_number)
     except json.JSONDecodeError as error:
-        detail = f"line {error.lineno}, column {error.colno}: {error.msg[0].lower()}{error.msg[1:]}"
+        text = error.msg[0].lower() + error.msg[1:]
+        detail = Message("problem.json_at", line=str(error.lineno), column=str(error.colno), text=text)
         raise Problem(400, "json_invalid", detail, line=error.lineno, column=error.colno) from None
     except RecursionError:
         raise _too_deep() from None
@@ -34,7 +38,7 @@ def loads(body: bytes) -> Any:
 
 
 def _too_deep() -> Problem:
-    return Problem(400, "json_too_deep", f"lists and objects are nested more than {DEEPEST} levels deep")
+    return Problem(400, "json_too_deep", Message("problem.json_depth", n=DEEPEST))
 
 
 def _scan(text: str) -> None:
@@ -52,7 +56,11 @@ def _scan(text: str) -> None:
             line = text.count("\n", 0, match.start()) + 1
             column = match.start() - text.rfind("\n", 0, match.start())
             raise Problem(
-                400, "json_invalid", f"line {line}, column {column}: {symbol} is not JSON", line=line, column=column
+                400,
+                "json_invalid",
+                Message("problem.not_json_at", line=str(line), column=str(column), symbol=symbol),
+                line=line,
+                column=column,
             )
 
 
@@ -61,21 +69,21 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) < len(pairs):
         names: set[str] = set()
         repeated = next(name for name, _ in pairs if name in names or names.add(name))  # type: ignore[func-returns-value]
-        raise Problem(400, "json_invalid", f"the key {_quote_name(repeated)} is repeated")
+        raise Problem(400, "json_invalid", Message("problem.json_key_repeated", name=_quote_name(repeated)))
     return result
 
 
 def _integer(text: str) -> int:
     value = int(text) if len(text) <= 20 else _LARGEST + 1
     if abs(value) > _LARGEST:
-        raise Problem(422, "value_invalid", "an integer has more than 64 bits", expected="an integer below 2^63")
+        raise Problem(422, "value_invalid", Message("problem.integer_size"), expected="an integer below 2^63")
     return value
 
 
 def _number(text: str) -> float:
     value = float(text)
     if value in (float("inf"), float("-inf")):
-        raise Problem(422, "value_invalid", "a number is too large for 64 bits", expected="a number below 1.8e308")
+        raise Problem(422, "value_invalid", Message("problem.number_size"), expected="a number below 1.8e308")
     return value
 
 
@@ -99,7 +107,7 @@ def _check_text(text: str, path: tuple[str | int, ...]) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Problem(400, "json_invalid", "a text contains a lone surrogate") from None
+        raise Problem(400, "json_invalid", Message("problem.lone_surrogate")) from None
 
 
 def _quote_name(name: str) -> str:

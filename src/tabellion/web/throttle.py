@@ -102,7 +102,7 @@ async def admit(store: Store, counted: tuple[tuple[str, Measure], ...]) -> None:
         if not await _count_try(store, subject, measure):
             wait = max(1, math.ceil(await _remaining_wait(store, subject)))
             raise Problem(
-                429, "too_many_tries", Message("problem.tries_wait", n=wait), fix="wait, or ask for a sign-in link",
+                429, "too_many_tries", Message("problem.tries_wait", n=wait), fix=Message("fix.wait_or_link"),
                 headers={"Retry-After": str(wait)}, wait=wait,
             )  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from tabellion.messages import Message
+from tabellion.messages import Message, quote_value
 from tabellion.web import limits as bounds
 from tabellion.web import strict_json
 from tabellion.web.problems import Problem, kind, pointer
@@ -46,10 +46,10 @@ def build_problem(errors: Sequence[Any], known: Iterable[str] = ()) -> Problem:
     more: dict[str, Any] = {"errors": [{**error} for error in described]} if len(described) > 1 else {}
     for listed in more.get("errors", []):
         listed.pop("code", None)
-    fix = f"expected: {first['expected']}"
+    fix = Message("fix.expected", text=first["expected"])
     if code == "value_unknown":
         known_fields = ", ".join(known) if first["field"].count("/") == 1 else ""
-        fix = f"remove it; known fields: {known_fields}" if known_fields else "remove it"
+        fix = Message("fix.known_fields", names=known_fields) if known_fields else Message("fix.remove")
     return Problem(
         status, code, first["detail"], field=first["field"], fix=fix,
         expected=first["expected"], got=first.get("got"), **more,
@@ -79,8 +79,8 @@ def media_of(request: Request) -> str:
 
 def build_media_problem(media: str, allowed: str) -> Problem:
     """The problem of a body of another type."""
-    subject = f"a body of type {media[:100]!r}" if media else "a body without a content type"
-    return Problem(415, "media_unsupported", f"{subject} is not supported", fix=f"send {allowed}")
+    detail = Message("problem.body_type", value=quote_value(media[:100])) if media else Message("problem.body_untyped")
+    return Problem(415, "media_unsupported", detail, fix=Message("fix.send_type", types=allowed))
 
 
 async def parse_body(

@@ -336,7 +336,7 @@ def test_the_trail_has_what_was_read_and_for_whom(url: str, settings: Settings) 
     items = rows(url, "SELECT assigned_to, proximity, document_id, id FROM tabellion_review_items ORDER BY assigned_to")
     assert [item["assigned_to"] for item in items] == ["anna", "anna", "bob", "bob"]
     assert all(0 <= item["proximity"] < 0.01 for item in items)
-    read, made, given = ask(url, lambda store: audit.history(store, document=keys[0]))
+    read, made, given = ask(url, lambda store: audit.history(store, subject=keys[0]))
     [attempt] = rows(url, "SELECT worker FROM tabellion_attempts WHERE key = $1", keys[0])
     assert (read["action"], read["actor"]) == ("extracted", attempt["worker"])
     assert read["after"]["vendor"] == "Acme Tools Ltd"

@@ -10,11 +10,11 @@ import pytest
 
 from tabellion import Store
 from tabellion.delivery import endpoints
-from tabellion.delivery import outbox as webhooks
 from tabellion.engine.controls import cancel, restart
 from tabellion.pipelines.documents.queues import documents_queue
 from tabellion.pipelines.documents.reprocess import delete, reprocess
 from tabellion.pipelines.documents.settings import Settings
+from tabellion.pipelines.documents.webhooks import document_outbox
 from tests.models.bills import bill
 from tests.pipelines.documents.papers import document, processed, put, rows, sent, submitted, write_type
 from tests.working import ask
@@ -25,7 +25,7 @@ LETTER = bill("Dear neighbour", "the cat came back on Tuesday", "Yours, Fred")
 
 @pytest.fixture
 def telling(settings: Settings) -> Settings:
-    return replace(settings, outbox=webhooks.outbox)
+    return replace(settings, outbox=document_outbox)
 
 
 def listening(url: str) -> None:

@@ -16,7 +16,6 @@ import pytest
 from tabellion import Store
 from tabellion.accounts import audit
 from tabellion.delivery import endpoints
-from tabellion.delivery import outbox as webhooks
 from tabellion.engine.controls import cancel
 from tabellion.pipelines.documents import intake, tables
 from tabellion.pipelines.documents.compact import compact, templates_of
@@ -26,6 +25,7 @@ from tabellion.pipelines.documents.queues import documents_queue
 from tabellion.pipelines.documents.reprocess import DocumentRunning, NoSuchDocument, delete, reprocess
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import new_id, submit
+from tabellion.pipelines.documents.webhooks import document_outbox
 from tabellion.storage.blobs import Blobs
 from tests.models.bills import bill
 from tests.pipelines.documents.papers import (
@@ -63,7 +63,7 @@ def fields(url: str, key: str) -> dict[str, dict[str, Any]]:
 def trail(url: str, key: str) -> list[tuple[str, str]]:
     """Who did what to a document, in order; the chain holds."""
     assert ask(url, audit.verify).whole
-    return [(one["action"], one["actor"]) for one in ask(url, lambda store: audit.history(store, document=key))]
+    return [(one["action"], one["actor"]) for one in ask(url, lambda store: audit.history(store, subject=key))]
 
 
 def test_what_a_person_corrected_is_never_overwritten(url: str, settings: Settings) -> None:
@@ -159,7 +159,7 @@ def test_the_trail_says_who_had_a_document_read_again_and_deleted(url: str, sett
         ("reopened", "anna"), ("deleted", "anna"),
     ]  # fmt: skip
     assert [action for action, _ in told].count("extracted") == 3
-    history = {one["action"]: one for one in ask(url, lambda store: audit.history(store, document=key))}
+    history = {one["action"]: one for one in ask(url, lambda store: audit.history(store, subject=key))}
     assert history["reprocessed"]["more"] == {"type": "invoice", "model": "local", "reopen": True}
     assert history["reopened"]["item_id"] == history["created"]["item_id"] is not None
 
@@ -244,7 +244,7 @@ def test_a_duplicate_that_cannot_be_read_for_itself_stays_one(url: str, settings
 
 def test_a_failure_of_a_second_reading_is_told(url: str, settings: Settings) -> None:
     """To whoever listens: that it failed, and that the document stands as it stood."""
-    telling = replace(settings, outbox=webhooks.outbox)
+    telling = replace(settings, outbox=document_outbox)
 
     async def listen(store: Store) -> None:
         await endpoints.SCHEMA.prepare(store)
@@ -533,7 +533,7 @@ def test_deleting_leaves_nothing(url: str, settings: Settings) -> None:
 
 def test_deleting_reaches_what_was_said_elsewhere(url: str, settings: Settings) -> None:
     """A model's remembered answer and a webhook's body hold a document's words too."""
-    telling = replace(settings, outbox=webhooks.outbox)
+    telling = replace(settings, outbox=document_outbox)
 
     async def listen(store: Store) -> None:
         await endpoints.SCHEMA.prepare(store)

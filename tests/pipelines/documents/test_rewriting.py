@@ -21,13 +21,13 @@ import pytest
 
 from tabellion import Store
 from tabellion.delivery import endpoints
-from tabellion.delivery import outbox as webhooks
 from tabellion.pipelines.documents.compact import compact, templates_of
 from tabellion.pipelines.documents.export import export
 from tabellion.pipelines.documents.export_formats import ToFile
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.reprocess import DocumentRunning, delete, reprocess
 from tabellion.pipelines.documents.settings import Settings
+from tabellion.pipelines.documents.webhooks import document_outbox
 from tabellion.storage.lake import LakeError
 from tests.models.bills import bill
 from tests.pipelines.documents.papers import document, ended, processed, rows, said, sent, submitted, write_type
@@ -87,7 +87,7 @@ def test_outputs_have_what_people_said(url: str, settings: Settings, key: str) -
 
 def test_a_review_that_begins_anew_is_no_review(url: str, settings: Settings) -> None:
     """The outputs say so; nobody is told."""
-    telling = replace(settings, outbox=webhooks.outbox)
+    telling = replace(settings, outbox=document_outbox)
     ask(url, endpoints.SCHEMA.prepare)
     ask(url, lambda store: endpoints.add(store, "https://example.com/hook", ["document.reviewed"]))
     key = sent(url, telling, DOUBTFUL, type="invoice")
@@ -155,7 +155,7 @@ def test_what_a_person_confirmed_is_doubted_no_more(url: str, settings: Settings
 
 def test_a_rejected_document_is_not_reviewed_and_told_all_the_same(url: str, settings: Settings) -> None:
     """Listeners hear how its review ended; once."""
-    telling = replace(settings, outbox=webhooks.outbox)
+    telling = replace(settings, outbox=document_outbox)
 
     async def listen(store: Store) -> None:
         await endpoints.SCHEMA.prepare(store)

@@ -9,6 +9,7 @@ import pytest
 from tabellion.extractions.tables import SCHEMA
 from tabellion.pipelines.ocr import demo
 from tabellion.pipelines.ocr.queues import ocr_queues
+from tabellion.reading.sample_files import sample_file
 from tests.pipelines.ocr.deeds import rows, settings_in
 from tests.working import ask, make_worker, working
 
@@ -27,5 +28,4 @@ def test_samples_are_read_and_told_about(sqlite_url: str, tmp_path: Path, monkey
 
 def test_the_samples_ship() -> None:
     """Every sample is in the package."""
-    folder = Path(demo.__file__).parents[1] / "documents" / "samples"
-    assert [name for name, _ in demo.SAMPLES if not (folder / name).is_file()] == []
+    assert [name for name, _ in demo.SAMPLES if not sample_file(name).is_file()] == []

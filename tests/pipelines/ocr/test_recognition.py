@@ -17,6 +17,7 @@ from tabellion.models.fake.serving import Serving, serving
 from tabellion.pipelines.ocr import local_pages
 from tabellion.pipelines.ocr.queues import ocr_queues
 from tabellion.reading import pages
+from tabellion.reading.sample_files import sample_file
 from tests.extractions.handmade import make_by_hand
 from tests.pipelines.ocr.deeds import by_gemini, deed, plan, queued, rows, settings_in, worked
 from tests.waiting import eventually
@@ -46,7 +47,7 @@ def test_a_file_is_read_here_page_by_page(url: str, tmp_path: Path) -> None:
 
 def test_a_scan_is_read_here_by_ocr(sqlite_url: str, tmp_path: Path) -> None:
     """With the built-in engine: no key, no network."""
-    sample = Path(local_pages.__file__).parents[1] / "documents" / "samples" / "en-scan.jpg"
+    sample = sample_file("en-scan.jpg")
     queued(sqlite_url, tmp_path, sample.read_bytes())
     worked(sqlite_url, settings_in(tmp_path))
     [row] = rows(sqlite_url)

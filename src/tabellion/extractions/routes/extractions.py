@@ -234,7 +234,7 @@ async def _receive(request: Request, served: ServedExtractions, media: str, name
     """Stores the request's body and returns its address."""
     limits = request.app.state.limits
     async with served.uploads.receive(limits.upload_bytes, name=name, media=media) as sink:
-        async for chunk in chunks(request, limits, limits.upload_bytes, "a file"):
+        async for chunk in chunks(request, limits, limits.upload_bytes, "file"):
             await write_chunk(sink, chunk, "")
         judge(sink, "", await sink.tail(TAIL))
     try:

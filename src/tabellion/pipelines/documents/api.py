@@ -62,6 +62,12 @@ REVIEW: Policy = {
 
 POLICY: Policy = {**DOCUMENTS, **REVIEW}
 
+#: Codes are stable: people script against them.
+PROBLEMS = (
+    "duplicate_rejected", "document_running", "type_missing", "type_broken", "url_failed", "item_held",
+    "item_assigned", "item_escalated", "item_closed", "item_open", "queue_paused", "too_many_held", "not_held",
+    "version_missing", "version_conflict", "fields_unseen", "review_gated",
+)  # fmt: skip
 REPEATABLE = frozenset({("POST", "/api/documents"), ("POST", "/api/review/claim")})
 RESUMABLE = frozenset({("GET", "/api/documents/events")})
 VERSIONED = frozenset({("PATCH", "/api/review/items/{id}/fields"), ("POST", "/api/review/items/{id}/approve")})

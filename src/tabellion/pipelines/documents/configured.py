@@ -7,11 +7,11 @@ import sys
 from typing import TYPE_CHECKING
 
 from tabellion.config import Config, model, model_gates
-from tabellion.delivery.outbox import outbox
 from tabellion.engine.gates.state import GateSettings
 from tabellion.errors import ConfigurationError
 from tabellion.monitor.view import QueueView
 from tabellion.pipelines.documents.settings import LOCAL, Settings, Types
+from tabellion.pipelines.documents.webhooks import document_outbox
 from tabellion.storage.blobs import Blobs
 from tabellion.storage.lake import Lake
 
@@ -35,7 +35,7 @@ def settings_of(config: Config, environment: Environment | None = None) -> Setti
         model=functools.partial(model, config=config),
         models=model_gates(config),
         default_model=_default_model(config),
-        outbox=outbox,
+        outbox=document_outbox,
         sla=float(section.get("sla", Settings.sla)),
         ocr=section.get("ocr", Settings.ocr),
         timeout=float(section.get("timeout", Settings.timeout)),

@@ -15,6 +15,7 @@ from tabellion.engine.log import printable
 from tabellion.errors import Busy, Unreachable
 from tabellion.pipelines.documents import lookup
 from tabellion.pipelines.documents.intake import NotTaken, take_in
+from tabellion.reading.sample_files import sample_files
 
 if TYPE_CHECKING:
     from tabellion.engine.store import Store
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-SAMPLES = Path(__file__).parent / "samples"  #: invented letters, receipts and scans, copies, and some broken files
 LANGUAGES = ("en", "fr", "qc", "de")
 EVERY = 0.2  #: seconds between two looks
 WIDTHS = (10, 28, 8, 24, 12, 60)  #: status, file, type, vendor, total, remarks
@@ -63,7 +63,7 @@ def samples() -> list[tuple[str, bytes]]:
         language = file.name.partition("-")[0]
         return LANGUAGES.index(language) if language in LANGUAGES else len(LANGUAGES), file.name
 
-    return [(file.name, file.read_bytes()) for file in sorted(SAMPLES.iterdir(), key=order)]
+    return [(file.name, file.read_bytes()) for file in sorted(sample_files(), key=order)]
 
 
 async def run(store: Store, settings: Settings, *, live: bool) -> Summary:

@@ -17,7 +17,7 @@ POLICY: Policy = {
     ("GET", "/numbers"): Role.OPERATOR,
 }
 PLACES = (
-    NavItem("/queue", "base.nav_queue", "queue", order=10, below=("/review",), home_of=(Role.VIEWER, Role.REVIEWER)),
-    NavItem("/documents", "base.nav_documents", "file", order=20),
-    NavItem("/numbers", "base.nav_numbers", "numbers", order=40),
+    NavItem("/queue", "queue.nav", "queue", order=10, below=("/review",), home_of=(Role.VIEWER, Role.REVIEWER)),
+    NavItem("/documents", "documents.nav", "file", order=20),
+    NavItem("/numbers", "numbers.nav", "numbers", order=40),
 )

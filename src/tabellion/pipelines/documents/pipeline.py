@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabellion import extras
 from tabellion.errors import NotMigrated, TabellionError
-from tabellion.pipeline import Background, Key, Pipeline
+from tabellion.pipeline import Background, Key, Pipeline, UpOption
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -35,7 +35,15 @@ class DocumentsPipeline(Pipeline):
     title = "Documents"
     default = True
     extras = extras.SERVICE
+    catalogues = ("tabellion.pipelines.documents",)
     events = ("document.completed", "document.failed", "document.duplicate", "document.reviewed")
+    options: Mapping[str, UpOption] = {
+        "consume": UpOption("Watch this folder and submit the documents put there.", Path),
+        "deep": UpOption("With --consume: include subfolders.", bool),
+        "model": UpOption(
+            "Default model for documents whose upload and type name none.", variable="TABELLION_DEFAULT_MODEL"
+        ),
+    }
     commands: Mapping[str, str] = {
         "submit": "tabellion.pipelines.documents.commands.submit",
         "export": "tabellion.pipelines.documents.commands.export",
@@ -106,14 +114,16 @@ class DocumentsPipeline(Pipeline):
     def blueprint(self) -> Blueprint:
         """The API, the pages and their texts."""
         from tabellion.pipelines.documents import api, pages
-        from tabellion.pipelines.documents.review.sla import figure
-        from tabellion.web.blueprint import Blueprint
+        from tabellion.pipelines.documents.review.sla import ReviewFigures, read_figure
+        from tabellion.pipelines.documents.served import StorageFacts
+        from tabellion.web.blueprint import Blueprint, Figure
 
         return Blueprint(
             routers=(*api.ROUTERS, *pages.ROUTERS), policy=api.POLICY, pages=pages.POLICY, places=pages.PLACES,
-            shapes=api.SHAPES, repeatable=api.REPEATABLE, versioned=api.VERSIONED,
-            clashing=api.CLASHING, resumable=api.RESUMABLE, figures={"sla": figure}, main_queue=self.name,
-            package=__package__,
+            shapes=api.SHAPES, problems=api.PROBLEMS, repeatable=api.REPEATABLE, versioned=api.VERSIONED,
+            clashing=api.CLASHING, resumable=api.RESUMABLE, main_queue=self.name, package=__package__,
+            figures={"sla": Figure(read_figure, "review_figure.html", "review_figure.js")},
+            additions={"OverviewPicture": ReviewFigures, "Station": StorageFacts},
         )  # fmt: skip
 
     def serve(self, config: Config, environment: str, store: Store) -> ServedDocuments:
@@ -141,7 +151,8 @@ class DocumentsPipeline(Pipeline):
         from tabellion.pipelines.documents.consume import Consumer, endings
         from tabellion.pipelines.documents.intake import take_in
 
-        if run.inbox is None:
+        folder: Path | None = run.options.get("consume")
+        if folder is None:
             return
         settings = configured.settings_of(run.config, run.environment)
 
@@ -152,7 +163,7 @@ class DocumentsPipeline(Pipeline):
             run.say(f"file_{event}", f"{event}: {printable(file)} ({printable(detail)})", file=file, detail=detail)
 
         deep = bool(run.options.get("deep"))
-        self._consumer = Consumer(run.inbox, submit, lambda ids: endings(run.store, ids), deep=deep, listen=report)
+        self._consumer = Consumer(folder, submit, lambda ids: endings(run.store, ids), deep=deep, listen=report)
         await self._consumer.run(run.stopping)
 
     async def _sweep(self, run: Background) -> None:

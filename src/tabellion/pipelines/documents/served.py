@@ -9,9 +9,11 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Literal
 
 from starlette.requests import Request
 
+from tabellion.answers import Answer, Doc
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents.routes.review_changes import ReviewChanges
 from tabellion.pipelines.documents.routes.updates import Updates
@@ -19,11 +21,19 @@ from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage import files
 from tabellion.storage.blobs import Blobs
 from tabellion.storage.lake import Lake
-from tabellion.web.blueprint import HealthFacts, PipelineHealth
+from tabellion.web.blueprint import PipelineHealth
 from tabellion.web.page_images import Pictures
 
 SECONDS = 5.0  #: to wait for the lake
 KEPT = 5.0  #: seconds that a check of a lake is reused: probes are frequent, and every request to a bucket costs
+
+
+class StorageFacts(Answer, total=False):
+    """What documents report in /readyz about an environment."""
+
+    blobs: Annotated[Literal["ok", "unwritable"], Doc("Whether uploads can be stored.")]
+    lake: Annotated[Literal["ok", "unwritable"], Doc("Whether outputs can be written.")]
+    disk: Annotated[Literal["ok", "full"], Doc("Whether the disk has room for another upload.")]
 
 
 @dataclass(slots=True)
@@ -75,7 +85,7 @@ class ServedDocuments:
                 f"the disk is nearly full: a file may have {self.upload_bytes:,} bytes, "
                 "and there is less room than that"
             )
-        facts: HealthFacts = {
+        facts: StorageFacts = {
             "blobs": "ok" if blobs_ok else "unwritable", "lake": "ok" if lake_ok else "unwritable",
             "disk": "ok" if free >= self.upload_bytes else "full",
         }  # fmt: skip

@@ -1,5 +1,1 @@
 """OCR: reads the files of the extraction queue page by page and stores their text in their rows."""
-
-from tabellion import messages
-
-messages.add(__name__)

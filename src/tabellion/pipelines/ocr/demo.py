@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping
-from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tabellion.engine.log import printable
 from tabellion.errors import Busy, Unreachable
 from tabellion.extractions.lookup import ExtractionTable
 from tabellion.extractions.states import ExtractionStatus
+from tabellion.reading.sample_files import sample_file
 
 if TYPE_CHECKING:
     from tabellion.engine.store import Store
@@ -47,11 +45,7 @@ async def run(store: Store, settings: OcrSettings, *, live: bool) -> tuple[str, 
 
 
 async def _submit(table: ExtractionTable, settings: OcrSettings, name: str, kind: str) -> str:
-    sample = files("tabellion") / "pipelines" / "documents" / "samples" / name
-    with tempfile.TemporaryDirectory(prefix="sample-") as folder:
-        path = Path(folder) / name
-        path.write_bytes(sample.read_bytes())
-        address = await settings.files.save(path)
+    address = await settings.files.save(sample_file(name))
     column = table.columns.address if table.columns is not None else "storage_path"
     return await table.insert(
         {"status_id": int(ExtractionStatus.COMPLETE), column: address, "document_type": kind, "document_number": name}

@@ -27,6 +27,7 @@ class OcrPipeline(Pipeline):
     name = "ocr"
     title = "OCR"
     extras = extras.SERVICE
+    catalogues = ("tabellion.pipelines.ocr", "tabellion.extractions")
     keys: Mapping[str, Key] = {
         "ocr.model": (str, "the model that reads pages (local)"),
         "ocr.processes": (int, "worker processes for OCR, each with its own id (1)"),

@@ -1,5 +1,1 @@
 """Registries: documents, companies and rights, fetched from registry sites by a browser that profiles drive."""
-
-from tabellion import messages
-
-messages.add(__name__)

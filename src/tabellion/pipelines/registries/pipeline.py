@@ -29,6 +29,7 @@ class RegistriesPipeline(Pipeline):
     name = "registries"
     title = "Registries"
     extras = f"{extras.SERVICE},browser"
+    catalogues = ("tabellion.pipelines.registries", "tabellion.extractions")
     commands: Mapping[str, str] = {"registry": "tabellion.pipelines.registries.commands.registry"}
     keys: Mapping[str, Key] = {
         "registries.profiles": (list, 'folders with profiles of your own (["registries"])'),
@@ -107,8 +108,8 @@ class RegistriesPipeline(Pipeline):
 
         return Blueprint(
             routers=(*api.ROUTERS, *pages.ROUTERS), policy=api.POLICY, pages=pages.POLICY, places=pages.PLACES,
-            shapes=api.SHAPES, repeatable=api.REPEATABLE, clashing=api.CLASHING, shared=(EXTRACTIONS,),
-            main_queue="extraction", package=__package__,
+            shapes=api.SHAPES, problems=("names_pending",), repeatable=api.REPEATABLE, clashing=api.CLASHING,
+            shared=(EXTRACTIONS,), main_queue="extraction", package=__package__,
         )  # fmt: skip
 
     def serve(self, config: Config, environment: str, store: Store) -> ServedRegistries:

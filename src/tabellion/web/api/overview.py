@@ -60,9 +60,7 @@ async def active_workers(request: Request) -> Response:
     """Who works on what in every environment of the configuration, and which of them could not be read."""
     feed: ActiveWorkersFeed | None = request.app.state.active_workers
     if feed is None:
-        raise Problem(
-            404, "not_found", Message("problem.all_workers_off"), fix="server.all_workers = true in the configuration"
-        )
+        raise Problem(404, "not_found", Message("problem.all_workers_off"), fix=Message("fix.all_workers"))
     return answer(await feed.read())
 
 

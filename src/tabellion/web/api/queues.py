@@ -148,7 +148,7 @@ async def rows(
     except listing.RowGone:
         raise Problem(
             422, "cursor_invalid", Message("problem.row_gone"), field="cursor",
-            expected="a cursor of existing rows", fix="start again without a cursor",
+            expected="a cursor of existing rows", fix=Message("fix.no_cursor"),
         ) from None  # fmt: skip
     next_cursor = cursors.make_cursor(key, environment.name, question, following) if following is not None else None
     return answer(QueueRows(rows=page, next=next_cursor))
@@ -199,7 +199,7 @@ async def retry(request: Request, name: Name) -> Response:
     selection = await parse_body(request, Retry, request.app.state.limits)
     if (selection.fingerprint is None) == (selection.keys is None):
         raise Problem(422, "value_invalid", Message("problem.rows_unnamed"), field="/fingerprint",
-                      expected="either fingerprint or keys", fix="send one of the two")  # fmt: skip
+                      expected="either fingerprint or keys", fix=Message("fix.one_of_two"))  # fmt: skip
     bound = await _bind_queue(environment, queue)
     if selection.fingerprint is not None:
         count = await failures.retry(environment.store, queue, selection.fingerprint)
@@ -220,10 +220,10 @@ async def release(request: Request, name: Name) -> Response:
     selection = await parse_body(request, Release, request.app.state.limits)
     if (selection.keys is None) == (not selection.orphans):
         raise Problem(422, "value_invalid", Message("problem.release_unnamed"), field="/keys",
-                      expected="either keys or orphans", fix="send one of the two")  # fmt: skip
+                      expected="either keys or orphans", fix=Message("fix.one_of_two"))  # fmt: skip
     if selection.force and selection.orphans:
         raise Problem(422, "value_invalid", Message("problem.release_force"), field="/force",
-                      expected="force with keys only", fix="send keys")  # fmt: skip
+                      expected="force with keys only", fix=Message("fix.send_keys"))  # fmt: skip
     bound, by = await _bind_queue(environment, queue), request.state.holder.actor
     if selection.keys is None:
         outcome = await releasing.release_orphans(environment.store, queue, by=by)
@@ -245,7 +245,7 @@ def get_queue_view(environment: ServedEnvironment, name: str) -> QueueView:
     for view in environment.monitor.overview.views:
         if view.name == name:
             return view
-    raise Problem(404, "not_found", Message("problem.no_such_queue"), field="name", fix="GET /api/queues lists them")
+    raise Problem(404, "not_found", Message("problem.no_such_queue"), field="name", fix=Message("fix.list_queues"))
 
 
 async def _bind_queue(environment: ServedEnvironment, queue: Queue) -> Bound:
@@ -253,7 +253,7 @@ async def _bind_queue(environment: ServedEnvironment, queue: Queue) -> Bound:
         return await environment.store.bind(queue)
     except DeclarationError as error:
         problems = "; ".join(problem.what for problem in error.problems)
-        raise Problem(409, "queue_unusable", problems, fix="correct its declaration or its table") from None
+        raise Problem(409, "queue_unusable", problems, fix=Message("fix.declaration")) from None
 
 
 def _check_keys(bound: Bound, keys: list[str]) -> None:

@@ -152,17 +152,17 @@ async def set_password(request: Request) -> Response:
     store, holder, id_ = request.state.environment.store, request.state.holder, _person(request)
     user, hashed = await users.password_of(store, holder.name)
     if user is None:
-        raise Problem(401, "session_ended", fix="sign in again")
+        raise Problem(401, "session_ended", fix=Message("fix.sign_in_again"))
     if hashed is not None and not (holder.opened_by == "link" and holder.age < links.SECONDS):
         counted = throttle.subjects(request, holder.name)
         await throttle.admit(store, counted)
         if not await passwords.matches(hashed, body.current or ""):
-            raise Problem(422, "password_wrong", field="/current", fix="send the password that you signed in with")
+            raise Problem(422, "password_wrong", field="/current", fix=Message("fix.current_password"))
         await throttle.forgive(store, counted)
     try:
         passwords.check_new(body.new, holder.name)
     except passwords.WeakPassword as error:
-        raise Problem(422, "password_weak", str(error), field="/new", fix="use a longer password") from None
+        raise Problem(422, "password_weak", str(error), field="/new", fix=Message("fix.longer_password")) from None
     await users.set_password(store, user, await passwords.hash_password(body.new), by=holder.actor)
     await sessions.end_all(store, id_, but=request.app.state.auth.ticket(request))
     logger.info("user %s set a password", holder.name)
@@ -198,7 +198,7 @@ async def add(request: Request) -> Response:
     try:
         user = await users.add(environment.store, new_user.name, new_user.role, by=request.state.holder.actor)
     except NameTaken as error:
-        raise Problem(409, "name_taken", str(error), field="/name", fix="choose another name") from None
+        raise Problem(409, "name_taken", str(error), field="/name", fix=Message("fix.other_name")) from None
     except ConfigurationError as error:
         raise Problem(422, "value_invalid", str(error), field="/name", expected="a name") from None
     logger.info("user %s added as %s by %s", user.name, user.role.word, request.state.holder.actor)
@@ -222,7 +222,7 @@ async def change(request: Request, id: str) -> Response:  # noqa: A002
             by=request.state.holder.actor,
         )
     except users.LastAdmin as error:
-        raise Problem(409, "last_admin", str(error), fix="add another admin first") from None
+        raise Problem(409, "last_admin", str(error), fix=Message("fix.other_admin")) from None
     if user is None:
         raise _missing()
     logger.info("user %s: %s by %s", user.name, changes.model_dump(exclude_none=True), request.state.holder.actor)
@@ -238,7 +238,7 @@ async def link(request: Request, id: str) -> Response:  # noqa: A002
         raise _missing()
     ticket = await links.make(environment.store, environment.name, user.name, by=request.state.holder.actor)
     if ticket is None:
-        raise Problem(409, "user_disabled", fix="enable the user first")
+        raise Problem(409, "user_disabled", fix=Message("fix.enable_user"))
     logger.info("sign-in link for %s created by %s", user.name, request.state.holder.actor)
     return answer(
         {"name": user.name, "url": links.address(cookies.origin(request), ticket), "seconds": links.SECONDS}, 201
@@ -248,7 +248,7 @@ async def link(request: Request, id: str) -> Response:  # noqa: A002
 def _person(request: Request) -> str:
     holder: Holder = request.state.holder
     if holder.user is None:
-        raise Problem(409, "session_needed", fix="sign in with a browser")
+        raise Problem(409, "session_needed", fix=Message("fix.use_browser"))
     return holder.user
 
 

@@ -74,7 +74,7 @@ async def add(request: Request) -> Response:
         await guard.vet_url(requested.url, request.app.state.rules)
     except guard.Blocked as error:
         raise Problem(422, "url_blocked", str(error), field="/url", reason=error.reason,
-                      fix="use a public http or https URL") from None  # fmt: skip
+                      fix=Message("fix.public_url")) from None  # fmt: skip
     await endpoints.SCHEMA.prepare(environment.store)
     endpoint = await endpoints.add(environment.store, requested.url, requested.events)
     return answer(

@@ -18,10 +18,15 @@ router = APIRouter(route_class=PageRoute)
 
 @router.get("/dashboard", response_class=Response)
 async def dashboard(request: Request) -> Response:
-    """Queues, workers, gates, spend and the SLA of review; starts with the last known overview."""
+    """Queues, workers, gates, spend and the figures of pipelines; starts with the last known overview."""
     environment: ServedEnvironment = request.state.environment
     data = {"overview": environment.monitor.get_recent()}
-    return page(request, "dashboard.html", spoken=True, all_workers=_shows_all_workers(request), data=data)
+    figures = [figure for part in request.app.state.blueprints for figure in part.figures.values()]
+    texts = [figure.template.rpartition(".")[0] for figure in figures]
+    return page(
+        request, "dashboard.html", also=texts, spoken=True, figures=figures,
+        all_workers=_shows_all_workers(request), data=data,
+    )  # fmt: skip
 
 
 def _shows_all_workers(request: Request) -> bool:

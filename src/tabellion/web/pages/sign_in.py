@@ -70,7 +70,7 @@ async def sign_in(request: Request) -> Response:
     user, hashed = await users.password_of(environment.store, credentials.name)
     if not await passwords.matches(hashed, credentials.password) or user is None or hashed is None:
         _record_refusal(request, "wrong name or password")
-        raise Problem(401, "sign_in_failed", fix="try again, or ask for a sign-in link")
+        raise Problem(401, "sign_in_failed", fix=Message("fix.try_or_link"))
     await throttle.forgive(environment.store, counted)
     if passwords.is_outdated(hashed):
         await users.hash_anew(environment.store, user, await passwords.hash_password(credentials.password))
@@ -94,7 +94,7 @@ async def enter(request: Request) -> Response:
     user = await links.use(environment.store, ticket) if environment and ticket else None
     if environment is None or user is None:
         _record_refusal(request, "the link is not valid")
-        raise Problem(401, "link_invalid", fix="`tabellion users link NAME` makes a new one")
+        raise Problem(401, "link_invalid", fix=Message("fix.new_link"))
     return await open_session(request, environment, user, "link")
 
 

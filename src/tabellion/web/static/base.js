@@ -32,12 +32,6 @@ export function fieldTitle(name, title) {
   return title && title !== plain && title !== name ? title : tell(`fields.${name}`, plain);
 }
 
-/** The reason of an action; a rejection's starts with a code. */
-export function because(reason) {
-  const [code, ...rest] = reason.split(": ");
-  return [tell(`review.because.${code}`, code), ...rest].join(": ");
-}
-
 const DATE = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
 const RELATIVE = new Intl.RelativeTimeFormat(language, { numeric: "auto", style: "short" });
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */

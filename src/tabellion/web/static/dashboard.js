@@ -1,7 +1,7 @@
-// The dashboard: queues, workers, gates, spend and the SLA of review, live.
+// The dashboard: queues, workers, gates and spend, live; pipelines add figures.
 
 import { badge, byId, el, empty, icon, keys, language, may, money, number, rowKeys, t } from "./base.js";
-import { Bars, put, ring, rounded, spark } from "./charts.js";
+import { Bars, put, rounded, spark } from "./charts.js";
 import { aged, breakable, count, pauseOrResume, queuePath, renew, Rows, short, showHindrances, watch } from "./monitor.js";
 import { localized } from "./messages.js";
 
@@ -9,24 +9,32 @@ const format = (options) => { const formatter = new Intl.DateTimeFormat(language
 const MINUTE = format({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const UTC_DAY = format({ day: "numeric", month: "short", timeZone: "UTC" });
 const WHOLE_DAY = format({ weekday: "short", day: "numeric", month: "short", timeZone: "UTC" });
-const WEEKDAY = format({ weekday: "short", timeZone: "UTC" });
 const WHOLE_HOUR = format({ weekday: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
 let picture = null;
+const watchers = [];
+
+/** Calls a function with each overview, and with the current one: for the figures of pipelines. */
+export function onOverview(show) {
+  watchers.push(show);
+  if (picture) show(picture);
+}
+
 const sum = (list, pick) => list.reduce((total, item) => total + pick(item), 0);
 
 // -- figures -----------------------------------------------------------------------------------------------------
 
 const tiles = Object.fromEntries([...document.querySelectorAll("[data-tile]")].map((tile) => [tile.dataset.tile, tile]));
 
-function figure(name, value, sub, kind = "") {
+/** Fills a tile at the top. */
+export function showTile(name, value, sub, kind = "") {
   const tile = tiles[name];
   put(tile.querySelector("strong"), value);
   put(tile.querySelector(".tile-sub"), sub);
   tile.className = `card tile ${kind}`;
 }
 
-function figures({ queues: all, workers, spend, sla, series }) {
+function figures({ queues: all, workers, spend, series }) {
   const ours = all.filter((one) => !one.people), queues = ours.filter((one) => !one.chore);
   const alive = workers.filter((one) => one.state === "alive");
   const slots = sum(alive, (one) => one.slots), failed = sum(ours, (one) => one.failed);
@@ -34,12 +42,11 @@ function figures({ queues: all, workers, spend, sla, series }) {
   const lost = sum(series.minutes.failed, (one) => one);
   const plus = (state) => (ours.some((one) => one.more.includes(state)) ? "+" : "");
   const ready = sum(queues, (one) => one.ready);
-  figure("ready", number(ready) + plus("ready"), waiting ? t("dashboard.tile_waiting", { n: number(waiting) }) : t(ready ? "dashboard.tile_due" : "dashboard.tile_nothing"));
-  figure("running", number(sum(queues, (one) => one.running)), alive.length ? t("dashboard.tile_slots", { n: alive.length, count: number(alive.length), slots: number(slots) }) : t("dashboard.tile_no_worker"), alive.length ? "" : "tile-warn");
-  figure("done", number(done), t("dashboard.tile_minute", { n: number(sum(queues, (one) => one.throughput.minute.done)) }));
-  figure("failed", number(failed) + plus("failed"), t("dashboard.tile_failed_hour", { n: number(lost) }), failed ? "tile-bad" : "");
-  figure("spend", money(spend.today, spend.currency), t("dashboard.tile_month", { sum: money(spend.month, spend.currency) }));
-  figure("review", sla ? number(sla.open) : "–", sla ? (sla.overdue ? t("dashboard.tile_overdue", { n: sla.overdue, count: number(sla.overdue) }) : t("dashboard.tile_in_time")) : "", sla?.overdue ? "tile-bad" : "");
+  showTile("ready", number(ready) + plus("ready"), waiting ? t("dashboard.tile_waiting", { n: number(waiting) }) : t(ready ? "dashboard.tile_due" : "dashboard.tile_nothing"));
+  showTile("running", number(sum(queues, (one) => one.running)), alive.length ? t("dashboard.tile_slots", { n: alive.length, count: number(alive.length), slots: number(slots) }) : t("dashboard.tile_no_worker"), alive.length ? "" : "tile-warn");
+  showTile("done", number(done), t("dashboard.tile_minute", { n: number(sum(queues, (one) => one.throughput.minute.done)) }));
+  showTile("failed", number(failed) + plus("failed"), t("dashboard.tile_failed_hour", { n: number(lost) }), failed ? "tile-bad" : "");
+  showTile("spend", money(spend.today, spend.currency), t("dashboard.tile_month", { sum: money(spend.month, spend.currency) }));
 }
 
 // -- throughput --------------------------------------------------------------------------------------------------
@@ -208,29 +215,6 @@ const spendRows = new Rows(byId("spend-by"), () => {
   return row;
 });
 
-// -- the SLA of review -------------------------------------------------------------------------------------------
-
-const week = new Bars(byId("sla-week"), {
-  title: t("dashboard.sla_week"), axis: WEEKDAY, whole: WHOLE_DAY, nothing: "", room: 42,
-  kinds: [{ key: "kept", word: t("dashboard.sla_kept"), css: "fill-kept" }, { key: "late", word: t("dashboard.sla_late"), css: "fill-failed" }],
-});
-const circle = ring((share) => (share === null ? t("dashboard.sla_none") : t("dashboard.sla_ring", { share: rounded(share) })));
-byId("sla-ring").append(circle);
-const next = aged((seconds) => (seconds === null ? "–" : short(Math.max(0, -seconds))));
-byId("sla-next").append(next);
-
-function promised(sla) {
-  byId("sla-card").hidden = !sla;
-  if (!sla) return;
-  circle.update(sla.compliance);
-  put(byId("sla-sentence"), sla.due ? t("dashboard.sla_sentence", { n: sla.due, kept: number(sla.kept), due: number(sla.due) }) : t("dashboard.sla_none"));
-  for (const name of ["open", "in_review", "soon", "overdue"]) put(byId(`sla-${name}`), number(sla[name]));
-  byId("sla-overdue").className = sla.overdue ? "text-bad strong" : "";
-  byId("sla-soon").className = sla.soon ? "text-warn strong" : "";
-  next.update(sla.next_at);
-  week.update({ since: new Date(sla.days[0].at), step: 86400, values: { kept: sla.days.map((one) => one.kept), late: sla.days.map((one) => one.finished - one.kept) } });
-}
-
 // -- together ----------------------------------------------------------------------------------------------------
 
 const nothing = {
@@ -260,7 +244,7 @@ watch((overview) => {
   byId("spend-table").hidden = !overview.spend.by.length;
   put(byId("spend-today"), money(overview.spend.today, overview.spend.currency));
   put(byId("spend-month"), money(overview.spend.month, overview.spend.currency));
-  promised(overview.sla);
+  for (const show of watchers) show(overview);
 });
 
 rowKeys(byId("queues-table"));

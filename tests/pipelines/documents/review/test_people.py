@@ -40,7 +40,7 @@ def test_the_least_loaded_gets_it(url: str) -> None:
         for number in range(5, 8):
             await put_item(store, f"d{number}")
             given.append(await assigned(store, f"d{number}"))
-        return given, again, await audit.history(store, document="d1"), await audit.verify(store)
+        return given, again, await audit.history(store, subject="d1"), await audit.verify(store)
 
     given, again, trail, verdict = ask(url, go)
     assert given == ["anna", "ben", "anna", "ben", "anna", "anna", "anna", "anna"]
@@ -72,7 +72,7 @@ def test_an_item_is_told_of_once(url: str) -> None:
         for _ in range(2):
             statements = people.opening(store.dialect, "d0", "low_confidence")
             await store.database.transact([audit.bind_statement(*one) for one in statements])
-        return item, await audit.history(store, document="d0")
+        return item, await audit.history(store, subject="d0")
 
     item, trail = ask(url, go)
     assert [(one["action"], one["item_id"]) for one in trail] == [("created", item), ("assigned", item)]

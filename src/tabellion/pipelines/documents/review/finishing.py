@@ -106,7 +106,7 @@ async def _finish(
     job = await mine(store, id, person, review_queue(ending))
     spent = {name: value for name, value in (("seconds", seconds), ("keystrokes", keystrokes)) if value is not None}
     full_entry = AuditEntry(
-        entry.action, entry.actor, entry.document_id, entry.item_id, None, entry.before, entry.after, entry.reason,
+        entry.action, entry.actor, entry.subject, entry.item_id, None, entry.before, entry.after, entry.reason,
         {**spent, **entry.more, "version": int(item["version"]) + 1},
     )  # fmt: skip
     also = [_update_item(id, spent, reason), states.rewrite(item["document_id"])]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from tabellion.answers import Answer, Doc
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
-from tabellion.monitor.overview import OpenReview, Sla, SlaDay
 from tabellion.monitor.pace import AnswerCache
 
 SOON = 7200.0  #: seconds before its deadline from which an item is due soon
@@ -14,7 +16,40 @@ DAYS = 7
 DAY = 86_400
 
 
-async def figure(store: Store, pace: AnswerCache) -> Sla | None:
+class SlaDay(Answer):
+    """Reviews finished on one day (UTC)."""
+
+    at: str
+    finished: int
+    kept: int
+
+
+class OpenReview(Answer):
+    """What waits for people now."""
+
+    open: int
+    in_review: int
+    overdue: int
+    soon: Annotated[int, Doc("Due within two hours.")]
+    next_at: str | None
+
+
+class Sla(OpenReview):
+    """Whether documents are reviewed on time."""
+
+    days: list[SlaDay]
+    kept: int
+    due: Annotated[int, Doc("Finished in the last seven days, or overdue now.")]
+    compliance: float | None
+
+
+class ReviewFigures(Answer, total=False):
+    """What documents add to the overview."""
+
+    sla: Sla | None
+
+
+async def read_figure(store: Store, pace: AnswerCache) -> Sla | None:
     """The figures for the dashboard; None if there is no review."""
     if await pace.answer(("sla", "known"), lambda: store.table("tabellion_review_items")) is None:
         return None

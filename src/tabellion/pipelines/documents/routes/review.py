@@ -206,7 +206,7 @@ async def item_history(request: Request, id: str) -> Response:  # noqa: A002
 async def document_history(request: Request, id: str) -> Response:  # noqa: A002
     """Every action on the document and its review, by whom and when, with the values before and after."""
     context = await review_context(request)
-    entries = await audit.history(context.store, document=id)
+    entries = await audit.history(context.store, subject=id)
     if not entries:  # a deleted document still has some
         await find_document(context.served, id)
     return answer(History(entries=entries))

@@ -88,7 +88,7 @@ async def _judge_files(upload: Upload) -> None:
 
 async def _form(request: Request, blobs: Blobs, limits: RequestLimits, upload: Upload) -> None:
     boundary = boundary_of(request.headers["content-type"])
-    stream = chunks(request, limits, limits.request_bytes, "a request")
+    stream = chunks(request, limits, limits.request_bytes, "request")
     part: FormPart | None = None
     text = bytearray()
     async for event in events(stream, boundary, limits.parts):
@@ -104,7 +104,7 @@ async def _form(request: Request, blobs: Blobs, limits: RequestLimits, upload: U
         elif part is not None and part.file is None:
             text += event
             if len(text) > limits.field_bytes:
-                raise too_large(limits.field_bytes, None, "a field without a file name", f"/{part.name}")
+                raise too_large(limits.field_bytes, None, "form_field", f"/{part.name}")
         else:
             await write_chunk(upload.sinks[-1], event, "/file")
     if not upload.sinks:
@@ -149,7 +149,7 @@ async def _raw(
     upload.options |= query
     sink = blobs.receive(limits.upload_bytes, name=name, media=media)
     upload.sinks.append(sink)
-    async for chunk in chunks(request, limits, limits.upload_bytes, "a file"):
+    async for chunk in chunks(request, limits, limits.upload_bytes, "file"):
         await write_chunk(sink, chunk, "")
 
 
@@ -184,7 +184,7 @@ async def fetch_link(upload: Upload, blobs: Blobs, limits: RequestLimits, rules:
         ) from None  # fmt: skip
     except FetchFailed as error:
         if error.code == "too_large":
-            raise too_large(limits.upload_bytes, None, "a file", "/url") from None
+            raise too_large(limits.upload_bytes, None, "file", "/url") from None
         if error.code == "url_type":
             raise Problem(415, "type_unsupported", str(error), field="/url", fix="link to the file itself") from None
         raise Problem(422, "url_failed", str(error), field="/url", fix="upload the file itself") from None
