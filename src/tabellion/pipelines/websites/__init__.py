@@ -1,0 +1,1 @@
+"""Websites: what a site says about itself, put before models, in three phases."""
