@@ -1,1 +1,5 @@
-"""Websites: what a site says about itself, put before models, in three phases."""
+"""Websites: visited, put into prompts and analysed by models, in three phases."""
+
+from tabellion import messages
+
+messages.add(__name__)
