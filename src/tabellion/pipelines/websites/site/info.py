@@ -187,7 +187,7 @@ class WebsiteInfo:
             "pages": tuple(PageInfo.from_dict(page) for page in data.get("pages") or ()),
             "robots": _record(Robots, data.get("robots") or {}),
             "tls": _record(Tls, data["tls"]) if data.get("tls") else None,
-            "issues": tuple(restore_text({"issues": [], **data, "issues": list(data.get("issues") or ())}, "issues")),
+            "issues": tuple(restore_text({**data, "issues": list(data.get("issues") or ())}, "issues")),
         }
         return cls(**{**_known(cls, data), **restored})
 
