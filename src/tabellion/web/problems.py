@@ -32,7 +32,8 @@ CODES: dict[str, Message] = {
         "document_unreadable", "page_missing", "item_held", "item_assigned", "item_escalated", "item_closed",
         "item_open", "queue_paused", "too_many_held", "not_held", "version_missing", "version_conflict",
         "fields_unseen", "type_missing", "review_gated", "file_gone", "range_unsatisfiable", "too_many_requests",
-        "too_many_streams", "queue_unusable", "database_unreachable", "no_space", "server_stopping", "unexpected",
+        "too_many_streams", "queue_unusable", "website_open", "website_not_failed", "website_ended", "backlog_full",
+        "database_unreachable", "no_space", "server_stopping", "unexpected",
     )
 }  # fmt: skip
 

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from tabellion.engine.environment import Environment
     from tabellion.engine.queue import Queue
     from tabellion.engine.schema import Schema
+    from tabellion.engine.store import Store
+    from tabellion.monitor.view import QueueView
+    from tabellion.pipelines.websites.served import ServedWebsites
+    from tabellion.web.blueprint import Blueprint
 
 
 class WebsitesPipeline(Pipeline):
@@ -75,6 +79,34 @@ class WebsitesPipeline(Pipeline):
 
         others = {} if environment else {other.name: settings_of(config, other) for other in config.environments[1:]}
         return website_queues(settings_of(config, environment), others)
+
+    def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
+        """The queues, with the URL of a job's page."""
+        from tabellion.monitor.view import QueueView
+        from tabellion.pipelines.websites.tables import JOBS
+
+        return [
+            QueueView(queue, page="/websites/{}" if queue.table == JOBS else None)
+            for queue in self.queues(config, environment)
+        ]
+
+    def blueprint(self) -> Blueprint:
+        """The API, the pages and their texts."""
+        from tabellion.pipelines.websites import api, pages
+        from tabellion.pipelines.websites.states import INFO
+        from tabellion.web.blueprint import Blueprint
+
+        return Blueprint(
+            routers=(*api.ROUTERS, *pages.ROUTERS), policy=api.POLICY, pages=pages.POLICY, places=pages.PLACES,
+            shapes=api.SHAPES, repeatable=api.REPEATABLE, clashing=api.CLASHING, main_queue=INFO.queue,
+            package=__package__,
+        )  # fmt: skip
+
+    def serve(self, config: Config, environment: str, store: Store) -> ServedWebsites:
+        """The state of the web application for one environment."""
+        from tabellion.pipelines.websites.served import serve
+
+        return serve(config, environment, store)
 
 
 PIPELINE = WebsitesPipeline()
