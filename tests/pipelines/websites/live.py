@@ -19,7 +19,7 @@ class LiveWebsites(Live):
     def website_settings(self, **changes: Any) -> WebsiteSettings:
         """Those of the application, with visits that need no network."""
         found = settings_of(self.config)
-        options = {"run_visit": visit_birch, "retry_base": 0.05} | changes
+        options: dict[str, Any] = {"run_visit": visit_birch, "retry_base": 0.05} | changes
         return WebsiteSettings(**{**vars(found), **options})
 
     def work(self, environment: str = "prod", **changes: Any) -> None:

@@ -25,7 +25,10 @@ class WebsitesPipeline(Pipeline):
     name = "websites"
     title = "Websites"
     extras = extras.SERVICE
-    commands: Mapping[str, str] = {}
+    commands: Mapping[str, str] = {
+        "website": "tabellion.pipelines.websites.commands.website",
+        "analyses": "tabellion.pipelines.websites.commands.analyses",
+    }
     keys: Mapping[str, Key] = {
         "websites.type": (str, "the analysis type of a job that names none (profile)"),
         "websites.types": (list, 'folders with analysis types of your own (["analyses"])'),
