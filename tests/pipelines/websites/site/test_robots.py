@@ -42,7 +42,6 @@ def read(answer: FetchedPage | Exception) -> robots.RobotsFile:
         ("User-agent: other\nDisallow: /", "/", True),
         ("User-agent: *\nDisallow: /\n\nUser-agent: Tabellion\nDisallow: /x", "/", True),
         ("User-agent: a\nUser-agent: tabellion\nDisallow: /", "/", False),
-        ("User-agent: tabell\nDisallow: /", "/", True),
         ("\ufeffuser-agent : *  # all\ndisallow : /x", "/x", False),
         ("garbage\n\0\nDisallow: /", "/", True),
         ("User-agent: *\nDisallow: /é", "/%C3%A9", False),

@@ -7,17 +7,18 @@ import pytest
 from tabellion.pipelines.websites.site.sitemap_xml import MOST_URLS, read_sitemap_urls
 
 URL = "https://shop.example/sitemap.xml"
+A, B = "https://shop.example/a", "https://shop.example/b"
 NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 
 
 @pytest.mark.parametrize(
     ("data", "pages", "sitemaps"),
     [
-        (f'<urlset xmlns="{NAMESPACE}"><url><loc> https://shop.example/a </loc></url></urlset>', ["https://shop.example/a"], []),
+        (f'<urlset xmlns="{NAMESPACE}"><url><loc> {A} </loc></url></urlset>', [A], []),
         ("<sitemapindex><sitemap><loc>/b.xml</loc></sitemap></sitemapindex>", [], ["https://shop.example/b.xml"]),
         ("<urlset><url><loc>/a</loc><image><loc>/picture.png</loc></image></url>", ["https://shop.example/a"], []),
         ("<urlset><url><loc>/a</loc></url><url><loc>/b&c</loc></url><<", ["https://shop.example/a"], []),
-        ("https://shop.example/a\nnot a url\nhttps://shop.example/b", ["https://shop.example/a", "https://shop.example/b"], []),
+        (f"{A}\nnot a url\n{B}", [A, B], []),
         ("<html><body>not found</body></html>", [], []),
         ("", [], []),
         ("<urlset><url><loc>javascript:alert(1)</loc></url><url><loc>file:///etc/passwd</loc></url></urlset>", [], []),

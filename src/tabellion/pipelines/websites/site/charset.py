@@ -23,8 +23,12 @@ LABELS = {
 }  # fmt: skip
 #: Not text encodings, or attacks: Python would decode them all the same.
 REFUSED = frozenset({"utf-7", "utf7", "idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"})
-#: Never without a mark or a declaration, but a short text may look like them.
-UNLIKELY = ["utf_16", "utf_16_be", "utf_16_le", "utf_32", "utf_32_be", "utf_32_le", "utf_7"]
+#: Character sets of pages that do not say theirs.
+LIKELY = [
+    "cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "koi8_r", "koi8_u",
+    "iso8859_2", "iso8859_5", "iso8859_7", "gb18030", "big5", "euc_jp", "cp932", "cp949",
+]  # fmt: skip
+TELLING = 16  #: bytes beyond ASCII that a guess needs
 #: Unicode blocks that texts in all scripts use.
 SHARED = frozenset(
     {
@@ -110,7 +114,9 @@ def guess_charset(data: bytes) -> str:
     """The most likely character set of a text that does not say it."""
     from charset_normalizer import from_bytes
 
-    best = from_bytes(data[:GUESSED_FROM], cp_exclusion=UNLIKELY).best()
+    start = data[:GUESSED_FROM]
+    is_telling = sum(byte > 127 for byte in start) >= TELLING
+    best = from_bytes(start, cp_isolation=LIKELY).best() if is_telling else None
     # Latin sets differ in a few letters only, which short texts do not tell apart: browsers assume Windows-1252.
     if best is None or all("Latin" in name or name in SHARED for name in best.alphabets):
         return "cp1252"

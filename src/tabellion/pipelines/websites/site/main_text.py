@@ -23,8 +23,7 @@ def extract_main_text(html: str, tree: HtmlElement, url: str) -> str:
     text = clean_text(extract(html, url=url, include_comments=False) or "", LONGEST)
     if len(text) >= SHORT:
         return text
-    visible = visible_text(tree, AROUND, LONGEST) or visible_text(tree, limit=LONGEST)
-    return visible if len(visible) > 2 * len(text) else text
+    return visible_text(tree, AROUND, LONGEST) or visible_text(tree, limit=LONGEST) or text
 
 
 def extract_article(html: str, url: str) -> dict[str, Any]:

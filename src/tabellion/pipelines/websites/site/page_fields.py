@@ -32,7 +32,7 @@ def read_fields(tree: HtmlElement, url: str, content_language: str = "") -> dict
     meta = meta_contents(tree)
     blocks = list(read_json_ld(tree))
     base = base_url(tree, url)
-    page_title = next((clean_line(one.text, 500) for one in tree.iter("title") if one.text), "")
+    page_title = next((clean_line(one.text, 500) for one in tree.xpath("//title[not(ancestor::svg)]") if one.text), "")
     site_name = meta.get("og:site_name") or meta.get("application-name") or _name_of_site(blocks)
     return {
         "title": choose_title(page_title, meta, blocks, site_name),
