@@ -1,1 +1,1 @@
-"""Tests of the websites pipeline."""
+"""Tests of websites."""
