@@ -17,8 +17,8 @@ from tabellion.pipelines.websites.site.info import Contact, Contacts, Heading, L
 from tabellion.pipelines.websites.site.settings import VisitSettings
 from tabellion.storage.blobs import Blobs
 
-HOME = """Birch & Co. makes wooden toys for families and schools. We are a small workshop in Lyon, and every toy is made \
-by hand.
+HOME = """Birch & Co. makes wooden toys for families and schools. We are a small workshop in Lyon, and \
+every toy is made by hand.
 Founded in 1987, we build things that last.
 Our trains, puzzles and blocks are made of beech from managed forests. © 2026 Birch & Co. Ltd"""
 ABOUT = """Our team of twelve carves, sands and paints.
@@ -49,8 +49,8 @@ async def visit_birch(url: str, settings: VisitSettings, folder: Path, note: Cal
 
 def settings_in(folder: Path, **changes: Any) -> WebsiteSettings:
     """Settings whose visits need no network."""
-    options: dict[str, Any] = {"run_visit": visit_birch, "retry_base": 0.05, "folders": (folder / "analyses",)} | changes
-    return WebsiteSettings(Blobs(folder / "blobs"), **options)
+    options: dict[str, Any] = {"run_visit": visit_birch, "retry_base": 0.05, "folders": (folder / "analyses",)}
+    return WebsiteSettings(Blobs(folder / "blobs"), **(options | changes))
 
 
 async def prepared(url: str) -> Store:

@@ -22,7 +22,6 @@ from tabellion.pipelines.websites.result import AnalysisResult
 from tabellion.pipelines.websites.rules.apply import LOCAL, apply_rules
 from tabellion.pipelines.websites.settings import UnknownName, Visit, WebsiteSettings, find_chromium
 from tabellion.pipelines.websites.site.info import WebsiteInfo
-from tabellion.pipelines.websites.site.visit import visit
 from tabellion.pipelines.websites.states import AnalysisStatus
 
 if TYPE_CHECKING:
@@ -51,9 +50,9 @@ class WebsiteHandlers:
 
     async def inspect(self, job: Job) -> Row:
         """Phase 1: visits the website and stores what it found."""
-        run: Visit = self._settings.run_visit or visit
-        visit_settings = self._settings.visit
-        if self._settings.run_visit is None:
+        run, visit_settings = self._settings.run_visit, self._settings.visit
+        if run is None:
+            run = await asyncio.to_thread(_load_visit)
             visit_settings = replace(visit_settings, chromium=await self._find_chromium(job))
         info = await run(job["url"], visit_settings, job.folder, job.note)
         job.note(Message("website.note_storing"))
@@ -154,6 +153,13 @@ class WebsiteHandlers:
     async def _fetch(self, job: Job, text: str, *values: Any) -> Sequence[Any]:
         assert job.context is not None  # noqa: S101 - every job of a worker has one
         return await job.context.fetch(text, *values)
+
+
+def _load_visit() -> Visit:
+    """The real visit; importing its parsers takes a while, and only workers need them."""
+    from tabellion.pipelines.websites.site.visit import visit
+
+    return visit
 
 
 def digest(model: str, result: AnalysisResult, cost: float | None) -> dict[str, Any]:

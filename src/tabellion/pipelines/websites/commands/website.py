@@ -12,7 +12,7 @@ import typer
 from tabellion import extras
 from tabellion.cli import output
 from tabellion.cli.up import load_config
-from tabellion.engine.log import printable
+from tabellion.engine import log
 from tabellion.messages import LANGUAGES
 from tabellion.pipelines.websites.commands.following import Following, Outcome
 from tabellion.pipelines.websites.states import JobStatus
@@ -108,6 +108,11 @@ def _tell(outcome: Outcome, following: Following, language: str) -> None:
                 typer.echo(f"  {LEVELS[item.level or 'info']} {printable(item.value)}")
     if outcome.report:
         typer.echo(f"report: {outcome.report}")
+
+
+def printable(text: str) -> str:
+    """The text for a terminal; the no-break spaces of French are plain ones there."""
+    return log.printable(text.replace("\N{NO-BREAK SPACE}", " "))
 
 
 class _Progress:
