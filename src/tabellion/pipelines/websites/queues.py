@@ -78,6 +78,7 @@ def _common(settings: WebsiteSettings, queue: str) -> dict[str, Any]:
     return {
         "max_attempts": settings.retries + 1, "lease": settings.lease, "timeout": settings.timeout,
         "retry_base": settings.retry_base, "concurrency": settings.slots_of(queue),
+        "pace": settings.pace, "health": HEALTH,
     }  # fmt: skip
 
 

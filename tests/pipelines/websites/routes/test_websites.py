@@ -156,7 +156,7 @@ def test_a_report_is_one_file_without_references(web: LiveWebsites) -> None:
     for text in (english.text, french.text):
         assert "<script" not in text
         assert "<img src=x" not in text
-        assert "src=\"http" not in text
+        assert 'src="http' not in text
         assert "<link" not in text
 
 
