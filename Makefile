@@ -100,6 +100,9 @@ bench-service: $(READY) ## Measure the document service: uploads, a model of thr
 bench-ocr: $(READY) ## Measure OCR: 4 documents on 1 and 2 workers, 64 documents on 1 and 16 slots, with a model of a fixed time
 	@$(BIN)/python -m bench.ocr
 
+bench-websites: $(READY) ## Measure websites: 1,000 sites on loopback with a fetch of one second and a model of three (6 min)
+	@$(BIN)/python -m bench.websites
+
 bench-reading: $(READY) ## Measure reading: cold start, documents and scanned pages a second, memory of a long PDF
 	@$(BIN)/python -m bench.reading
 
@@ -142,4 +145,4 @@ lock: $(READY) ## Resolve the dependencies anew
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench .venv-docs tests/javascript/node_modules .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run first-run test quick check browser docs docs-serve format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-ocr bench-pages bench-reading bench-service eval extras calibrate lock screenshots clean
+.PHONY: help setup run first-run test quick check browser docs docs-serve format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-ocr bench-pages bench-reading bench-service bench-websites eval extras calibrate lock screenshots clean
