@@ -21,7 +21,7 @@ from tabellion.messages import Message
 from tabellion.net.browsing import BrowserFailed
 from tabellion.net.guard import Blocked
 from tabellion.net.page_fetching import FetchedPage, PageFailed
-from tabellion.pipelines.websites.site import assembly
+from tabellion.pipelines.websites.site import assembly, check_installed
 from tabellion.pipelines.websites.site.errors import SiteFailed, explain_failure
 from tabellion.pipelines.websites.site.fetcher import RobotsDenied, SiteFetcher
 from tabellion.pipelines.websites.site.info import PageInfo, Robots, WebsiteInfo
@@ -51,6 +51,7 @@ async def visit(url: str, settings: VisitSettings, folder: Path, note: Note) -> 
     `note` is called with each step. Raises Permanent if the site can never be read (not a URL, a private address, no
     such host, denied by robots.txt, not a web page), and SiteFailed if a later visit may succeed.
     """
+    check_installed()
     try:
         requested = normalize_url(url)
     except ValueError as error:
