@@ -185,7 +185,7 @@ def test_the_certificate_of_a_page_is_described(monkeypatch: pytest.MonkeyPatch)
     async def story() -> FetchedPage:
         async with tls_server() as (url, certificate):
             trusting = ssl.create_default_context(cadata=certificate)
-            monkeypatch.setattr("httpx2.create_ssl_context", lambda **_: trusting)
+            monkeypatch.setattr("tabellion.net.fetching._trust", lambda: trusting)
             return await get(url)
 
     certificate = asyncio.run(story()).certificate
