@@ -118,11 +118,9 @@ def test_a_script_that_goes_to_a_private_address_shows_nothing_of_it(
 
     info, asked = runner.run(story())
     assert asked == []
-    assert "Secret" not in json_of(info)
-
-
-def json_of(info: WebsiteInfo) -> str:
-    return str(info.as_dict())
+    assert (info.title, info.rendered, info.text) == ("Trap", False, "")
+    assert REFUSED not in info.final_url
+    assert "visit.not_rendered" in codes(info)
 
 
 def test_a_script_that_goes_to_a_site_with_a_denial_is_not_read(

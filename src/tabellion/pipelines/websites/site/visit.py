@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -60,7 +60,7 @@ async def visit(url: str, settings: VisitSettings, folder: Path, note: Note) -> 
     try:
         async with asyncio.timeout_at(one.deadline):
             home = await one.read_home(requested)
-            info = await one.describe_home(url, requested, home)
+            info = await one.describe_home(url, home)
     except TimeoutError:
         raise SiteFailed(Message("visit.timed_out", n=settings.seconds)) from None
     except (Blocked, PageFailed) as error:
@@ -68,17 +68,17 @@ async def visit(url: str, settings: VisitSettings, folder: Path, note: Note) -> 
     return await one.add_sample(info)
 
 
+@dataclass(slots=True)
 class _Home:
-    """The home page as it was fetched, and as it was read."""
+    """The home page as it was fetched, and as it was read: from the server's answer, or from the browser."""
 
-    def __init__(self, page: FetchedPage, parsed: ParsedPage, redirects: tuple[str, ...]) -> None:
-        self.page = page
-        self.parsed = parsed
-        self.redirects = redirects
-        self.url = page.url
-        self.rendered = False
-        self.reason: str = ""
-        self.screenshot = ""
+    page: FetchedPage
+    parsed: ParsedPage
+    redirects: tuple[str, ...]
+    url: str
+    rendered: bool = False
+    reason: str = ""
+    screenshot: str = ""
 
 
 class _Visit:
@@ -89,6 +89,7 @@ class _Visit:
         self.folder = folder
         self.note = note
         self.fetcher = SiteFetcher(settings)
+        self.started = time.monotonic()
         self.deadline = asyncio.get_running_loop().time() + settings.seconds
         self.issues: list[str] = []
         self.timings: dict[str, float] = {}
@@ -123,7 +124,7 @@ class _Visit:
                 break
             redirects.append(page.url)
             url = normalize_or_blank(target) or page.url
-        home = _Home(page, parsed, tuple(redirects))
+        home = _Home(page, parsed, tuple(redirects), page.url)
         await self._show_home(home)
         return home
 
@@ -178,7 +179,7 @@ class _Visit:
             self._add_issue(Message("visit.requests_refused", n=len(shown.refused), hosts=list(shown.refused[:5])))
         return shown
 
-    async def describe_home(self, url: str, requested: str, home: _Home) -> WebsiteInfo:
+    async def describe_home(self, url: str, home: _Home) -> WebsiteInfo:
         """What the home page says, with robots.txt and the favicon."""
         page, parsed = home.page, home.parsed
         self._add_page_issues(page, parsed, home.url)
@@ -196,7 +197,7 @@ class _Visit:
             first.site_name, assembly.open_graph_of(parsed), assembly.json_ld_of(parsed), first.headings, first.text,
             assembly.links_of(parsed), pages=(first,), headers=assembly.headers_of(page), tls=assembly.tls_of(page),
             robots=Robots(
-                self.robots.exists, self.robots.allows(requested, name), self.settings.respect_robots,
+                self.robots.exists, self.robots.allows(home.url, name), self.settings.respect_robots,
                 self.robots.crawl_delay(name), tuple(self.robots.sitemaps(home.url)),
             ),
             screenshot=home.screenshot, favicon=await self._read_favicon(home.url, parsed),
@@ -241,7 +242,7 @@ class _Visit:
                 await self._read_sample(info, pages)
         except TimeoutError:
             self._add_issue(Message("visit.sample_cut_short", n=self.settings.seconds))
-        self.timings["total"] = round(sum(self.timings.values()), 3)
+        self.timings["total"] = round(time.monotonic() - self.started, 3)
         return replace(
             info, pages=tuple(pages), contacts=assembly.contacts_of(self.read), social=assembly.social_of(self.read),
             technologies=assembly.technologies_of(self.read), timings=self.timings, issues=tuple(self.issues),
