@@ -422,4 +422,4 @@ def test_a_visit_keeps_what_it_has_when_its_time_is_over(tmp_path: Path) -> None
             return await visit_site(url, tmp_path, seconds=3.0)
 
     info = asyncio.run(story())
-    assert (info.title, len(info.pages), codes(info)) == ("Home", 1, ["visit.sample_cut_short"])
+    assert (info.title, len(info.pages), codes(info)) == ("Home", 1, ["visit.cut_short"])
