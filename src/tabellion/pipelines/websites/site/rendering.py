@@ -85,7 +85,7 @@ async def _show(session: BrowserSession, settings: VisitSettings, url: str, scre
     body, limit = text.encode("utf-8", "replace"), settings.page_bytes
     return RenderedPage(
         page.url, response.status if response else 0, body[:limit], len(body) > limit, picture,
-        tuple(dict.fromkeys(one.host for one in session.refused)),
+        tuple(dict.fromkeys(one.host for one in session.refused if one.code == "refused")),
     )  # fmt: skip
 
 
