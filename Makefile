@@ -116,6 +116,10 @@ eval: $(READY) ## Measure how well documents are read: make eval DATA=folder-of-
 	@test -n "$(DATA)" || { echo "which documents? make eval DATA=folder-of-labelled-sets (docs/explanation/accuracy.md says what is in it)"; exit 2; }
 	@$(BIN)/python -m bench.accuracy $(DATA) $(if $(WRITE),--write docs/explanation/accuracy.md)
 
+eval-websites: $(READY) ## Measure how well pages of websites are read: make eval-websites DATA=folder-of-saved-pages
+	@test -n "$(DATA)" || { echo "which pages? make eval-websites DATA=folder-of-saved-pages (docs/reference/website-info.md says what is in it)"; exit 2; }
+	@$(BIN)/python -m bench.website_text $(DATA)
+
 extras: $(READY) ## Install each set of extras from a built wheel and run every command: make extras IN=folder
 	@$(BIN)/python -m tests.extras $(or $(IN),/tmp/tabellion-extras)
 
@@ -145,4 +149,4 @@ lock: $(READY) ## Resolve the dependencies anew
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench .venv-docs tests/javascript/node_modules .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run first-run test quick check browser docs docs-serve format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-ocr bench-pages bench-reading bench-service bench-websites eval extras calibrate lock screenshots clean
+.PHONY: help setup run first-run test quick check browser docs docs-serve format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-ocr bench-pages bench-reading bench-service bench-websites eval eval-websites extras calibrate lock screenshots clean

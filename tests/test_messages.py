@@ -29,9 +29,10 @@ from tabellion.messages import (
     translate,
 )
 from tabellion.pipelines import documents, ocr
+from tabellion.pipelines.websites import site
 from tabellion.web.pages import static
 
-PACKAGES = (tabellion, documents, extractions, ocr)
+PACKAGES = (tabellion, documents, extractions, ocr, site)
 CATALOGUES = [path for one in PACKAGES for path in (Path(str(files(one.__name__))) / "locale").glob("*/*.po")]
 SOURCES = sorted(Path(tabellion.__file__).parent.rglob("*.py"))
 FOLDERS = [Path(str(files(one))) for one in static.packages()]

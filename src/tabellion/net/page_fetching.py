@@ -84,7 +84,6 @@ async def fetch_page(
     limit: int,
     seconds: float,
     redirects: int = 10,
-    language: str = "",
     before_request: BeforeRequest | None = None,
 ) -> FetchedPage:
     """The page of a URL, after at most `redirects` redirects; raises Blocked or PageFailed.
@@ -92,8 +91,6 @@ async def fetch_page(
     `seconds` are for the whole page with its redirects, not counting `before_request`, which may wait for its turn.
     """
     headers = {"user-agent": user_agent, "accept": ACCEPT, "accept-encoding": ACCEPTED}
-    if language:
-        headers["accept-language"] = language
     spent = 0.0
     current, passed, cookies = parse(url).url, list[str](), dict[str, None]()
     async with client(rules, timeout=seconds) as http:

@@ -10,9 +10,10 @@ from tabellion.pipelines.websites.site.contacts import check_address, check_emai
 from tabellion.pipelines.websites.site.html_tree import parse_html, visible_text
 
 
-def contacts(body: str, blocks: list[dict[str, Any]] | None = None, **options: str) -> dict[str, list[str]]:
+def contacts(
+    body: str, blocks: list[dict[str, Any]] | None = None, url: str = "https://shop.example/", language: str = ""
+) -> dict[str, list[str]]:
     tree = parse_html(f"<body>{body}</body>")
-    url, language = options.get("url", "https://shop.example/"), options.get("language", "")
     return read_contacts(tree, visible_text(tree), blocks or [], url, language)
 
 
@@ -64,7 +65,10 @@ def test_emails_come_from_links_hidden_attributes_data_and_text_once() -> None:
 )
 def test_phone_numbers_are_those_that_can_exist(body: str, options: dict[str, str], phones: list[str]) -> None:
     """In international form; without a country only those with a country code."""
-    assert contacts(body, **options)["phones"] == phones
+    assert (
+        contacts(body, None, options.get("url", "https://shop.example/"), options.get("language", ""))["phones"]
+        == phones
+    )
 
 
 def test_addresses_come_from_data_and_markup() -> None:

@@ -181,9 +181,9 @@ def test_a_robots_file_that_fails_means_not_now(tmp_path: Path) -> None:
 
 def test_a_long_crawl_delay_limits_the_visit_to_the_home_page(tmp_path: Path) -> None:
     """Rather than to keep a worker waiting."""
-    pages = {
+    pages: dict[str, Answer | str] = {
         "/robots.txt": robots("User-agent: *\nCrawl-delay: 60\n"),
-        "/": article("Home"),
+        "/": page(f'<a href="/about">About us</a><main><p>{PROSE}</p></main>'),
         "/about": article("About"),
     }
     info, asked = visited(pages, tmp_path, longest_pause=0.05)
@@ -422,4 +422,4 @@ def test_a_visit_keeps_what_it_has_when_its_time_is_over(tmp_path: Path) -> None
             return await visit_site(url, tmp_path, seconds=3.0)
 
     info = asyncio.run(story())
-    assert (info.title, len(info.pages), codes(info)) == ("Home", 1, ["visit.sample_cut_short"])
+    assert (info.title, len(info.pages), codes(info)) == ("Home", 1, ["visit.cut_short"])

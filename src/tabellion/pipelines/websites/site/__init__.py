@@ -1,5 +1,11 @@
 """Visits a website and reports what it found there: texts, metadata, contacts, technologies, a sample of its pages."""
 
 from tabellion import messages
+from tabellion.extras import require
 
 messages.add(__name__)
+
+
+def check_installed() -> None:
+    """Raises a ConfigurationError if a package that visits need is missing, before the first job."""
+    require("websites")

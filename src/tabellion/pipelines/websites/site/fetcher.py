@@ -22,14 +22,10 @@ class RobotsDenied(Permanent):
 class SiteFetcher:
     """Fetches pages for one visit. Visits of a process share the pace and the known robots.txt files."""
 
-    def __init__(
-        self, settings: VisitSettings, pacing: HostPacing = PACING, robots: RobotsCache = ROBOTS, language: str = ""
-    ) -> None:
+    def __init__(self, settings: VisitSettings, pacing: HostPacing = PACING, robots: RobotsCache = ROBOTS) -> None:
         self.settings = settings
         self._pacing = pacing
         self._robots = robots
-        self._language = language
-        self.requests = 0
 
     async def fetch(self, url: str, *, limit: int | None = None) -> FetchedPage:
         """A page; raises Blocked, PageFailed, RobotsDenied, or SiteFailed if robots.txt cannot be read."""
@@ -66,11 +62,10 @@ class SiteFetcher:
         await self._pace(url, self.settings.pause)
 
     async def _pace(self, url: str, pause: float) -> None:
-        self.requests += 1
         await self._pacing.wait((urlsplit(url).hostname or "").lower(), pause)
 
     async def _get(self, url: str, limit: int, redirects: int, before: BeforeRequest) -> FetchedPage:
         return await fetch_page(
             url, self.settings.guard, user_agent=self.settings.user_agent, limit=limit,
-            seconds=self.settings.page_seconds, redirects=redirects, language=self._language, before_request=before,
+            seconds=self.settings.page_seconds, redirects=redirects, before_request=before,
         )  # fmt: skip

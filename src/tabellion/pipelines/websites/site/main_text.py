@@ -9,7 +9,7 @@ from lxml.html import HtmlElement
 from tabellion.pipelines.websites.site.cleaning import clean_line, clean_text
 from tabellion.pipelines.websites.site.html_tree import HIDDEN, visible_text
 
-LONGEST = 500_000  #: characters
+LONGEST = 200_000  #: characters
 #: With less than this, trafilatura found no article. Home pages often have none, and consist of short blocks.
 SHORT = 250
 #: What surrounds the content of a page.

@@ -7,12 +7,14 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from tabellion.errors import TabellionError
 from tabellion.messages import Message
 from tabellion.net.browsing import BrowserSession
 from tabellion.net.chromium import Chromium
+from tabellion.net.guard import Blocked
 from tabellion.net.proxy import ProxyLimits
 from tabellion.pipelines.websites.site.settings import VisitSettings
 
@@ -65,23 +67,36 @@ async def render_page(
 async def _show(session: BrowserSession, settings: VisitSettings, url: str, screenshot: bool) -> RenderedPage:
     from playwright.async_api import Error
 
-    page = await session.new_page()
     try:
+        page = await session.new_page()
         response = await session.visit(page, url, until="domcontentloaded")
         with contextlib.suppress(Error):  # many pages never stop asking
             await page.wait_for_load_state("networkidle", timeout=QUIET_SECONDS * 1000)
         text = await read_source(page, settings.page_bytes + 1)
-        picture = await page.screenshot(type="jpeg", quality=QUALITY, animations="disabled") if screenshot else b""
+        picture = await _photograph(page) if screenshot else b""
     except Error as error:
         if await session.has_died():
             raise  # the session explains it
         detail = str(error.message).partition("\n")[0][:200]
         raise RenderingFailed(Message("visit.not_rendered", detail=detail)) from error
+    # The proxy answers a refused navigation with a text of its own, which is not the page.
+    if refusal := next((one for one in session.refused if one.host == urlsplit(page.url).hostname), None):
+        raise Blocked(refusal.reason)
     body, limit = text.encode("utf-8", "replace"), settings.page_bytes
     return RenderedPage(
         page.url, response.status if response else 0, body[:limit], len(body) > limit, picture,
-        tuple(dict.fromkeys(one.host for one in session.refused)),
+        tuple(dict.fromkeys(one.host for one in session.refused if one.code == "refused")),
     )  # fmt: skip
+
+
+async def _photograph(page: Page) -> bytes:
+    """A JPEG of the page; empty if the browser cannot draw it: its text counts more."""
+    from playwright.async_api import Error
+
+    try:
+        return await page.screenshot(type="jpeg", quality=QUALITY, animations="disabled")
+    except Error:
+        return b""
 
 
 async def read_source(page: Page, limit: int) -> str:

@@ -80,6 +80,11 @@ class RobotsCache:
                 self._known.popitem(last=False)
         return robots
 
+    def clear(self) -> None:
+        """Forgets every host."""
+        with self._lock:
+            self._known.clear()
+
 
 async def _read(location: str, fetch: Fetch) -> RobotsFile:
     try:

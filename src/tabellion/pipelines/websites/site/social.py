@@ -28,6 +28,8 @@ NETWORKS: dict[str, tuple[tuple[str, ...], str]] = {
     "WhatsApp": (("wa.me",), r"/\d{6,}"),
     "Xing": (("xing.com",), r"/(?:companies|pages|profile)/[^/]+"),
 }
+_NETWORK_OF = {host: network for network, (hosts, _) in NETWORKS.items() for host in hosts}
+_PREFIX = re.compile(r"^(?:www|m|mobile|[a-z]{2})\.")
 #: First parts of paths that are functions of the networks, mostly for sharing a page, not profiles.
 _FUNCTIONS = frozenset(
     {
@@ -58,16 +60,14 @@ def read_profile(url: str) -> dict[str, str] | None:
         host = (parts.hostname or "").lower()
     except ValueError:
         return None
-    if parts.path.strip("/").split("/")[0].lower() in _FUNCTIONS:
+    network = _NETWORK_OF.get(host) or _NETWORK_OF.get(_PREFIX.sub("", host))
+    if network is None or parts.path.strip("/").split("/")[0].lower() in _FUNCTIONS:
         return None
-    for network, (hosts, pattern) in NETWORKS.items():
-        if any(re.fullmatch(rf"(?:(?:www|m|mobile|[a-z]{{2}})\.)?{re.escape(known)}", host) for known in hosts):
-            match = re.fullmatch(f"({pattern})(?:/|/about/?|/featured/?)?", parts.path)
-            if match is None:
-                return None
-            query = f"?{parts.query}" if match[1] == "/profile.php" else ""
-            return {"network": network, "url": f"https://{host}{match[1]}{query}"}
-    return None
+    match = re.fullmatch(f"({NETWORKS[network][1]})(?:/|/about/?|/featured/?)?", parts.path)
+    if match is None:
+        return None
+    query = f"?{parts.query}" if match[1] == "/profile.php" else ""
+    return {"network": network, "url": f"https://{host}{match[1]}{query}"}
 
 
 def same_as(blocks: Iterable[dict[str, Any]]) -> list[str]:

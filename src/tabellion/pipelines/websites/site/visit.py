@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,8 +21,8 @@ from tabellion.messages import Message
 from tabellion.net.browsing import BrowserFailed
 from tabellion.net.guard import Blocked
 from tabellion.net.page_fetching import FetchedPage, PageFailed
-from tabellion.pipelines.websites.site import assembly
-from tabellion.pipelines.websites.site.errors import SiteFailed, explain_failure
+from tabellion.pipelines.websites.site import assembly, check_installed
+from tabellion.pipelines.websites.site.errors import PAGES, SiteFailed, check_page, check_parsed, explain_failure
 from tabellion.pipelines.websites.site.fetcher import RobotsDenied, SiteFetcher
 from tabellion.pipelines.websites.site.info import PageInfo, Robots, WebsiteInfo
 from tabellion.pipelines.websites.site.rendering import RenderedPage, RenderingFailed, render_page
@@ -34,9 +34,7 @@ from tabellion.pipelines.websites.site.sitemaps import list_pages
 from tabellion.pipelines.websites.site.urls import join_url, normalize_url, site_of
 
 SCREENSHOT, FAVICON = "screenshot.jpg", "favicon.png"
-PAGES = frozenset({"", "text/html", "application/xhtml+xml", "text/plain", "application/xml", "text/xml"})
-#: Statuses that a later visit may find changed; other errors of the 400s are final.
-PASSING = frozenset({408, 425, 429})
+SCRIPT_NEEDS = frozenset({"nothing_visible", "empty_root", "asks_for_scripts"})
 FORWARDED_WITHIN = 200  #: visible characters of a page that only forwards to another one
 FORWARDS = 3
 ICON_BYTES = 500_000
@@ -51,6 +49,7 @@ async def visit(url: str, settings: VisitSettings, folder: Path, note: Note) -> 
     `note` is called with each step. Raises Permanent if the site can never be read (not a URL, a private address, no
     such host, denied by robots.txt, not a web page), and SiteFailed if a later visit may succeed.
     """
+    check_installed()
     try:
         requested = normalize_url(url)
     except ValueError as error:
@@ -59,25 +58,32 @@ async def visit(url: str, settings: VisitSettings, folder: Path, note: Note) -> 
     try:
         async with asyncio.timeout_at(one.deadline):
             home = await one.read_home(requested)
-            info = await one.describe_home(url, requested, home)
     except TimeoutError:
         raise SiteFailed(Message("visit.timed_out", n=settings.seconds)) from None
     except (Blocked, PageFailed) as error:
         raise explain_failure(requested, error) from error
-    return await one.add_sample(info)
+    async with one.within_time():
+        await one.show_home(home)
+    info = one.describe_home(url, home)
+    async with one.within_time():
+        info = replace(info, favicon=await one.read_favicon(info.final_url, home.parsed))
+    pages = list(info.pages)
+    async with one.within_time():
+        await one.read_sample(info, pages)
+    return one.summarize(info, pages)
 
 
+@dataclass(slots=True)
 class _Home:
-    """The home page as it was fetched, and as it was read."""
+    """The home page as it was fetched, and as it was read: from the server's answer, or from the browser."""
 
-    def __init__(self, page: FetchedPage, parsed: ParsedPage, redirects: tuple[str, ...]) -> None:
-        self.page = page
-        self.parsed = parsed
-        self.redirects = redirects
-        self.url = page.url
-        self.rendered = False
-        self.reason: str = ""
-        self.screenshot = ""
+    page: FetchedPage
+    parsed: ParsedPage
+    redirects: tuple[str, ...]
+    url: str
+    rendered: bool = False
+    reason: str = ""
+    screenshot: str = ""
 
 
 class _Visit:
@@ -88,6 +94,7 @@ class _Visit:
         self.folder = folder
         self.note = note
         self.fetcher = SiteFetcher(settings)
+        self.started = time.monotonic()
         self.deadline = asyncio.get_running_loop().time() + settings.seconds
         self.issues: list[str] = []
         self.timings: dict[str, float] = {}
@@ -102,6 +109,15 @@ class _Visit:
         finally:
             self.timings[name] = round(self.timings.get(name, 0.0) + time.monotonic() - started, 3)
 
+    @asynccontextmanager
+    async def within_time(self) -> AsyncIterator[None]:
+        """Ends the block when the time of the visit is over, with an issue."""
+        try:
+            async with asyncio.timeout_at(self.deadline):
+                yield
+        except TimeoutError:
+            self._add_issue(Message("visit.cut_short", n=self.settings.seconds))
+
     def _add_issue(self, issue: str) -> None:
         if issue not in self.issues and len(self.issues) < MOST_ISSUES:
             self.issues.append(issue)
@@ -113,22 +129,25 @@ class _Visit:
         for _ in range(FORWARDS + 1):
             with self._timed("home"):
                 page = await self.fetcher.fetch(url)
-                _check_page(page)
+                check_page(page)
                 parsed = await parse_page(page)
-                _check_parsed(page, parsed)
+                check_parsed(page, parsed)
             redirects += page.redirects
             target = parsed.text("refresh")
             if not target or target == page.url or parsed.visible_characters > FORWARDED_WITHIN:
                 break
+            forward = normalize_or_blank(target)
+            if not forward:
+                break
             redirects.append(page.url)
-            url = normalize_or_blank(target) or page.url
-        home = _Home(page, parsed, tuple(redirects))
-        await self._show_home(home)
-        return home
+            url = forward
+        self.robots = await self._read_robots(page.url)
+        return _Home(page, parsed, tuple(redirects), page.url)
 
-    async def _show_home(self, home: _Home) -> None:
+    async def show_home(self, home: _Home) -> None:
         """Shows the home page in the browser, if it needs scripts, the settings want it, or for a screenshot."""
         settings, need = self.settings, str(home.parsed.signs.get("script_need") or "")
+        need = need if need in SCRIPT_NEEDS else ""
         wants_text = settings.browser == "always" or (settings.browser == "auto" and bool(need))
         if settings.browser == "never" or not (wants_text or (settings.screenshot and settings.chromium)):
             return
@@ -177,8 +196,8 @@ class _Visit:
             self._add_issue(Message("visit.requests_refused", n=len(shown.refused), hosts=list(shown.refused[:5])))
         return shown
 
-    async def describe_home(self, url: str, requested: str, home: _Home) -> WebsiteInfo:
-        """What the home page says, with robots.txt and the favicon."""
+    def describe_home(self, url: str, home: _Home) -> WebsiteInfo:
+        """What the home page says."""
         page, parsed = home.page, home.parsed
         self._add_page_issues(page, parsed, home.url)
         if home.url.startswith("http:"):
@@ -187,7 +206,6 @@ class _Visit:
         if not first.text:
             self._add_issue(Message("visit.no_text"))
         self.read.append((home.url, parsed))
-        self.robots = await self._read_robots(home.url)
         name = self.settings.robots_name
         return WebsiteInfo(
             url, home.url, datetime.now(UTC).isoformat(timespec="seconds"), page.status, home.redirects,
@@ -195,10 +213,10 @@ class _Visit:
             first.site_name, assembly.open_graph_of(parsed), assembly.json_ld_of(parsed), first.headings, first.text,
             assembly.links_of(parsed), pages=(first,), headers=assembly.headers_of(page), tls=assembly.tls_of(page),
             robots=Robots(
-                self.robots.exists, self.robots.allows(requested, name), self.settings.respect_robots,
+                self.robots.exists, self.robots.allows(home.url, name), self.settings.respect_robots,
                 self.robots.crawl_delay(name), tuple(self.robots.sitemaps(home.url)),
             ),
-            screenshot=home.screenshot, favicon=await self._read_favicon(home.url, parsed),
+            screenshot=home.screenshot,
         )  # fmt: skip
 
     async def _read_robots(self, url: str) -> RobotsFile:
@@ -208,7 +226,7 @@ class _Visit:
             except (Blocked, PageFailed, SiteFailed):  # only if the settings ignore it: otherwise the visit has failed
                 return self.robots
 
-    async def _read_favicon(self, url: str, parsed: ParsedPage) -> str:
+    async def read_favicon(self, url: str, parsed: ParsedPage) -> str:
         """The name of the stored favicon; empty if the site has none that can be drawn."""
         icons = parsed.fields.get("icons")
         stated = [icon for icon in icons if isinstance(icon, str)] if isinstance(icons, list) else []
@@ -232,21 +250,16 @@ class _Visit:
             used = str(parsed.signs.get("charset"))
             self._add_issue(Message("visit.charset_wrong", url=url, declared=str(declared), used=used))
 
-    async def add_sample(self, info: WebsiteInfo) -> WebsiteInfo:
-        """The information with a sample of pages, as far as time allows."""
-        pages = list(info.pages)
-        try:
-            async with asyncio.timeout_at(self.deadline):
-                await self._read_sample(info, pages)
-        except TimeoutError:
-            self._add_issue(Message("visit.sample_cut_short", n=self.settings.seconds))
-        self.timings["total"] = round(sum(self.timings.values()), 3)
+    def summarize(self, info: WebsiteInfo, pages: list[PageInfo]) -> WebsiteInfo:
+        """The information with what all pages say."""
+        self.timings["total"] = round(time.monotonic() - self.started, 3)
         return replace(
             info, pages=tuple(pages), contacts=assembly.contacts_of(self.read), social=assembly.social_of(self.read),
             technologies=assembly.technologies_of(self.read), timings=self.timings, issues=tuple(self.issues),
         )  # fmt: skip
 
-    async def _read_sample(self, info: WebsiteInfo, pages: list[PageInfo]) -> None:
+    async def read_sample(self, info: WebsiteInfo, pages: list[PageInfo]) -> None:
+        """Adds the pages of the sample one by one: those that were read count if the time is over."""
         if self.settings.pages <= 1:
             return
         if self.settings.respect_robots and (info.robots.crawl_delay or 0) > self.settings.longest_pause:
@@ -280,8 +293,8 @@ class _Visit:
         parsed = await parse_page(page, info.language)
         is_rendered = False
         if info.rendered and parsed.signs.get("script_need"):
-            shown = await self._render(page.url, screenshot=False, wanted=Message("visit.browser_always"))
-            if shown is not None:
+            shown = await self._render(page.url, screenshot=False, wanted="")
+            if shown is not None and site_of(shown.url) == site_of(page.url):
                 parsed, is_rendered = await parse_page(_as_fetched(page, shown), info.language), True
         self._add_page_issues(page, parsed, page.url)
         self.read.append((page.url, parsed))
@@ -294,25 +307,6 @@ def normalize_or_blank(url: str) -> str:
         return normalize_url(url)
     except ValueError:
         return ""
-
-
-def _check_page(page: FetchedPage) -> None:
-    """Raises if the answer is not a web page."""
-    if page.status >= 500 or page.status in PASSING:
-        raise SiteFailed(Message("visit.status", url=page.url, status=page.status))
-    if page.status >= 300:
-        raise Permanent(Message("visit.status", url=page.url, status=page.status))
-    is_binary = not page.media and b"\0" in page.body[:1024] and page.body[:2] not in (b"\xff\xfe", b"\xfe\xff")
-    if page.media not in PAGES or is_binary:
-        media = "".join(letter for letter in page.media if letter.isalnum() or letter in "/+.-")[:60]
-        raise Permanent(Message("visit.not_a_page", url=page.url, media=media or "application/octet-stream"))
-
-
-def _check_parsed(page: FetchedPage, parsed: ParsedPage) -> None:
-    """Raises if nothing of the page could be read."""
-    if not parsed.fields:
-        message = Message("visit.page_unreadable", url=page.url, detail=parsed.error)
-        raise SiteFailed(message) if parsed.may_succeed_later else Permanent(message)
 
 
 def _as_fetched(page: FetchedPage, shown: RenderedPage) -> FetchedPage:
