@@ -49,6 +49,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "read": ["read", "invoice.pdf"],
     "ground": ["ground", "invoice.pdf", "data.json"],
     "types": ["types", "list"],
+    "analyses": ["analyses", "list"],
     "up": ["--data", "data", "up", "--until-done", "--port", "0"],
     "submit": ["--data", "data", "submit", "invoice.pdf"],
     "worker --with": ["--data", "data", "--with", "documents", "worker", "--until-idle"],

@@ -34,7 +34,7 @@ PROMISED = {
     "browser": ("browser",),
     "websites": ("visit",),
     "server": SERVED,
-    "reading": ("read", "types", "read()"),
+    "reading": ("read", "types", "analyses", "read()"),
     "server,reading": (*SERVED, "up", "submit", "worker --with", "status --with", "compact"),
 }
 #: What stands for each extra where it is not installed, and the extra that it names.

@@ -24,7 +24,7 @@ class WebsitesPipeline(Pipeline):
 
     name = "websites"
     title = "Websites"
-    extras = extras.SERVICE
+    extras = f"{extras.SERVICE},websites"
     commands: Mapping[str, str] = {
         "website": "tabellion.pipelines.websites.commands.website",
         "analyses": "tabellion.pipelines.websites.commands.analyses",
@@ -63,9 +63,12 @@ class WebsitesPipeline(Pipeline):
     }
 
     def check(self, config: Config) -> None:
-        """Rejects an invalid analysis type, an unknown model and throttles that are set by half."""
-        from tabellion.pipelines.websites.settings import settings_of
+        """Rejects missing packages, an invalid analysis type, an unknown model and throttles that are set by half."""
+        with extras.explain_missing(self.extras):
+            from tabellion.pipelines.websites.settings import settings_of
+            from tabellion.pipelines.websites.site import check_installed
 
+        check_installed()
         settings_of(config).check_types()
 
     def schemas(self) -> Sequence[Schema]:

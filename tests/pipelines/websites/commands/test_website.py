@@ -14,7 +14,7 @@ import pytest
 
 from tabellion.net.guard import Blocked, Rules
 from tabellion.pipelines.websites.commands.following import local_rules
-from tests.cli.running import CLEAN, Service
+from tests.cli.running import CLEAN, running
 from tests.pipelines.websites.loopback import served
 from tests.pipelines.websites.sites import rows
 
@@ -65,15 +65,12 @@ def test_what_cannot_be_analysed_is_told_and_the_rest_is_done(tmp_path: Path, si
 
 def test_a_running_service_does_the_work(tmp_path: Path, site: str) -> None:
     """Its workers take the job; the command only follows it."""
-    service = Service(tmp_path / "data", "--with", "websites", TABELLION_ALLOW="127.0.0.0/8")
-    try:
+    with running(tmp_path / "data", "--with", "websites", TABELLION_ALLOW="127.0.0.0/8") as service:
         assert service.url
         ran = tabellion(tmp_path, "website", site, "--json")
         assert ran.returncode == 0, ran.stderr
         [row] = rows(f"sqlite:///{tmp_path}/data/tabellion.db")
         assert not row["info_worker"].startswith("website-")
-    finally:
-        service.stop()
 
 
 def test_only_the_named_address_of_this_machine_is_opened() -> None:

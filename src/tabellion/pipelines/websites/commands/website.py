@@ -58,7 +58,7 @@ def website(
         raise typer.BadParameter(f"--language is one of {', '.join(LANGUAGES)}")
     if report is not None and len(urls) > 1 and report.suffix:
         raise typer.BadParameter("several URLs have several reports: name a folder with --report")
-    extras.require(extras.SERVICE)
+    extras.require(f"{extras.SERVICE},websites")
     config = load_config(context, data)
     try:
         outcomes = asyncio.run(_analyse(config, urls, type, model or [], language, report, quiet=json))

@@ -119,7 +119,9 @@ async def get_prompt(request: Request, id: str) -> Response:  # noqa: A002
 async def _image(request: Request, id: str, column: str, media: str) -> Response:  # noqa: A002
     served = served_websites(request)
     row = await lookup.get_row(served.store, id)
-    if row is None or not row[column]:
+    if row is None:
+        raise Problem(404, "not_found", Message("website.not_found"), field="id")
+    if not row[column]:
         raise Problem(404, "file_gone", Message("website.no_image"), field="id")
     return file_answer(request, served.settings.blobs.path(row[column]), f'"{row[column]}"', media, IMAGE_POLICY)
 
