@@ -25,6 +25,10 @@ run: $(READY) ## The document service with sample documents: its address, a key,
 registries: $(READY) browser ## Registries and OCR at work on the practice portal: documents, companies, rights; Ctrl-C ends it
 	@$(BIN)/tabellion up --demo --with registries --with ocr $$(test -t 0 || echo --until-done --port 0)
 
+website: $(READY) ## Analyse a website and write report.html: make website URL=example.com TYPE=trust
+	@test -n "$(URL)" || { echo "which website? make website URL=example.com TYPE=profile"; exit 2; }
+	@$(BIN)/tabellion website "$(URL)" --type $(or $(TYPE),profile) --report report.html
+
 first-run: $(READY) ## See the engine at work: a SQLite file, a table with rows, workers, a summary
 	@$(BIN)/python examples/first_run.py
 
@@ -149,4 +153,4 @@ lock: $(READY) ## Resolve the dependencies anew
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench .venv-docs tests/javascript/node_modules .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run first-run test quick check browser docs docs-serve format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-ocr bench-pages bench-reading bench-service bench-websites eval eval-websites extras calibrate lock screenshots clean
+.PHONY: help setup run website first-run test quick check browser docs docs-serve format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-ocr bench-pages bench-reading bench-service bench-websites eval eval-websites extras calibrate lock screenshots clean

@@ -14,7 +14,7 @@ from tabellion.pipelines.websites.rules.checks import Check, findings_of, score_
 from tabellion.pipelines.websites.rules.passages import things, types_of
 from tabellion.pipelines.websites.site.info import WebsiteInfo
 
-TITLE = (15, 65)  #: characters that search engines show whole
+LONGEST_TITLE = 65  #: characters that search engines show whole
 DESCRIPTION = (60, 165)
 LEAST_WORDS = 200  #: of a home page
 SLOW = 3.0  #: seconds until the home page was there
@@ -150,24 +150,24 @@ def review(info: WebsiteInfo) -> dict[str, tuple[Item, ...]]:
 
 
 def _title(info: WebsiteInfo) -> Iterator[Check]:
+    """The title of a visit lacks the site's name, so it proves that a title is too long, never that it is too short."""
     source = (Source("title", info.title, info.final_url),) if info.title else ()
-    least, most = TITLE
     if not info.title:
         yield Check("bad", Message("website_seo.title_missing"), Message("website_seo.title_missing_why"),
                     Message("website_seo.title_missing_fix"), weight=3)  # fmt: skip
-    elif not least <= len(info.title) <= most:
+    elif len(info.title) > LONGEST_TITLE:
         yield Check("warning", Message("website_seo.title_length", n=len(info.title)),
-                    Message("website_seo.title_length_why", least=least, most=most),
+                    Message("website_seo.title_length_why", most=LONGEST_TITLE),
                     Message("website_seo.title_length_fix"), source, weight=2)  # fmt: skip
     else:
-        yield Check("good", Message("website_seo.title_good", n=len(info.title)), sources=source, weight=3)
+        yield Check("good", Message("website_seo.title_good"), sources=source, weight=3)
     titles = Counter(page.title for page in info.pages if page.title)
     repeated = [title for title, count in titles.items() if count > 1]
     if repeated:
         pages = [page for page in info.pages if page.title == repeated[0]]
-        yield Check("warning", Message("website_seo.titles_repeated", n=len(pages)),
+        yield Check("info", Message("website_seo.titles_repeated", n=len(pages)),
                     Message("website_seo.titles_repeated_why"), Message("website_seo.titles_repeated_fix"),
-                    tuple(Source("title", page.title, page.url) for page in pages[:3]), weight=1.5)  # fmt: skip
+                    tuple(Source("title", page.title, page.url) for page in pages[:3]))  # fmt: skip
 
 
 def _description(info: WebsiteInfo) -> Iterator[Check]:
@@ -295,12 +295,7 @@ def _keywords(info: WebsiteInfo) -> tuple[Item, ...]:
                 if plain not in STOP_WORDS:
                     counts[plain] += weight
                     spelled.setdefault(plain, Counter())[word] += 1
-    found = []
-    for plain, _ in counts.most_common(MOST_KEYWORDS):
-        word = spelled[plain].most_common(1)[0][0]
-        page = next(page for page in info.pages if plain in f"{page.title} {page.text}".casefold() or page.headings)
-        found.append(Item(word, (Source("text", word, page.url),)))
-    return tuple(found)
+    return tuple(Item(spelled[plain].most_common(1)[0][0]) for plain, _ in counts.most_common(MOST_KEYWORDS))
 
 
 def _plain(url: str) -> str:

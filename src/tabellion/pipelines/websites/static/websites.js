@@ -32,9 +32,9 @@ function drawRow(website) {
   const box = el("input", { type: "checkbox", value: website.id, "aria-label": t("websites.choose", { name: website.title || website.url }), checked: chosen.has(website.id), onchange: choose });
   return el("tr", { dataset: { row: website.id } },
     el("td", {}, box),
-    el("td", { class: "name" }, el("div", { class: "site-name" },
+    el("td", { class: "name" }, el("div", {}, el("div", { class: "site-name" },
       el("a", { href: `/websites/${encodeURIComponent(website.id)}`, class: "cut", title: website.url }, website.title || website.url),
-      el("span", { class: "small muted cut" }, website.normalized_url), reason(website))),
+      el("span", { class: "small muted cut" }, website.normalized_url), reason(website)))),
     el("td", { class: "not-narrow nowrap" }, data.types[website.type] ?? website.type),
     el("td", { class: "nowrap" }, bars(website), status(website)),
     el("td", { class: "number" }, score === undefined ? "" : el("span", { class: `score-text ${grade(score)}` }, number(score))),
