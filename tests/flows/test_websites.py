@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tabellion import Environment, Job, Worker
+from tabellion.config import Config
+from tabellion.config import model as configured_model
+from tabellion.models.fake.serving import serving
 from tabellion.net.guard import Rules
 from tabellion.pipelines.websites.queues import website_queues
 from tabellion.pipelines.websites.settings import WebsiteSettings
@@ -119,3 +124,22 @@ def test_a_phase_whose_worker_is_killed_resumes_there(url: str, tmp_path: Path, 
     assert row["status"] == "completed"
     attempts = [row[f"{one.prefix}_attempts"] for one in PHASES]
     assert attempts == [2 if place == number else 1 for place in range(len(PHASES))]
+
+
+def test_a_model_server_is_asked_through_its_gate(url: str, tmp_path: Path) -> None:
+    """A real HTTP model with a schema: a valid answer with its cost, and the same question again costs nothing."""
+    with serving() as fake:
+        config = Config(models={"openai": {"base_url": fake.environment["OPENAI_BASE_URL"], "key": "k" * 20}})
+        model = partial(configured_model, config=config)
+        settings = settings_in(tmp_path, models={"openai": "openai"}, make_model=model)
+        for _ in range(2):
+            add(url, settings, "https://birch.example/", models=["openai"], type="seo")
+            work(url, settings)
+        asked = fake.lines()
+    first, second = rows(url)
+    assert (first["status"], second["status"]) == ("completed", "completed"), first["analysis_error"]
+    results = [json.loads(row["result"]) for row in rows(url, "SELECT result FROM website_analyses ORDER BY id")]
+    assert [result["from_memo"] for result in results] == [False, True]
+    assert first["cost"] > 0
+    assert second["cost"] == 0
+    assert len(asked) == 1

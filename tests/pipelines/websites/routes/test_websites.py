@@ -217,3 +217,32 @@ def test_pages_are_rendered(web: LiveWebsites, language: str) -> None:
         assert answer.status_code == 200, answer.text
         assert f'<html lang="{language}"' in answer.text
         assert "website.state_" not in answer.text.partition("<script")[0]
+
+
+def test_a_later_phase_is_retried_there_or_from_the_start(web: LiveWebsites) -> None:
+    """A prompt that failed for a missing file needs the visit again; the phases before are not done again otherwise."""
+    id_ = web.submit().json()["id"]
+    web.work(slots={"prompt-forming": 10}, make_model=None, default_model="local")
+    web.sql("UPDATE website_jobs SET status = 'failed', analysis_error = 'made to fail'")
+    again = web.ask("POST", f"/api/websites/{id_}/retry", key=web.key("operator"), json={})
+    assert again.json()["status"] == "model-analysis"
+    web.work()
+    assert web.get(f"/api/websites/{id_}").json()["phases"][0]["attempts"] == 1
+    web.sql("UPDATE website_jobs SET status = 'failed', analysis_error = 'made to fail'")
+    anew = web.ask("POST", f"/api/websites/{id_}/retry", key=web.key("operator"), json={"from_start": True})
+    assert anew.json()["status"] == "not-started"
+    web.work()
+    assert web.get(f"/api/websites/{id_}").json()["status"] == "completed"
+
+
+def test_several_models_are_cancelled_with_their_job(web: LiveWebsites) -> None:
+    """None of them is left to be asked."""
+    id_ = web.submit().json()["id"]
+    web.sql("UPDATE website_jobs SET status = 'model-analysis', models = '[\"a\", \"b\"]'")
+    for model in ("a", "b"):
+        web.sql(f"INSERT INTO website_analyses (id, job_id, model) VALUES ('{model}', '{id_}', '{model}')")
+    assert web.get("/api/websites/health").json()["phases"][2]["ready"] == 0, "the last phase waits for its models"
+    assert web.get("/api/websites/health").json()["phases"][3]["ready"] == 2
+    cancelled = web.ask("POST", f"/api/websites/{id_}/cancel", key=web.key("operator")).json()
+    assert cancelled["status"] == "failed"
+    assert {one["status"] for one in cancelled["analyses"]} == {"failed"}

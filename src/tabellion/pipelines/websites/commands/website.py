@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,6 +64,7 @@ def website(
     try:
         outcomes = asyncio.run(_analyse(config, urls, type, model or [], language, report, quiet=json))
     except KeyboardInterrupt:
+        logging.getLogger("asyncio").disabled = True  # the terminal has interrupted the browser's driver as well
         typer.echo("stopped; the same command continues where it stopped", err=True)
         raise typer.Exit(INTERRUPTED) from None
     if json:
