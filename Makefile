@@ -25,6 +25,10 @@ run: $(READY) ## The document service with sample documents: its address, a key,
 registries: $(READY) browser ## Registries and OCR at work on the practice portal: documents, companies, rights; Ctrl-C ends it
 	@$(BIN)/tabellion up --demo --with registries --with ocr $$(test -t 0 || echo --until-done --port 0)
 
+website: $(READY) ## Analyse a website and write report.html: make website URL=example.com TYPE=trust
+	@test -n "$(URL)" || { echo "which website? make website URL=example.com TYPE=profile"; exit 2; }
+	@$(BIN)/tabellion website "$(URL)" --type $(or $(TYPE),profile) --report report.html
+
 first-run: $(READY) ## See the engine at work: a SQLite file, a table with rows, workers, a summary
 	@$(BIN)/python examples/first_run.py
 
@@ -101,6 +105,9 @@ bench-service: $(READY) ## Measure the document service: uploads, a model of thr
 bench-ocr: $(READY) ## Measure OCR: 4 documents on 1 and 2 workers, 64 documents on 1 and 16 slots, with a model of a fixed time
 	@$(BIN)/python -m bench.ocr
 
+bench-websites: $(READY) ## Measure websites: 1,000 sites on loopback with a fetch of one second and a model of three (6 min)
+	@$(BIN)/python -m bench.websites
+
 bench-reading: $(READY) ## Measure reading: cold start, documents and scanned pages a second, memory of a long PDF
 	@$(BIN)/python -m bench.reading
 
@@ -113,6 +120,10 @@ screenshots: $(READY) browser ## Take the pictures of every page in docs/images 
 eval: $(READY) ## Measure how well documents are read: make eval DATA=folder-of-labelled-sets
 	@test -n "$(DATA)" || { echo "which documents? make eval DATA=folder-of-labelled-sets (docs/explanation/accuracy.md says what is in it)"; exit 2; }
 	@$(BIN)/python -m bench.accuracy $(DATA) $(if $(WRITE),--write docs/explanation/accuracy.md)
+
+eval-websites: $(READY) ## Measure how well pages of websites are read: make eval-websites DATA=folder-of-saved-pages
+	@test -n "$(DATA)" || { echo "which pages? make eval-websites DATA=folder-of-saved-pages (docs/reference/website-info.md says what is in it)"; exit 2; }
+	@$(BIN)/python -m bench.website_text $(DATA)
 
 extras: $(READY) ## Install each set of extras from a built wheel and run every command: make extras IN=folder
 	@$(BIN)/python -m tests.extras $(or $(IN),/tmp/tabellion-extras)
@@ -143,4 +154,4 @@ lock: $(READY) ## Resolve the dependencies anew
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench .venv-docs tests/javascript/node_modules .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run registries first-run test quick check browser docs docs-serve format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-ocr bench-pages bench-reading bench-service eval extras calibrate lock screenshots clean
+.PHONY: help setup run registries website first-run test quick check browser docs docs-serve format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-ocr bench-pages bench-reading bench-service bench-websites eval eval-websites extras calibrate lock screenshots clean

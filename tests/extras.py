@@ -24,7 +24,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-SETS = ("", "postgres", "reading", "server", "server,reading", "gemini", "openai", "fake", "browser", "all")
+SETS = ("", "postgres", "reading", "server", "server,reading", "gemini", "openai", "fake", "browser", "websites", "all")
 DOCUMENT = ROOT / "bench" / "papers" / "invoices" / "docs" / "syn-01.pdf"
 
 QUEUES = """from tabellion import Job, Queue
@@ -49,6 +49,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "read": ["read", "invoice.pdf"],
     "ground": ["ground", "invoice.pdf", "data.json"],
     "types": ["types", "list"],
+    "analyses": ["analyses", "list"],
     "up": ["--data", "data", "up", "--until-done", "--port", "0"],
     "submit": ["--data", "data", "submit", "invoice.pdf"],
     "worker --with": ["--data", "data", "--with", "documents", "worker", "--until-idle"],
@@ -66,6 +67,7 @@ SCRIPTS = {
     "postgres": "from tabellion import Store; Store('postgresql://nobody@127.0.0.1:1/none')",
     "read()": "import tabellion; tabellion.read('invoice.pdf')",
     "browser": "from tabellion.net.chromium import check_installed; check_installed()",
+    "visit": "from tabellion.pipelines.websites.site import check_installed; check_installed()",
     "gemini": "import os, tabellion; os.environ['GEMINI_API_KEY'] = 'k' * 39; tabellion.model('gemini')",
     "openai": "import os, tabellion; os.environ['OPENAI_API_KEY'] = 'k' * 39; tabellion.model('openai')",
 }

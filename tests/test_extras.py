@@ -32,14 +32,16 @@ PROMISED = {
     "openai": ("openai",),
     "fake": ("fake-model",),
     "browser": ("browser",),
+    "websites": ("visit",),
     "server": SERVED,
-    "reading": ("read", "types", "read()"),
+    "reading": ("read", "types", "analyses", "read()"),
     "server,reading": (*SERVED, "up", "submit", "worker --with", "status --with", "compact"),
 }
 #: What stands for each extra where it is not installed, and the extra that it names.
 NAMES = {
     "read": "reading", "read()": "reading", "up": "server,reading", "compact": "reading", "postgres": "postgres",
     "gemini": "gemini", "openai": "openai", "fake-model": "fake", "browser": "browser",
+    "visit": "websites",
 }  # fmt: skip
 CALL = (
     "import asyncio; from tabellion.models.base import Ask; from tabellion.models.catalog import make; "
@@ -100,6 +102,7 @@ def test_an_extra_alone_brings_what_it_promises(
         assert made.exit_code == 0, made.output
     scripts = {
         "read()": TOLD.format(SCRIPTS["read()"]), "fake-model": SERVE, "browser": TOLD.format(SCRIPTS["browser"]),
+        "visit": TOLD.format(SCRIPTS["visit"]),
         "postgres": TOLD.format("import asyncio; import os; from tabellion import Store; "
                                 "asyncio.run(Store(os.environ['PG']).database.open())"),
         **{name: TOLD.format(CALL.format(name)) for name in ("gemini", "openai")},

@@ -35,6 +35,8 @@ NAMES: dict[str, str] = {
     "timed_out": "a handler exceeded its queue's timeout and was stopped",
     "taken_over": "rows left running by workers outside the register were released",
     "foreign_found": "rows are running without a claim in the register",
+    "queue_scanned": "a worker looked for jobs of a queue that declares `health`",
+    "queue_health": "what is ready and running in a queue that declares `health`, and what became of its jobs lately",
     "gate_closed": "calls to a model are not allowed for now; queues that use it wait, the others continue",
     "gate_opened": "calls to a model are allowed again",
     "listener_failed": "a listener raised an exception; the engine continues",

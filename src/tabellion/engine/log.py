@@ -45,6 +45,8 @@ LEVELS = {
     "timed_out": WARNING,
     "taken_over": WARNING,
     "foreign_found": WARNING,
+    "queue_scanned": INFO,
+    "queue_health": INFO,
     "gate_closed": WARNING,
     "gate_opened": INFO,
     "listener_failed": ERROR,
@@ -79,6 +81,8 @@ _SENTENCES = {
     "timed_out": "{job} exceeded its timeout{after} and was stopped",
     "taken_over": "{queue} in {environment}: {count} rows left running by other workers are ready again",
     "foreign_found": "{queue} in {environment}: {count} rows are running without a claim in the register",
+    "queue_scanned": "{queue} in {environment}: scan claimed {note}",
+    "queue_health": "{queue} in {environment}: {note}",
     "gate_closed": "gate {queue} is closed: {error}",
     "gate_opened": "gate {queue} is open",
     "listener_failed": "a listener raised an exception: {error}",
@@ -223,6 +227,8 @@ def _level(event: Event) -> int:
     level = LEVELS.get(event.name, DEBUG)
     if event.name == "worker_stopped" and event.error is None:
         return INFO
+    if event.name == "queue_scanned" and event.due_in is None:
+        return DEBUG  # a queue without a pace is scanned whenever a slot is free
     if (event.name == "worker_stopping" and not event.count) or (event.name == "environment_up" and not event.seconds):
         return DEBUG
     return level

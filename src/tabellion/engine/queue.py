@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tabellion.engine import sql
+from tabellion.engine.pace import Pace
 from tabellion.engine.sql import Dialect, Scalar, State
 from tabellion.errors import DeclarationError, DeclarationProblem
 
@@ -85,6 +86,8 @@ class Queue:
         share: float | None = None,
         stale_after: float | None = None,
         uses: str | None = None,
+        pace: Pace = (),
+        health: float | None = None,
         try_states: bool = True,
     ) -> None:
         self.table = table
@@ -119,6 +122,8 @@ class Queue:
         self.share = share
         self.stale_after = stale_after
         self.uses = uses  #: the gate of the model that its handler calls: while it is closed, nothing is claimed
+        self.pace = tuple(pace)  #: most jobs that one worker takes in so many seconds: `[(3, 5.0), (10, 60.0)]`
+        self.health = health  #: seconds between two lines about it in a worker's log; None: there are none
         self.try_states = try_states  #: whether every change of state is tried and rolled back before work begins
         #: Rewrites an error before it is stored in the row and the register: `describe(job, error)`.
         self.describe_error: Callable[[Job, str], str] | None = None
@@ -256,8 +261,10 @@ class Queue:
             "lease": self.lease, "timeout": self.timeout, "retry_base": self.retry_base, "deadline": self.deadline,
             "concurrency": self.concurrency, "limit": self.limit, "share": self.share,
             "stale_after": self.stale_after, "max_attempts": self.max_attempts, "max_crashes": self.max_crashes,
+            "health": self.health,
         }  # fmt: skip
-        for setting, number in [*positive.items(), *(("waits", wait) for wait in self.waits)]:
+        paces = [("pace", number) for pair in self.pace for number in pair]
+        for setting, number in [*positive.items(), *(("waits", wait) for wait in self.waits), *paces]:
             if isinstance(number, int | float) and number <= 0:
                 yield DeclarationProblem(f"{setting}={number!r} must be above zero", f"correct {setting}= {where}")
 

@@ -56,10 +56,15 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 class Blocked(TabellionError):  # noqa: N818 - a verdict
-    """This URL may not be requested; `reason` says why, and never whether anything answers there."""
+    """This URL may not be requested; `reason` says why, and never whether anything answers there.
 
-    def __init__(self, reason: str) -> None:
+    `code` tells a name that does not exist (`host_unknown`) or could not be resolved now (`host_unresolved`) from a
+    refusal (`refused`).
+    """
+
+    def __init__(self, reason: str, code: str = "refused") -> None:
         self.reason = reason
+        self.code = code
         super().__init__(f"this URL cannot be fetched: {reason}")
 
 
@@ -209,10 +214,11 @@ async def _resolve_host(target: Target, rules: Rules) -> list[str]:
     try:
         async with asyncio.timeout(RESOLVE_SECONDS):
             addresses = await rules.resolver(target.host, target.port)
-    except (OSError, UnicodeError, TimeoutError):
-        addresses = []
+    except (OSError, UnicodeError, TimeoutError) as error:
+        is_temporary = isinstance(error, TimeoutError) or getattr(error, "errno", None) == socket.EAI_AGAIN
+        raise Blocked("its host is unknown", "host_unresolved" if is_temporary else "host_unknown") from None
     if not addresses or len(addresses) > MOST_ADDRESSES:
-        raise Blocked("its host is unknown")
+        raise Blocked("its host is unknown", "host_unknown")
     return addresses
 
 

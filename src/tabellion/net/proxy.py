@@ -196,7 +196,7 @@ class GuardProxy:
             if target.port == self.port and not all(address.is_global for address in target.addresses):
                 raise Blocked("it is the address of this proxy")
         except Blocked as refusal:
-            account.refuse(host, port, refusal.reason)
+            account.refuse(host, port, refusal.reason, refusal.code)
             raise ProxyAnswer(
                 403, f"tabellion refused to connect to {host}: {refusal.reason} (server.allow opens your own networks)"
             ) from None

@@ -51,6 +51,7 @@ class RefusedAddress:
     host: str
     port: int
     reason: str
+    code: str = "refused"  #: of `Blocked`: `host_unknown` is no attempt to reach a forbidden address
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port} was refused: {self.reason}"
@@ -70,9 +71,9 @@ class ProxyAccount:
     refusals: int = 0  #: number of refusals
     tasks: set[asyncio.Task[None]] = field(default_factory=set, repr=False)  #: its open connections
 
-    def refuse(self, host: str, port: int, reason: str) -> None:
+    def refuse(self, host: str, port: int, reason: str, code: str = "refused") -> None:
         """Records a refusal."""
-        address = self.latest = RefusedAddress(host, port, reason)
+        address = self.latest = RefusedAddress(host, port, reason, code)
         self.refusals += 1
         if address not in self.refused and len(self.refused) < KEPT:
             self.refused.append(address)

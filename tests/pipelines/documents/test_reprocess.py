@@ -17,6 +17,7 @@ from tabellion import Store
 from tabellion.accounts import audit
 from tabellion.delivery import endpoints
 from tabellion.engine.controls import cancel
+from tabellion.engine.ids import new_id
 from tabellion.pipelines.documents import intake, tables
 from tabellion.pipelines.documents.compact import compact, templates_of
 from tabellion.pipelines.documents.intake import take_in
@@ -24,7 +25,7 @@ from tabellion.pipelines.documents.lookup import get
 from tabellion.pipelines.documents.queues import documents_queue
 from tabellion.pipelines.documents.reprocess import DocumentRunning, NoSuchDocument, delete, reprocess
 from tabellion.pipelines.documents.settings import Settings
-from tabellion.pipelines.documents.submit import new_id, submit
+from tabellion.pipelines.documents.submit import submit
 from tabellion.pipelines.documents.webhooks import document_outbox
 from tabellion.storage.blobs import Blobs
 from tests.models.bills import bill

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from tabellion.engine.ids import new_id
 from tabellion.messages import Message
 from tabellion.pipelines.documents.locks import PERSON, Locks
 from tabellion.pipelines.documents.review_reasons import REASONS, Reason, apply_locks, doubts, review, verdict
-from tabellion.pipelines.documents.submit import new_id
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
 from tabellion.reading.page import Page

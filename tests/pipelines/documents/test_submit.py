@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tabellion.pipelines.documents.settings import Settings, Unknown
-from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, Submitted, clean_name, is_id, new_id, submit
+from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, Submitted, clean_name, submit
 from tests.owner import owning
 from tests.pipelines.documents.papers import put, submitted, write_type
 from tests.working import ROOT, ask
@@ -46,15 +46,6 @@ def row(url: str, key: str) -> dict[str, Any]:
 def end(url: str, key: str, status: str) -> None:
     with owning(url, create=False) as owner:
         owner("UPDATE tabellion_documents SET status = $1 WHERE id = $2", status, key)
-
-
-def test_ids_sort_by_time_and_look_like_ids() -> None:
-    """26 characters that may be typed, later ones greater."""
-    ids = [new_id() for _ in range(1000)]
-    assert len(set(ids)) == 1000
-    assert all(map(is_id, ids))
-    assert sorted(ids) == ids
-    assert not any(map(is_id, ("", "x", "i" * 26, "0" * 27, "../" + "0" * 23)))
 
 
 def test_the_first_is_queued_with_all_that_is_known(url: str, settings: Settings) -> None:

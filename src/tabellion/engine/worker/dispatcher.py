@@ -17,6 +17,7 @@ from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.worker.environment import WorkerEnvironment
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.engine.worker.polling import Poller
+from tabellion.engine.worker.queue_health import QueueHealth
 from tabellion.engine.worker.runner import Run, Runner
 from tabellion.engine.worker.slots import Lane, Slots
 from tabellion.messages import Message
@@ -37,6 +38,7 @@ class Dispatcher:
     def __init__(self, record: WorkerRecord, listeners: Listeners, queues: Sequence[Queue]) -> None:
         self.record = record
         self.listeners = listeners
+        self.health = QueueHealth()
         self.idle = asyncio.Event()  #: set while no handler runs
         self.idle.set()
         self._loop = asyncio.get_running_loop()
@@ -152,6 +154,8 @@ class Dispatcher:
                 traceback=settlement.traceback,
             )  # fmt: skip
         queue = settlement.job.queue
+        if queue.health is not None:
+            self.health.settled(environment, queue, outcome, settlement.seconds)
         # The next row of a queue with a limit could not be claimed before this one ended, even with free slots.
         limited = queue.limit is not None or queue.name in environment.limits
         new_work = limited or (queue in self._leading_on if outcome == "done" else outcome == "released")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -151,6 +152,11 @@ class WorkerEnvironment:
             asyncio.create_task(self._every(ROLL_UP, self._roll_up_counts)),
             asyncio.create_task(self._every(LOOK_AGAIN, self.skipped.check_again)),
             asyncio.create_task(self._listen()),
+            *(
+                asyncio.create_task(self._every(queue.health, functools.partial(self._report_health, queue)))
+                for queue in self.queues
+                if queue.health is not None
+            ),
         ]
         try:
             await self._lost.wait()
@@ -264,6 +270,12 @@ class WorkerEnvironment:
                 count = await self.store.foreign(queue)
                 if count:
                     self.event("foreign_found", queue=queue.name, count=count)
+
+    async def _report_health(self, queue: Queue) -> None:
+        # Only informative: a slow count on a large table does not mean that the database is unreachable.
+        with contextlib.suppress(StoreError, DeclarationError):
+            if queue not in self.skipped:
+                await self._dispatcher.health.report(self, queue, self._dispatcher.slots)
 
     async def _roll_up_counts(self) -> None:
         # Another worker may be doing it, or the role may not delete: the counts are right in any case.

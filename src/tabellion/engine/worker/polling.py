@@ -120,6 +120,7 @@ class Poller:
             self._may_claim(lane)
             and self._slots.room(lane, reserve=shared) > 0
             and (lane.gate is None or lane.gate.ready() > 0)
+            and (lane.pace is None or lane.pace.room(time.monotonic()) > 0)
             for lane in self._slots.lanes
         )
 
@@ -131,6 +132,8 @@ class Poller:
                     return
                 if self._may_claim(lane):
                     n = self._size(lane, self._slots.room(lane, reserve=reserve))
+                    if lane.pace is not None:
+                        n = min(n, lane.pace.room(time.monotonic()))
                     if lane.gate is not None and n > 0:
                         # No more jobs than may call: a queue that seemed empty must not hold slots that others need.
                         n = lane.gate.room(n if lane.flowing else 1)
@@ -204,6 +207,10 @@ class Poller:
             lane.rests_until = time.monotonic() + (SHORT_REST if isinstance(error, Busy) else REST)
             lane.environment.event("claim_refused", queue=lane.queue.name, error=str(error))
             return
+        if lane.pace is not None:
+            lane.pace.take(len(jobs), time.monotonic())
+        if lane.queue.health is not None:
+            self._dispatcher.health.scanned(lane.environment, lane.queue, claim.n, len(jobs))
         lane.flowing = len(jobs) >= claim.n
         if lane.flowing:
             lane.more = True

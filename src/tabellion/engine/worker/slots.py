@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tabellion.engine.gates.gate import Gate
 from tabellion.engine.job import Job
+from tabellion.engine.pace import PaceKeeper
 from tabellion.engine.queue import Queue
 from tabellion.engine.worker.environment import WorkerEnvironment
 from tabellion.engine.worker.runner import Run
@@ -36,7 +37,11 @@ class Lane:
     rests_until: float = 0.0  #: after a refused claim, on the monotonic clock
     waiting: deque[Run] = field(default_factory=deque)  #: claimed ahead of a free slot
     begun: int = 0  #: jobs that have started since the last poll
+    pace: PaceKeeper | None = None  #: of a queue that has one
     seconds: float = FAST  #: how long its handler takes, as a moving average
+
+    def __post_init__(self) -> None:
+        self.pace = PaceKeeper(self.queue.pace) if self.queue.pace else None
 
     @property
     def is_open(self) -> bool:
@@ -95,7 +100,8 @@ class Slots:
     def ahead(self, lane: Lane) -> int:
         """How many jobs may wait in this lane for a slot: some milliseconds of work, where each takes next to none."""
         queue = lane.queue
-        bounded = queue.concurrency is not None or queue.limit is not None or queue.name in lane.environment.limits
+        limited = queue.limit is not None or queue.name in lane.environment.limits
+        bounded = limited or queue.concurrency is not None or bool(queue.pace)
         if lane.seconds >= FAST or lane.gate is not None or not queue.is_async or bounded or self.has_shares:
             return 0
         return min(MOST_AHEAD, int(self.concurrency * AHEAD / max(lane.seconds, AHEAD / MOST_AHEAD)))

@@ -22,13 +22,14 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 
+from tabellion.engine.ids import is_id
 from tabellion.engine.store import Store
 from tabellion.errors import StoreError
 from tabellion.pipelines.documents import inbox as moving
 from tabellion.pipelines.documents.intake import NotTaken
 from tabellion.pipelines.documents.lookup import ENDED, problem
 from tabellion.pipelines.documents.row import Failure
-from tabellion.pipelines.documents.submit import FileGone, is_id
+from tabellion.pipelines.documents.submit import FileGone
 from tabellion.storage import files
 
 TAKING, WAITING, CONSUMED, FAILED = ".taking", ".waiting", "consumed", "failed"

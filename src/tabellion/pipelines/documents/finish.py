@@ -9,6 +9,7 @@ from typing import Any
 
 from tabellion.accounts.audit import AuditEntry, Statement, statement
 from tabellion.engine import sql
+from tabellion.engine.ids import new_id
 from tabellion.engine.job import Job, storable
 from tabellion.engine.sql import Dialect
 from tabellion.messages import restore_text
@@ -17,7 +18,6 @@ from tabellion.pipelines.documents.locks import NONE, OPEN, PERSON, Locks
 from tabellion.pipelines.documents.priority import Urgency
 from tabellion.pipelines.documents.review.people import opening
 from tabellion.pipelines.documents.review_reasons import Doubt
-from tabellion.pipelines.documents.submit import new_id
 from tabellion.reading.alternative import Candidate
 from tabellion.reading.field import FieldJson, serialize_reasons
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from tabellion.engine import sql
+from tabellion.engine.ids import is_id
 from tabellion.engine.paths import hide_folders
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
@@ -36,7 +37,6 @@ from tabellion.pipelines.documents.row import (
     Verdict,
     WholeDocument,
 )
-from tabellion.pipelines.documents.submit import is_id
 from tabellion.reading.field import restore_reasons
 from tabellion.reading.issue import IssueJson
 from tabellion.reading.types.doctype import DocumentType

@@ -9,6 +9,7 @@ from typing import Any
 
 from tabellion.accounts.audit import SYSTEM, AuditEntry, bind_entry, bind_statement
 from tabellion.engine import sql
+from tabellion.engine.ids import is_id
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.engine.table import Row
@@ -21,7 +22,7 @@ from tabellion.pipelines.documents.outputs import possible_paths
 from tabellion.pipelines.documents.review import decisions
 from tabellion.pipelines.documents.review.finishing import reopening
 from tabellion.pipelines.documents.settings import Settings
-from tabellion.pipelines.documents.submit import Submitted, is_id, key_of
+from tabellion.pipelines.documents.submit import Submitted, key_of
 
 Statement = tuple[str, Sequence[Any]]
 #: The columns that belong to the current result and that a new reading changes before it has its own.

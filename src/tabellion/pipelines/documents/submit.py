@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-import secrets
-import threading
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from tabellion.engine import sql
+from tabellion.engine.ids import new_id
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.engine.table import Row
@@ -25,9 +23,6 @@ from tabellion.reading.types.yamlnode import TypeFileError
 
 TRIES = 8  # of a transaction that conflicted with another
 LONGEST_NAME = 255
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: ids are read aloud and typed
-_counting = threading.Lock()
-_newest = 0  #: the last number that became an id
 
 
 class SubmittedFile(Protocol):
@@ -73,22 +68,6 @@ class AlreadyThere(TabellionError):  # noqa: N818 - what happened
 
 class FileGone(TabellionError):  # noqa: N818 - what happened
     """The file was deleted with another document while it was being submitted: send it again."""
-
-
-def new_id() -> str:
-    """An id that sorts by time: 10 characters of milliseconds, 16 random ones; increasing within a process."""
-    global _newest
-    with _counting:
-        number = (time.time_ns() // 1_000_000 << 80) | secrets.randbits(80)
-        if number >> 80 <= _newest >> 80:
-            number = _newest + 1 + secrets.randbits(40)
-        _newest = number
-    return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
-
-
-def is_id(text: str) -> bool:
-    """Whether a text can be the id of a document."""
-    return len(text) == 26 and all(sign in _ALPHABET for sign in text)
 
 
 def key_of(sha256: str, type_name: str | None, type_key: str, model: str) -> str:

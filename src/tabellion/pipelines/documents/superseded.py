@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tabellion.engine.context import JobContext
+from tabellion.engine.ids import new_id
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
 from tabellion.engine.table import Row
@@ -14,7 +15,6 @@ from tabellion.pipelines.documents.compact import forget, templates_of
 from tabellion.pipelines.documents.failure import Postponed
 from tabellion.pipelines.documents.output_pointers import pointing
 from tabellion.pipelines.documents.settings import Settings
-from tabellion.pipelines.documents.submit import new_id
 from tabellion.storage import files
 from tabellion.storage.lake import LakeError
 

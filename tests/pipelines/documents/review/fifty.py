@@ -23,13 +23,13 @@ from typing import Any, Protocol
 
 from tabellion import Store
 from tabellion.accounts import audit
+from tabellion.engine.ids import new_id
 from tabellion.engine.sql import later
 from tabellion.errors import Busy, Unreachable
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.review import claims, editing, errors, finishing, items, people, queue
 from tabellion.pipelines.documents.review.editing import Change
 from tabellion.pipelines.documents.review.people import Person
-from tabellion.pipelines.documents.submit import new_id
 from tests.pipelines.documents.review import checker
 from tests.pipelines.documents.review.checker import Report, World
 from tests.pipelines.documents.review.items import VALUES, put_user, types

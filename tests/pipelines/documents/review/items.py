@@ -9,10 +9,10 @@ from typing import Any
 
 from tabellion import Store
 from tabellion.engine import sql
+from tabellion.engine.ids import new_id
 from tabellion.engine.sql import NOW
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.review.people import Person
-from tabellion.pipelines.documents.submit import new_id
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.typefile import compile_type
 

@@ -11,6 +11,7 @@ from fastapi import Request
 
 from tabellion.accounts.keys import Holder
 from tabellion.accounts.roles import Role
+from tabellion.engine.ids import is_id
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.messages import Message, translatable
@@ -19,7 +20,6 @@ from tabellion.pipelines.documents.review import errors, items
 from tabellion.pipelines.documents.review.fields import Types
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.served import ServedDocuments, served_documents
-from tabellion.pipelines.documents.submit import is_id
 from tabellion.web.problems import Problem, pointer
 
 _VERSION = re.compile(r'(?:W/)?"([0-9]{1,9})"')

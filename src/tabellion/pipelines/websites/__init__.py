@@ -1,0 +1,1 @@
+"""Websites: visited, put into prompts and analysed by models, in three phases."""

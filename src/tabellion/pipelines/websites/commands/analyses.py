@@ -1,0 +1,146 @@
+"""`tabellion analyses`: checks, lists and shows analysis types."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tabellion.cli import output
+from tabellion.cli.load import config_of
+from tabellion.engine.log import printable
+from tabellion.errors import ConfigurationError
+from tabellion.pipelines.websites import analysis_type_file
+from tabellion.pipelines.websites.analysis_type import AnalysisType
+from tabellion.pipelines.websites.settings import settings_of
+from tabellion.reading.types.yamlnode import TypeFileError
+
+MISTAKES, UNREADABLE = 3, 5  #: exit codes
+
+analyses = typer.Typer(
+    help="Check, list and show analysis types: the YAML files that say what is asked about a website.",
+    epilog="Examples: `tabellion analyses check analyses/hiring.yaml` · `tabellion analyses list --json` · "
+    "`tabellion analyses show profile`",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+
+@analyses.command("check")
+def check(
+    context: typer.Context,
+    files: Annotated[list[Path] | None, typer.Argument(help="Type files. [default: all in your folders]")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check analysis types and list every mistake with its line.
+
+    Exits with 3 if there is a mistake, with 5 if a file cannot be read.
+
+    Examples:
+
+        tabellion analyses check
+
+        tabellion analyses check analyses/hiring.yaml --json
+    """
+    folders = settings_of(config_of(context)).folders
+    known = analysis_type_file.find_files(folders)
+    paths = files or [path for path in known.values() if path.parent != analysis_type_file.SHIPPED]
+    results = [_check_file(path) for path in paths]
+    if json:
+        output.as_json(results)
+    elif not results:
+        typer.echo(f"no analysis types in {', '.join(map(str, folders))}; those that ship are valid")
+    else:
+        for result in results:
+            _tell(result)
+    if any(result["error"] for result in results):
+        raise typer.Exit(UNREADABLE)
+    if any(result["mistakes"] for result in results):
+        raise typer.Exit(MISTAKES)
+
+
+@analyses.command("list")
+def list_types(
+    context: typer.Context, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+) -> None:
+    """List the analysis types: yours, then those that ship.
+
+    Example: tabellion analyses list
+    """
+    rows = []
+    for name, path in analysis_type_file.find_files(settings_of(config_of(context)).folders).items():
+        result = _check_file(path)
+        is_shipped = path.parent == analysis_type_file.SHIPPED
+        facts = {"name": name, "version": "", "title": "", "fields": None, "models": [], **result.get("type", {})}
+        rows.append(facts | {"from": "shipped" if is_shipped else str(path), "ok": result["ok"]})
+    if json:
+        output.as_json(rows)
+        return
+    shown = [
+        (row["name"], row["version"], row["title"], row["fields"], ", ".join(row["models"]) or "as configured",
+         row["from"] if row["ok"] else "mistakes: run `tabellion analyses check`")
+        for row in rows
+    ]  # fmt: skip
+    output.show(output.table("", ("name", "version", "title", "fields", "models", "from"), shown))
+
+
+@analyses.command("show")
+def show(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="A type's name, or the path of its file.")],
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema that models are held to.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show one analysis type: its fields, prompts and budget.
+
+    Examples:
+
+        tabellion analyses show profile
+
+        tabellion analyses show profile --schema
+    """
+    kind = analysis_type_file.load(name, settings_of(config_of(context)).folders)
+    if schema:
+        output.as_json(kind.json_schema())
+    elif json:
+        output.as_json(asdict(kind))
+    else:
+        rows = [(spec.name, spec.kind, "yes" if spec.required else "", spec.description) for spec in kind.fields]
+        title = f"{kind.name} {kind.version}: {kind.description() or kind.title()}"
+        output.show(output.table(title, ("field", "type", "required", "description"), rows))
+        typer.echo(f"budget: {kind.budget:,} tokens; rules: {kind.rules or 'none, it needs a model'}\n")
+        typer.echo(f"system:\n{kind.system}\nuser:\n{kind.user}")
+
+
+def _check_file(path: Path) -> dict[str, Any]:
+    result: dict[str, Any] = {"file": str(path), "ok": False, "mistakes": [], "error": None}
+    try:
+        kind = analysis_type_file.read_file(path)
+    except TypeFileError as error:
+        return result | {"mistakes": [asdict(mistake) for mistake in error.mistakes]}
+    except ConfigurationError as error:
+        return result | {"error": str(error)}
+    return result | {"ok": True, "type": _summarize(kind)}
+
+
+def _summarize(kind: AnalysisType) -> dict[str, Any]:
+    return {
+        "name": kind.name, "version": kind.version, "title": kind.title(), "fields": len(kind.fields),
+        "models": list(kind.models), "rules": kind.rules, "budget": kind.budget,
+    }  # fmt: skip
+
+
+def _tell(result: dict[str, Any]) -> None:
+    if result["error"]:
+        typer.echo(f"error: {printable(result['error'])}", err=True)
+    elif result["ok"]:
+        kind = result["type"]
+        typer.echo(f"{result['file']}: ok, {kind['name']} {kind['version']}, {kind['fields']} fields")
+    for mistake in result["mistakes"]:
+        typer.echo(f"{result['file']}:{mistake['line']}:{mistake['column']}: {printable(mistake['what'])}")
+        if mistake["fix"]:
+            first, *more = mistake["fix"].split("\n")
+            for line in (f"   fix: {first}", *more):
+                typer.echo(printable(line))

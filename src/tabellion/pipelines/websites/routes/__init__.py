@@ -1,0 +1,1 @@
+"""Routes of the API and the pages of websites."""

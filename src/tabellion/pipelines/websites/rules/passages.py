@@ -1,0 +1,64 @@
+"""Finds sentences, links and structured data on the pages of a website, each with its source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tabellion.pipelines.websites.result import Source
+from tabellion.pipelines.websites.site.info import Link, WebsiteInfo
+
+LONGEST = 400  #: characters of a sentence that is shown
+#: A point ends a sentence only before a capital letter: "Birch & Co. makes toys" is one.
+_SENTENCE = re.compile(r"(?:[^.!?…\n]|[.!?…](?!\s+[^\W\d_a-zà-öø-ÿ]|\s*(?:\n|$)))+[.!?…]*")
+
+
+def sentences(info: WebsiteInfo) -> Iterator[tuple[str, Source]]:
+    """The sentences of all pages, in order."""
+    for page in info.pages:
+        for match in _SENTENCE.finditer(page.text):
+            text = " ".join(match[0].split())
+            if len(text) > 2:
+                yield text, Source("text", text[:LONGEST], page.url, match.start(), match.end())
+
+
+def search(info: WebsiteInfo, pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], Source]]:
+    """Matches in the texts of all pages."""
+    for page in info.pages:
+        for match in pattern.finditer(page.text):
+            start, end = max(0, match.start() - 40), min(len(page.text), match.end() + 60)
+            quote = " ".join(page.text[start:end].split())
+            yield match, Source("text", quote, page.url, match.start(), match.end())
+
+
+def links(info: WebsiteInfo) -> Iterator[tuple[Link, Source]]:
+    """The links of the home page."""
+    for link in (*info.links.internal, *info.links.external):
+        yield link, Source("link", link.text or link.url, info.final_url)
+
+
+def things(info: WebsiteInfo) -> Iterator[Mapping[str, Any]]:
+    """The objects of the structured data, those inside `@graph` and properties included."""
+    stack: list[Any] = list(info.json_ld)
+    seen = 0
+    while stack and seen < 500:
+        seen += 1
+        thing = stack.pop(0)
+        if isinstance(thing, list):
+            stack = [*thing, *stack]
+        elif isinstance(thing, Mapping):
+            if "@type" in thing:
+                yield thing
+            stack = [*(value for value in thing.values() if isinstance(value, dict | list)), *stack]
+
+
+def types_of(thing: Mapping[str, Any]) -> set[str]:
+    """The types of a structured object."""
+    found = thing.get("@type")
+    return {str(one) for one in found} if isinstance(found, list) else {str(found)}
+
+
+def structured(info: WebsiteInfo, text: str) -> Source:
+    """The source of a value of the structured data."""
+    return Source("structured", text[:LONGEST], info.final_url)

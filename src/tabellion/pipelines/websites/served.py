@@ -1,0 +1,61 @@
+"""The state that the web application holds for websites in one environment."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+
+from tabellion.engine.store import Store
+from tabellion.pipelines.websites.settings import WebsiteSettings, settings_of
+from tabellion.storage import files
+from tabellion.web.blueprint import PipelineHealth
+
+if TYPE_CHECKING:
+    from tabellion.config import Config
+
+
+@dataclass(slots=True)
+class ServedWebsites:
+    """What the routes of websites need in one environment."""
+
+    name: str
+    store: Store
+    settings: WebsiteSettings
+
+    async def health(self) -> PipelineHealth:
+        """Whether what visits find can be stored."""
+        if await asyncio.to_thread(self._is_writable):
+            return PipelineHealth()
+        return PipelineHealth(reasons=["the folder of websites is not writable: what visits find cannot be stored"])
+
+    def titles(self) -> Mapping[str, str]:
+        """No titles of fields."""
+        return {}
+
+    async def close(self) -> None:
+        """Nothing is running."""
+
+    def _is_writable(self) -> bool:
+        root = self.settings.blobs.root
+        try:
+            unnamed = files.Unnamed(root, root, files.PRIVATE_FILE)
+        except (OSError, files.Unwritable):
+            return False
+        unnamed.discard()
+        return True
+
+
+def serve(config: Config, environment: str, store: Store) -> ServedWebsites:
+    """The implementation of `Pipeline.serve`."""
+    place = next((known for known in config.environments if known.name == environment), None)
+    return ServedWebsites(environment, store, settings_of(config, place))
+
+
+def served_websites(request: Request) -> ServedWebsites:
+    """The websites of the request's environment."""
+    served: ServedWebsites = request.state.environment.served["websites"]
+    return served

@@ -1,0 +1,1 @@
+"""Tests of the rules that answer in place of a model."""

@@ -1,0 +1,145 @@
+"""Rules that answer in place of a model: useful, never invented, and in every language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tabellion.messages import Message, translate
+from tabellion.pipelines.websites.analysis_type_file import load
+from tabellion.pipelines.websites.result import AnalysisResult, Item
+from tabellion.pipelines.websites.rules.apply import RULES, apply_rules
+from tabellion.pipelines.websites.site.info import Contacts, Links, PageInfo, Robots, Tls, WebsiteInfo
+from tests.pipelines.websites.sites import website
+
+EMPTY = WebsiteInfo("http://empty.example/", "http://empty.example/", "2026-11-01T10:00:00.000Z")
+
+
+def values(fields: Mapping[str, tuple[Item, ...]], name: str) -> list[Any]:
+    return [item.value for item in fields.get(name, ())]
+
+
+def levels(result: AnalysisResult) -> dict[str, str | None]:
+    return {item.value.code.partition(".")[2]: item.level for item in result.fields["findings"]}
+
+
+def page(text: str) -> WebsiteInfo:
+    one = PageInfo("https://a.example/", "home", text=text)
+    return website("https://a.example/", pages=(one,), text=text)
+
+
+def test_a_profile_says_what_the_website_says() -> None:
+    """Name, summary, offer, audience, year; each with the place where it was read."""
+    fields = apply_rules(load("profile"), website()).fields
+    assert values(fields, "name") == ["Birch & Co."]
+    assert values(fields, "summary") == [website().description]
+    assert values(fields, "offer") == ["Trains", "Puzzles"]
+    assert values(fields, "audience") == ["families and schools"]
+    assert values(fields, "founded") == ["1987"]
+    assert all(item.sources for name, items in fields.items() for item in items if name != "tone")
+
+
+def test_a_profile_prefers_structured_data() -> None:
+    """What the site states for machines is not guessed from its text."""
+    company = {
+        "@type": "LocalBusiness", "name": "Birch Toys", "foundingDate": "1986-05-01", "description": "Toys.",
+        "address": {"streetAddress": "1 rue du Bois", "addressLocality": "Lyon"},
+        "makesOffer": [{"@type": "Offer", "name": "Rocking horse"}],
+    }  # fmt: skip
+    fields = apply_rules(load("profile"), website(json_ld=({"@graph": [company]},))).fields
+    assert values(fields, "name") == ["Birch Toys"]
+    assert values(fields, "founded") == ["1986"]
+    assert values(fields, "location") == ["1 rue du Bois, Lyon"]
+    assert "Rocking horse" in values(fields, "offer")
+    assert fields["name"][0].sources[0].kind == "structured"
+
+
+@pytest.mark.parametrize(
+    ("text", "tone"),
+    [
+        ("Hello and welcome! We love toys and we're happy to help. Let's play. " * 3, "friendly"),
+        ("The API has an SDK, and the protocol of the database engine is open source. " * 3, "technical"),
+        ("The shop is in Lyon. It has three rooms. " * 5, "neutral"),
+    ],
+)
+def test_the_tone_is_judged_by_words(text: str, tone: str) -> None:
+    """A site without marks of any tone is neutral."""
+    assert values(apply_rules(load("profile"), page(text)).fields, "tone") == [tone]
+
+
+def test_seo_finds_what_is_good_and_what_is_missing() -> None:
+    """A better site has a better score, and what is missing is said with a fix."""
+    poor, usual = apply_rules(load("seo"), EMPTY), apply_rules(load("seo"), website())
+    tls = Tls("TLSv1.3", "birch.example", "Example CA", "2026-01-01T00:00:00Z", "2099-01-01T00:00:00Z")
+    rich = apply_rules(load("seo"), website(
+        canonical="https://birch.example", json_ld=({"@type": "Organization"},), tls=tls, text="word " * 300,
+        description="Wooden toys, trains and puzzles, made by hand in Lyon for families and schools since 1987.",
+        open_graph={"og:title": "a", "og:description": "b", "og:image": "c"},
+        robots=Robots(exists=True, sitemaps=("https://birch.example/sitemap.xml",)),
+    ))  # fmt: skip
+    assert poor.first("score") < usual.first("score") < rich.first("score") == 100
+    assert levels(poor)["title_missing"] == levels(poor)["https_missing"] == "bad"
+    assert levels(rich)["sitemap_good"] == "good"
+    assert all(item.fix for item in poor.fields["findings"] if item.level == "bad")
+    assert "toys" in [word.casefold() for word in values(usual.fields, "keywords")]
+
+
+def test_a_site_that_must_not_be_listed_is_a_serious_fault() -> None:
+    """With the header as its source."""
+    result = apply_rules(load("seo"), website(headers={"X-Robots-Tag": "noindex, nofollow"}))
+    [fault] = [item for item in result.fields["findings"] if item.value.code == "website_seo.noindex"]
+    assert fault.sources[0].quote == "X-Robots-Tag: noindex, nofollow"
+
+
+def test_trust_names_who_is_behind_a_site() -> None:
+    """Operator, numbers, certificates and legal pages, each with its source."""
+    result = apply_rules(load("trust"), website())
+    assert values(result.fields, "operator") == ["Birch & Co. Ltd"]
+    assert values(result.fields, "registrations") == ["company number 01234567"]
+    assert values(result.fields, "certificates") == ["ISO 9001"]
+    assert values(result.fields, "legal_pages") == ["Privacy policy"]
+    found = levels(result)
+    assert (found["privacy_good"], found["imprint_missing"], found["contacts_good"]) == ("good", "warning", "good")
+    assert found["flags_none"] == "good"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Guaranteed returns of 20 % a month. ", "flag_returns"),
+        ("Act now, offer ends tonight. ", "flag_urgency"),
+        ("Please pay only with gift cards. ", "flag_payment"),
+        ("Lorem ipsum dolor sit amet. ", "flag_placeholder"),
+        ("This domain is for sale. ", "flag_unfinished"),
+    ],
+)
+def test_red_flags_are_shown_with_their_passage(text: str, code: str) -> None:
+    """So that a person can judge."""
+    result = apply_rules(load("trust"), page(text + "Plain words follow here. " * 40))
+    [flag] = [item for item in result.fields["findings"] if item.value.code == f"website_trust.{code}"]
+    assert flag.level == "bad"
+    assert flag.sources[0].page == "https://a.example/"
+    assert text.split(".")[0][:12] in flag.sources[0].quote
+    assert "flags_none" not in levels(result)
+
+
+def test_a_number_with_wrong_check_digits_is_a_red_flag() -> None:
+    """A SIRET that cannot exist; a correct one speaks for the site."""
+    wrong = apply_rules(load("trust"), page("SIRET : 552 100 554 00014. " + "Texte. " * 80))
+    right = apply_rules(load("trust"), page("SIRET : 552 100 554 00013. " + "Texte. " * 80))
+    assert levels(wrong)["number_wrong"] == "bad"
+    assert "number_wrong" not in levels(right)
+
+
+@pytest.mark.parametrize("name", list(RULES))
+@pytest.mark.parametrize("info", [EMPTY, website(), website(contacts=Contacts(), links=Links(), pages=())])
+def test_every_finding_can_be_translated_and_stored(name: str, info: WebsiteInfo) -> None:
+    """Texts of our own are messages in both languages; a result survives storing; no rule fails on an empty site."""
+    result = apply_rules(load(name), info)
+    again = AnalysisResult.from_dict(result.as_dict())
+    assert again.as_dict() == result.as_dict()
+    for item in again.fields.get("findings", ()):
+        assert isinstance(item.value, Message)
+        assert translate("fr", item.value.code, **item.value.params) != str(item.value)
