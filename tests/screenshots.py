@@ -26,6 +26,7 @@ from tests.browser.chromium import launched, why_not
 from tests.browser.site import ADMIN, WRONG, Site, Visitor, opened
 from tests.pipelines.documents import bills
 from tests.pipelines.documents.samples import samples
+from tests.pipelines.websites.loopback import served
 from tests.working import ROOT
 
 if TYPE_CHECKING:
@@ -62,6 +63,11 @@ def main() -> None:
     ):
         for name, page in reading_scenes(site, browser):
             picture(page, folder / f"{name}.png")
+    with tempfile.TemporaryDirectory() as data, launched() as browser, served(Path(data) / "site") as beech:
+        allowed = {"TABELLION_ALLOW": "127.0.0.0/8"}
+        with opened(Path(data) / "data", "--with", "websites", **allowed) as site:
+            for name, page in website_scenes(site, browser, beech):
+                picture(page, folder / f"{name}.png")
 
 
 def reading_scenes(site: Site, browser: Browser) -> Iterator[tuple[str, Page]]:
@@ -81,6 +87,20 @@ def reading_scenes(site: Site, browser: Browser) -> Iterator[tuple[str, Page]]:
         page = visitor.open(f"/extractions/{made[1]}")
         page.wait_for_selector("#leaf img")
         yield "extraction", page
+
+
+def website_scenes(site: Site, browser: Browser, beech: str) -> Iterator[tuple[str, Page]]:
+    """The pages of websites: the list with its phases, and one website with its report."""
+    jobs = [("", "profile"), ("", "seo"), ("", "trust"), ("about.html", "trust")]
+    made = [site.api("POST", "/api/websites", {"url": f"{beech}{path}", "type": kind})["id"] for path, kind in jobs]
+    with site.visitor(browser, viewport=SIZE) as visitor:
+        page = visitor.open("/websites")
+        expect(page.locator("#rows tr", has_text="Completed")).to_have_count(len(jobs), timeout=180_000)
+        yield "websites", page
+        page = visitor.open(f"/websites/{made[2]}")
+        expect(page.locator(".step.done")).to_have_count(3)
+        page.wait_for_function("document.querySelector('.shot img').complete")
+        yield "website", page
 
 
 def furnish(site: Site, browser: Browser) -> None:

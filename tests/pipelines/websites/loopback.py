@@ -10,7 +10,11 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-PAGE = '<!doctype html><html lang="en"><head><title>{title}</title>{meta}</head><body>{body}</body></html>'
+PAGE = """<!doctype html><html lang="en"><head><title>{title}</title>{meta}<style>
+body {{ margin: 0; font: 18px/1.6 Georgia, serif; color: #2b2118; background: #fbf6ee; }}
+nav {{ padding: 18px 48px; background: #6b8f71; }} nav a {{ color: #fff; margin-right: 20px; }}
+main {{ max-width: 860px; padding: 28px 48px; }} h1 {{ font-size: 44px; }}
+</style></head><body>{body}</body></html>"""
 META = '<meta name="description" content="Wooden toys made by hand for families and schools, in a small workshop.">'
 HOME = """<nav><a href="/about.html">About us</a> <a href="/privacy.html">Privacy policy</a></nav><main>
 <h1>Wooden toys</h1><p>Beech is a small workshop. We build toys for families and schools that want things that last, and

@@ -38,7 +38,7 @@ class FieldSpec:
     option_titles: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  #: by option and language
     least: float | None = None
     most: float | None = None  #: of a number, or items of a list
-    required: bool = False
+    required: bool = False  #: whether an answer without it is refused
 
     def title(self, language: str = DEFAULT) -> str:
         """Its title for people."""
@@ -76,13 +76,15 @@ class FieldSpec:
         if self.kind == "texts":
             return {"type": "string"}
         if self.kind == "choice":
-            return {"type": ["string", "null"], "enum": [*self.options, None]}
-        if self.kind == "flag":
-            return {"type": ["boolean", "null"]}
-        if self.kind == "text":
-            return {"type": ["string", "null"]}
-        bounds = {"minimum": self.least, "maximum": self.most}
-        return {"type": ["number", "null"], **{key: bound for key, bound in bounds.items() if bound is not None}}
+            return {"type": self._type("string"), "enum": [*self.options, *([] if self.required else [None])]}
+        if self.kind == "number":
+            bounds = {"minimum": self.least, "maximum": self.most}
+            return {"type": self._type("number"), **{key: bound for key, bound in bounds.items() if bound is not None}}
+        return {"type": self._type("boolean" if self.kind == "flag" else "string")}
+
+    def _type(self, name: str) -> str | list[str]:
+        """The type of a value, which is null where the website says nothing, unless the field is required."""
+        return name if self.required else [name, "null"]
 
 
 @dataclass(frozen=True, slots=True)
