@@ -84,9 +84,10 @@ def test_errors_of_older_versions_get_their_codes(url: str, settings: Settings) 
     """What the engine had written as a sentence is a problem with a code once the tables are brought up to date."""
     old = {
         "timed out after 9 s": "timed_out", "quarantined after 2 crashes in a row; the last: x": "worker_crashed",
-        "Unavailable: it's \"away\"": "try_failed",
+        "its document type cannot be used for now: x; a retry would exceed the deadline": "configuration",
+        "outputs cannot be written for now: full": "outputs_failed", "Unavailable: it's \"away\"": "try_failed",
     }  # fmt: skip
-    made = submitted(url, settings, 0, 1, 2)
+    made = submitted(url, settings, 0, 1, 2, 3, 4)
     with owning(url, create=False) as owner:
         for one, text in zip(made, old, strict=True):
             owner(

@@ -123,7 +123,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         chosen = await self._choose_model(job, doctype)
         if chosen != LOCAL and reading.type is not None:
             model = self._model(chosen)
-            tried.append(f"asked {model.name} ({model.model})")
+            tried.append(Message("tried.model", name=model.name, model=model.model))
             reading = await extract(
                 model, reading, self.settings.blobs.path(job["sha256"]), doctype,
                 ask=Ask(deadline=self.settings.model_deadline), sandbox=self.settings.sandbox,
@@ -210,7 +210,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         if self._threads is None:
             size = (settings.sandbox or default_sandbox()).size * READERS
             self._threads = ThreadPoolExecutor(size, thread_name_prefix="reading")
-        tried.append("read here")
+        tried.append(Message("tried.local"))
         try:
             work = functools.partial(self._local, job["sha256"], job["type"], watch)
             loop = asyncio.get_running_loop()

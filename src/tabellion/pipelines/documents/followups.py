@@ -101,7 +101,7 @@ def _type_and_model(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
 
 def _describe_original_error(original: str, why: Failure) -> str:
     message = Message("failure.duplicate_of_failed", id=original, detail=restore_text(why, "message"))
-    return serialize_problem(why["code"], message, why.get("attempts", 0), ["followed its original"])
+    return serialize_problem(why["code"], message, why.get("attempts", 0), [Message("tried.original")])
 
 
 async def _restore_former(context: JobContext, job: Job) -> Row:

@@ -15,6 +15,8 @@ def errors_with_codes(dialect: Dialect) -> list[str]:
     return [
         f"""UPDATE tabellion_documents SET error = {build_object}('code', CASE
     WHEN error LIKE 'timed out%' THEN 'timed_out'
+    WHEN error LIKE 'its document type cannot be used for now%' THEN 'configuration'
+    WHEN error LIKE 'outputs cannot be written for now%' THEN 'outputs_failed'
     WHEN error LIKE 'quarantined after%' OR error LIKE 'crashed on%' OR error LIKE 'worker %' THEN 'worker_crashed'
     ELSE 'try_failed' END, 'message', error, 'attempts', attempts){text}
 WHERE error IS NOT NULL AND error NOT LIKE '{{%'"""
