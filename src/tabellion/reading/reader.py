@@ -30,7 +30,7 @@ from tabellion.reading.pages import OCR, Document, Header, Source, build_failed_
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.types import typefile
 from tabellion.reading.types.doctype import DocumentType
-from tabellion.reading.types.rules import verdict
+from tabellion.reading.types.rules import Verdict, verdict
 
 TASK = "tabellion.reading.work:read"  #: a name instead of an import: only children load the field reader
 #: Fields are on the first pages, and sums on the last: the words of the pages between are not kept.
@@ -69,7 +69,7 @@ class Reading:
     seconds: float | None = None  #: duration of the reading in wall-clock time
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Verdict:
         """accept, warn or reject, by the worst issue; a document of unknown type or without words is never accepted."""
         if self.error:
             return "reject"

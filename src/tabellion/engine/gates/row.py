@@ -9,11 +9,10 @@ from typing import Any, TypeVar
 
 from tabellion.engine import sql
 from tabellion.engine.gates.state import CallOutcomes, GateSettings, GateState, TurnResult
-from tabellion.engine.sql import NOW
+from tabellion.engine.sql import CHANNEL, NOW
 from tabellion.engine.store import Store
 from tabellion.errors import Busy
 
-CHANNEL = "tabellion"
 TRIES = 50  # attempts while other processes change the row, before giving up
 T = TypeVar("T")
 

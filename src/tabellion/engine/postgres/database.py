@@ -21,12 +21,11 @@ from tabellion.engine.postgres import trial as postgres_trial
 from tabellion.engine.postgres.errors import BAD_URL, GONE, translate_error
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Settlement
-from tabellion.engine.sql import CLOCK, NOW, Dialect
+from tabellion.engine.sql import CHANNEL, CLOCK, NOW, Dialect
 from tabellion.engine.table import Table
 from tabellion.engine.values import for_postgres
 from tabellion.errors import ConfigurationError, Unreachable, ValueRefused
 
-CHANNEL = "tabellion"
 LOCK_TIMEOUT = 2.0  # seconds a move waits for a row that another session has locked
 RACES = 5  # how often a claim that lost the race for a row is repeated at once
 Connection = Any  # asyncpg's connection, or the proxy its pools hand out

@@ -15,8 +15,8 @@ from tabellion.engine.timestamps import iso
 from tabellion.errors import NotMigrated
 from tabellion.pipelines.documents import columns, outputs, tables
 from tabellion.pipelines.documents.export_formats import ExportTarget, Format, sheet
-from tabellion.pipelines.documents.locks import OPEN, WAITING, standing
 from tabellion.pipelines.documents.lookup import problem, serialize_field
+from tabellion.pipelines.documents.review.queue import OPEN, public_status
 from tabellion.pipelines.documents.row import STATUSES
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.storage import files
@@ -152,7 +152,7 @@ def _condition(store: Store, range: Range) -> tuple[str, list[Any]]:  # noqa: A0
     if range.types:
         conditions.append(f"{_TYPE} IN ({', '.join(map(mark, range.types))})")
     if range.reviews:
-        statuses = [status for review in range.reviews for status in (OPEN if review == WAITING else (review,))]
+        statuses = [status for review in range.reviews for status in (OPEN if review == "pending" else (review,))]
         review = "SELECT 1 FROM tabellion_review_items AS w WHERE w.document_id = coalesce(o.id, d.id)"
         matching = f"EXISTS ({review} AND w.status IN ({', '.join(map(mark, statuses))}))"
         conditions.append(f"({matching} OR NOT EXISTS ({review}))" if "none" in statuses else matching)
@@ -235,7 +235,7 @@ def _serialize_document(row: Mapping[str, Any], done: Exported) -> dict[str, Any
     """The document as every format writes it; None, with an error in `done`, if its row is broken."""
     try:
         fields = {field_row["name"]: serialize_field(field_row) for field_row in row["extracted"]}
-        serialized = outputs.serialize_document({**row, "fields": fields, "review": standing(row["review"])})
+        serialized = outputs.serialize_document({**row, "fields": fields, "review": public_status(row["review"])})
         return serialized | {
             "status": row["status"], "page_count": row["page_count"], "duplicate_of": row["duplicate_of"],
             "completed_at": iso(row["completed_at"]),

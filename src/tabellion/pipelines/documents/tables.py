@@ -5,6 +5,7 @@ from __future__ import annotations
 from tabellion.accounts import tables as accounts
 from tabellion.engine.schema import Schema
 from tabellion.engine.sql import Dialect
+from tabellion.pipelines.documents import states
 from tabellion.pipelines.documents.review import tables as review_tables
 
 
@@ -28,7 +29,7 @@ WHERE error IS NOT NULL AND error NOT LIKE '{{%'"""
 _VERSIONS = (
     (
         # `chore` is work on a row beside reading it: a duplicate follows its original (follow, following, followed,
-        # astray), a failure is reported (telling). NULL is a document that is read itself.
+        # unfollowed), a failure is reported (telling). NULL is a document that is read itself.
         """CREATE TABLE tabellion_documents (
   id text PRIMARY KEY,
   status text NOT NULL DEFAULT 'queued',
@@ -141,6 +142,7 @@ _VERSIONS = (
         "ALTER TABLE tabellion_documents ADD COLUMN asked_model text",
     ),
     errors_with_codes,
+    states.RENAMED_VALUES,
 )
 SCHEMA = Schema(
     "documents",

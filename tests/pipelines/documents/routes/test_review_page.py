@@ -11,6 +11,7 @@ import pytest
 
 from tabellion import messages
 from tabellion.pipelines.documents.review import queue
+from tabellion.pipelines.documents.review.claims import BACK
 from tabellion.pipelines.documents.review.finishing import REJECTIONS
 from tabellion.pipelines.documents.review_reasons import REASONS
 from tabellion.pipelines.documents.routes import review_page as review
@@ -43,7 +44,7 @@ def test_the_queue_offers_every_type_and_reason(place: Live) -> None:
 def test_a_reviewer_reads_every_rejection_in_their_language() -> None:
     """The reasons for turning a document down, and what the trail tells, have words."""
     for language in messages.LANGUAGES:
-        for code in REJECTIONS:
+        for code in (*REJECTIONS, BACK, "read_again", "reread", "taken_over"):
             assert f"review.because.{code}" in messages.catalogue(language)
 
 

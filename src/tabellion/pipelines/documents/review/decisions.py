@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tabellion.accounts.audit import Statement
 from tabellion.engine.moves import Numbered
 from tabellion.engine.sql import NOW
 
@@ -29,10 +30,10 @@ VALUES ($1, $2, $3, {marks}, {NOW}) ON CONFLICT (sha256, type, name) DO UPDATE S
     )
 
 
-def forget(sha256: str) -> Numbered:
+def forget(sha256: str) -> Statement:
     """The statement that deletes decisions on bytes that no document has any more."""
     return (
         """DELETE FROM tabellion_field_decisions
-WHERE sha256 = $1 AND NOT EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.sha256 = $1)""",
-        [sha256],
+WHERE sha256 = :sha256 AND NOT EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.sha256 = :sha256)""",
+        {"sha256": sha256},
     )

@@ -17,10 +17,11 @@ from tabellion.messages import Message, Translatable, quote_value, translatable
 from tabellion.pipelines.documents import lookup
 from tabellion.pipelines.documents import reprocess as again
 from tabellion.pipelines.documents.routes.uploads import UPLOAD, Upload, fetch_link, receive_upload
-from tabellion.pipelines.documents.row import ListedDocument, Review, Status, Verdict, WholeDocument
+from tabellion.pipelines.documents.row import ListedDocument, Review, Status, WholeDocument
 from tabellion.pipelines.documents.served import ServedDocuments, served_documents
 from tabellion.pipelines.documents.settings import Unknown
 from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, submit
+from tabellion.reading.types.rules import Verdict
 from tabellion.reading.types.yamlnode import TypeFileError
 from tabellion.web import cursors, idempotency
 from tabellion.web.answers import answer

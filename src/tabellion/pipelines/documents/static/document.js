@@ -1,9 +1,10 @@
 // One document: its pages, fields and issues, the attempts at it, and what the user may do with it.
 import {
-  ago, api, because, byId, bytes, cameFrom, capital, confirm, data, duration, el, empty, events, explain, field, fieldTitle, flash, formDialog, icon, keys, may, moment, money, notice, number,
+  ago, api, byId, bytes, cameFrom, capital, confirm, data, duration, el, empty, events, explain, field, fieldTitle, flash, formDialog, icon, keys, may, moment, money, notice, number,
   Problem, t, tell, toast,
 } from "./base.js";
 import { localized } from "./messages.js";
+import { because } from "./review_because.js";
 import { confidence, outcome, progress, review, status, verdict } from "./states.js";
 
 const where = `/api/documents/${data.id}`;
@@ -213,7 +214,7 @@ function drawHistory(entries) {
     el("time", { datetime: entry.at, title: moment(entry.at), class: "small muted nowrap" }, ago(entry.at)),
     el("div", {}, done(entry), entry.field && [" ", el("em", {}, title(entry.field))],
       entry.field && changed(entry) ? el("div", { class: "small wrap" }, el("del", {}, short(entry.before)), " → ", el("ins", {}, short(entry.after))) : null,
-      entry.reason && el("div", { class: "small muted wrap" }, because(entry.reason))))));
+      entry.reason && el("div", { class: "small muted wrap" }, because(entry.reason, entry.more))))));
 }
 
 // -- loading -----------------------------------------------------------------------------------------------------

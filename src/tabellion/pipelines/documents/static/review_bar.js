@@ -1,17 +1,12 @@
 // The header and footer of the screen: holder, time left, available commands, and the banner.
 
 import { el, me, moment, t, tell } from "./base.js";
+import { because } from "./review_because.js";
 import { isOpen } from "./review_claim.js";
 import { icon } from "./review_icons.js";
 import { countdown, span, urgency } from "./span.js";
 
 const $ = (id) => document.getElementById(id);
-
-// A rejection is a code, optionally followed by an explanation.
-export const because = (reason) => {
-  const [code, ...rest] = reason.split(": ");
-  return [tell(`review.because.${code}`, code), ...rest].filter(Boolean).join(": ");
-};
 
 export class Bar {
   constructor() {

@@ -1,6 +1,7 @@
 // The history of a document: who or what set which value when, newest first.
 
-import { api, because, el, fieldTitle, moment, t } from "./base.js";
+import { api, el, fieldTitle, moment, t } from "./base.js";
+import { because } from "./review_because.js";
 import { icon } from "./review_icons.js";
 import { isEmpty, same, textOf } from "./review_item.js";
 
@@ -15,7 +16,7 @@ const done = ({ action, before, after }) => {
 /** The label of a field in the form. */
 const named = (field) => fieldTitle(field, document.querySelector(`#fields [data-name="${CSS.escape(field)}"] label`)?.firstChild?.textContent);
 
-const entry = ({ at, actor, action, field, before, after, reason }) => {
+const entry = ({ at, actor, action, field, before, after, reason, more }) => {
   const changed = !same(before, after) && Boolean(field);
   return el(
     "li",
@@ -23,7 +24,7 @@ const entry = ({ at, actor, action, field, before, after, reason }) => {
     el("div", { class: "what" }, el("b", {}, done({ action, before, after })), ...(field ? [" ", el("em", {}, named(field))] : [])),
     ...(changed ? [el("div", { class: "values" }, el("del", {}, display(before)), " → ", el("ins", {}, display(after)))] : []),
     ...(field && !changed && !isEmpty(after) ? [el("div", { class: "values" }, el("ins", {}, display(after)))] : []),
-    ...(reason ? [el("div", { class: "reason" }, because(reason))] : []),
+    ...(reason ? [el("div", { class: "reason" }, because(reason, more))] : []),
     el("div", { class: "muted" }, `${actor || ""} · ${moment(at)}`),
   );
 };
