@@ -26,7 +26,9 @@ async def sweep(store: Store, settings: Settings, since: float, *, grace: float 
     await settings.blobs.recover()
     counts["contents"] = await _contents(store, settings, since, grace)
     counts["deliveries"] = await endpoints.forget_delivered(store, DELIVERED)
-    counts["stranded"] = await _requeue_stranded(store)
+    # Documents whose worker died and whose queue is no longer configured: nothing else ends them.
+    stranded, _ = states.requeue_stranded(store.dialect, STRANDED)
+    counts["stranded"] = len(await store.database.fetch(stranded))
     return counts
 
 
@@ -47,9 +49,3 @@ async def _contents(store: Store, settings: Settings, since: float, grace: float
                 needed=lambda sha256=sha256: has_documents(store, sha256),  # type: ignore[misc]
             )
     return removed
-
-
-async def _requeue_stranded(store: Store) -> int:
-    """Requeues documents whose worker died and whose queue is no longer configured: nothing else ends them."""
-    text, _ = states.requeue_stranded(store.dialect, STRANDED)
-    return len(await store.database.fetch(text))

@@ -100,38 +100,32 @@ def store_reading(dialect: Dialect, document: str, found: Found, *, keep_locked:
     else:
         values = ", ".join(f"json_extract(f.value, '$.{name}')" for name in _READ)
         source = "json_each(:fields) AS f WHERE 1"
-    return (
-        f"""INSERT INTO tabellion_extracted_fields (document_id, {", ".join(_READ)})
-SELECT CAST(:id AS text), {values} FROM {source} {_KEEP_LOCKED if keep_locked else _OVERWRITE}""",
-        {"id": document, "fields": json.dumps(rows, ensure_ascii=False)},
-    )
+    text = f"""INSERT INTO tabellion_extracted_fields (document_id, {", ".join(_READ)})
+SELECT CAST(:id AS text), {values} FROM {source} {_KEEP_LOCKED if keep_locked else _OVERWRITE}"""
+    return text, {"id": document, "fields": json.dumps(rows, ensure_ascii=False)}
 
 
 def copy_decisions(dialect: Dialect, document: str, sha256: str, type_name: str, names: Iterable[str]) -> Change:
     """Makes decisions on the same file as another document fields of this one; decisions on this one stay."""
-    return (
-        f"""INSERT INTO tabellion_extracted_fields
+    text = f"""INSERT INTO tabellion_extracted_fields
   (document_id, name, place, confidence, source, manually_corrected, corrected_at, {_DECISION})
 SELECT CAST(:id AS text), name, 0, 1.0, '{PERSON}', TRUE, decided_at, {_DECISION} FROM tabellion_field_decisions
 WHERE sha256 = :sha256 AND type = :type AND locked AND name IN ({_select_names(dialect)})
 ON CONFLICT (document_id, name) DO UPDATE SET confidence = excluded.confidence, source = excluded.source,
   manually_corrected = TRUE, corrected_at = excluded.corrected_at,
   {", ".join(f"{name} = excluded.{name}" for name in _DECISION.split(", "))}
-WHERE NOT tabellion_extracted_fields.locked""",
-        {"id": document, "sha256": sha256, "type": type_name, "names": json.dumps(sorted(names))},
-    )
+WHERE NOT tabellion_extracted_fields.locked"""
+    return text, {"id": document, "sha256": sha256, "type": type_name, "names": json.dumps(sorted(names))}
 
 
 def confirm(document: str, sha256: str, type_name: str) -> Change:
     """Confirms values that were confirmed on another document with the same file."""
-    return (
-        """UPDATE tabellion_extracted_fields SET state = 'confirmed'
+    text = """UPDATE tabellion_extracted_fields SET state = 'confirmed'
 WHERE document_id = :id AND state IS NULL AND NOT locked AND EXISTS (
   SELECT 1 FROM tabellion_field_decisions AS s WHERE s.sha256 = :sha256 AND s.type = :type
     AND s.name = tabellion_extracted_fields.name AND s.value = tabellion_extracted_fields.value
-    AND s.state = 'confirmed')""",
-        {"id": document, "sha256": sha256, "type": type_name},
-    )
+    AND s.state = 'confirmed')"""
+    return text, {"id": document, "sha256": sha256, "type": type_name}
 
 
 def remove_others(dialect: Dialect, document: str, names: Iterable[str], *, keep_locked: bool) -> list[Change]:
@@ -159,30 +153,24 @@ def write(document: str, name: str, place: int, columns: Mapping[str, Any]) -> N
     marks = ", ".join(f"${number}" for number in range(4, len(columns) + 4))
     at = NOW if columns["corrected_by"] is not None else "NULL"
     updates = ", ".join(f"{column} = excluded.{column}" for column in (*columns, "corrected_at"))
-    return (
-        f"""INSERT INTO tabellion_extracted_fields (document_id, name, place, {", ".join(columns)}, corrected_at)
-VALUES ($1, $2, $3, {marks}, {at}) ON CONFLICT (document_id, name) DO UPDATE SET {updates}""",
-        [document, name, place, *columns.values()],
-    )
+    text = f"""INSERT INTO tabellion_extracted_fields (document_id, name, place, {", ".join(columns)}, corrected_at)
+VALUES ($1, $2, $3, {marks}, {at}) ON CONFLICT (document_id, name) DO UPDATE SET {updates}"""
+    return text, [document, name, place, *columns.values()]
 
 
 def copy_locked(document: str, heir: str) -> Change:
     """Gives the locked fields of a document to another too."""
     columns = ", ".join(COLUMNS)
-    return (
-        f"""INSERT INTO tabellion_extracted_fields (document_id, {columns})
+    text = f"""INSERT INTO tabellion_extracted_fields (document_id, {columns})
 SELECT CAST(:heir AS text), {columns} FROM tabellion_extracted_fields WHERE document_id = :id AND locked
-ON CONFLICT (document_id, name) DO NOTHING""",
-        {"id": document, "heir": heir},
-    )
+ON CONFLICT (document_id, name) DO NOTHING"""
+    return text, {"id": document, "heir": heir}
 
 
 def hand_over_locked(document: str, heir: str) -> Change:
     """Gives the locked fields of a document to another."""
-    return (
-        "UPDATE tabellion_extracted_fields SET document_id = :heir WHERE document_id = :id AND locked",
-        {"id": document, "heir": heir},
-    )
+    text = "UPDATE tabellion_extracted_fields SET document_id = :heir WHERE document_id = :id AND locked"
+    return text, {"id": document, "heir": heir}
 
 
 def delete(document: str) -> Change:

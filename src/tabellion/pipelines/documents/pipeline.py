@@ -74,9 +74,9 @@ class DocumentsPipeline(Pipeline):
 
     def check(self, config: Config) -> None:
         """Refuses a broken document type: found later, it costs more."""
-        from tabellion.pipelines.documents import configured
+        from tabellion.pipelines.documents.settings import Types
 
-        configured.check_types(config)
+        Types(config.types).check()
 
     def schemas(self) -> Sequence[Schema]:
         """The tables of documents, their fields and review items."""

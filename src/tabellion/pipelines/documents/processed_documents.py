@@ -24,11 +24,9 @@ def take(dialect: Dialect, key: str, id: str, ttl: float | None) -> Change:  # n
     expired = f" OR p.created_at < {sql.later(repr(-float(ttl)), dialect)}" if ttl is not None else ""
     # A transaction that waited here for another's commit sees its key, but not yet its document: "not known to have
     # failed" must mean that it has not.
-    return (
-        f"""{_TAKE} UPDATE SET document_id = excluded.document_id, created_at = excluded.created_at
-WHERE EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.id = p.document_id AND d.status = 'failed'){expired}""",
-        {"key": key, "id": id},
-    )
+    text = f"""{_TAKE} UPDATE SET document_id = excluded.document_id, created_at = excluded.created_at
+WHERE EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.id = p.document_id AND d.status = 'failed'){expired}"""
+    return text, {"key": key, "id": id}
 
 
 def take_free(key: str, id: str) -> Change:  # noqa: A002
@@ -38,19 +36,15 @@ def take_free(key: str, id: str) -> Change:  # noqa: A002
 
 def take_abandoned(key: str, id: str) -> Change:  # noqa: A002
     """Takes a key that no document has, or only a deleted one."""
-    return (
-        f"""{_TAKE} UPDATE SET document_id = excluded.document_id
-WHERE NOT EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.id = p.document_id)""",
-        {"key": key, "id": id},
-    )
+    text = f"""{_TAKE} UPDATE SET document_id = excluded.document_id
+WHERE NOT EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.id = p.document_id)"""
+    return text, {"key": key, "id": id}
 
 
 def hand_over(id: str, heir: str) -> Change:  # noqa: A002
     """Gives the keys of a document to another."""
-    return (
-        "UPDATE tabellion_processed_documents SET document_id = :heir WHERE document_id = :id",
-        {"id": id, "heir": heir},
-    )
+    text = "UPDATE tabellion_processed_documents SET document_id = :heir WHERE document_id = :id"
+    return text, {"id": id, "heir": heir}
 
 
 def release(id: str, *, keep: str = "") -> Change:  # noqa: A002

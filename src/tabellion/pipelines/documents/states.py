@@ -160,14 +160,12 @@ def read_again(id: str, **columns: Any) -> Change:  # noqa: A002 - the column's 
     it.
     """
     named = ", ".join(f"{name} = :{name}" for name in columns)
-    return (
-        f"""UPDATE {TABLE} SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL, {named},
+    text = f"""UPDATE {TABLE} SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL, {named},
   attempts = 0, error = NULL, done_pages = 0, started_at = NULL, completed_at = NULL, version = version + 1
 WHERE id = :id AND status IN ('completed', 'failed', 'duplicate')
   AND coalesce(chore, '') NOT IN ('rewrite', 'rewriting')
-RETURNING version""",
-        {"id": id, **columns},
-    )
+RETURNING version"""
+    return text, {"id": id, **columns}
 
 
 def read_with_more(id: str, condition: str) -> Change:  # noqa: A002
@@ -209,38 +207,30 @@ def detach_failed(id: str) -> Change:  # noqa: A002
 def wait_again(id: str, status: str, *, forget_error: bool = False) -> Change:  # noqa: A002
     """Has the duplicates of a document that have this status wait for it once more."""
     forgotten = "error = NULL, " if forget_error else ""
-    return (
-        f"""UPDATE {TABLE} SET status = 'queued', chore = 'follow', {forgotten}completed_at = NULL
-WHERE duplicate_of = :id AND status = '{status}'""",
-        {"id": id},
-    )
+    text = f"""UPDATE {TABLE} SET status = 'queued', chore = 'follow', {forgotten}completed_at = NULL
+WHERE duplicate_of = :id AND status = '{status}'"""
+    return text, {"id": id}
 
 
 def fail_waiting(id: str, key: str, error: str) -> Change:  # noqa: A002
     """Fails waiting duplicates whose request (`key`) is another than this one: its result is not theirs."""
-    return (
-        f"""UPDATE {TABLE} SET status = 'failed', chore = NULL, told = NULL, duplicate_of = NULL, error = :error,
-  completed_at = {NOW} WHERE duplicate_of = :id AND key <> :key AND status = 'queued' AND chore = 'follow'""",
-        {"id": id, "key": key, "error": error},
-    )
+    text = f"""UPDATE {TABLE} SET status = 'failed', chore = NULL, told = NULL, duplicate_of = NULL, error = :error,
+  completed_at = {NOW} WHERE duplicate_of = :id AND key <> :key AND status = 'queued' AND chore = 'follow'"""
+    return text, {"id": id, "key": key, "error": error}
 
 
 def rewrite(id: str) -> Change:  # noqa: A002
     """Has outputs rewritten, restarting a rewrite under way; for a document being read they are written anyway."""
-    return (
-        f"""UPDATE {TABLE} SET chore = 'rewrite', version = version + 1
-WHERE id = :id AND status = 'completed' AND coalesce(chore, 'rewrite') IN ('rewrite', 'rewriting', 'unwritten')""",
-        {"id": id},
-    )
+    text = f"""UPDATE {TABLE} SET chore = 'rewrite', version = version + 1
+WHERE id = :id AND status = 'completed' AND coalesce(chore, 'rewrite') IN ('rewrite', 'rewriting', 'unwritten')"""
+    return text, {"id": id}
 
 
 def rewrite_where(id: str, condition: str) -> Change:  # noqa: A002
     """Has the outputs of a document that has just ended rewritten if the condition holds."""
-    return (
-        f"""UPDATE {TABLE} SET chore = 'rewrite', version = version + 1
-WHERE id = :id AND status = 'completed' AND ({condition})""",
-        {"id": id},
-    )
+    text = f"""UPDATE {TABLE} SET chore = 'rewrite', version = version + 1
+WHERE id = :id AND status = 'completed' AND ({condition})"""
+    return text, {"id": id}
 
 
 def forget_report(id: str) -> Change:  # noqa: A002
@@ -255,18 +245,14 @@ def discard(id: str) -> Change:  # noqa: A002
 
 def requeue_stranded(dialect: Dialect, after: float) -> Change:
     """Requeues documents whose worker died and whose queue is no longer configured."""
-    return (
-        f"""UPDATE {TABLE} SET status = 'queued', chore = NULL WHERE status = 'processing' AND NOT EXISTS (
+    text = f"""UPDATE {TABLE} SET status = 'queued', chore = NULL WHERE status = 'processing' AND NOT EXISTS (
   SELECT 1 FROM tabellion_attempts AS a WHERE a.key = {TABLE}.id AND a.settled_at IS NULL
-  AND a.lease_until > {sql.later(repr(-after), dialect)}) RETURNING id""",
-        {},
-    )
+  AND a.lease_until > {sql.later(repr(-after), dialect)}) RETURNING id"""
+    return text, {}
 
 
 def delete(id: str) -> Change:  # noqa: A002
     """Deletes a document that is not being read and whose outputs are not being written; returns its id."""
-    return (
-        f"""DELETE FROM {TABLE} WHERE id = :id AND status <> 'processing' AND coalesce(chore, '') <> 'rewriting'
-RETURNING id""",
-        {"id": id},
-    )
+    text = f"""DELETE FROM {TABLE} WHERE id = :id AND status <> 'processing' AND coalesce(chore, '') <> 'rewriting'
+RETURNING id"""
+    return text, {"id": id}

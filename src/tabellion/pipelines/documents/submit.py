@@ -10,8 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from tabellion.engine import sql
 from tabellion.engine.store import Store
@@ -23,36 +22,13 @@ from tabellion.pipelines.documents import states, tables
 from tabellion.pipelines.documents.settings import Settings, Unknown
 from tabellion.reading.types.doctype import Idempotency
 from tabellion.reading.types.yamlnode import TypeFileError
+from tabellion.storage.blobs import StoredBlob
 
 TRIES = 8  # of a transaction that conflicted with another
 LONGEST_NAME = 255
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: ids are read aloud and typed
 _counting = threading.Lock()
 _newest = 0  #: the last number that became an id
-
-
-class SubmittedFile(Protocol):
-    """A stored file, as `Blobs` describes it."""
-
-    @property
-    def sha256(self) -> str:
-        """The hash of its bytes."""
-
-    @property
-    def bytes(self) -> int:
-        """Its size."""
-
-    @property
-    def path(self) -> Path:
-        """Where it is stored."""
-
-    @property
-    def name(self) -> str:
-        """Its original name."""
-
-    @property
-    def media(self) -> str:
-        """Its media type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +82,7 @@ def clean_name(name: str) -> str:
 async def submit(
     store: Store,
     settings: Settings,
-    content: SubmittedFile,
+    content: StoredBlob,
     *,
     type: str | None = None,  # noqa: A002 - the word for it everywhere
     model: str | None = None,

@@ -29,7 +29,6 @@ from tabellion.reading.issue import IssueJson
 from tabellion.reading.types.doctype import DocumentType
 
 Action = Literal["correct", "confirm", "absent", "unlock"]
-SAID = {"correct": "corrected", "confirm": "confirmed", "absent": "absent", "unlock": "unlocked"}
 LONGEST_DRAFT = 200_000  #: characters of a draft
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tabellion.accounts import audit
 from tabellion.accounts.audit import AuditEntry
 from tabellion.engine.settlement import Settlement
@@ -66,7 +68,7 @@ async def approve(
     ending: Ending = "corrected" if any(row["manually_corrected"] for row in found.values()) else "approved"
     more = {"unseen": [field["name"] for field in doubtful]} if doubtful else {}
     entry = AuditEntry("approved", person.name, item["document_id"], id, before=item["status"], after=ending, more=more)
-    await _finish(store, item, person, ending, entry, seconds, keystrokes, version)
+    await _finish(store, item, person, ending, _with_effort(entry, seconds, keystrokes), version)
     return ending
 
 
@@ -88,21 +90,23 @@ async def reject(
     entry = AuditEntry(
         "rejected", person.name, item["document_id"], id, before=item["status"], after="rejected", reason=full_reason
     )
-    await _finish(store, item, person, "rejected", entry, seconds, keystrokes, None, full_reason)
+    await _finish(store, item, person, "rejected", _with_effort(entry, seconds, keystrokes), None)
+
+
+def _with_effort(entry: AuditEntry, seconds: float | None, keystrokes: int | None) -> AuditEntry:
+    spent = {name: value for name, value in (("seconds", seconds), ("keystrokes", keystrokes)) if value is not None}
+    return replace(entry, more={**spent, **entry.more})
 
 
 async def _finish(
-    store: Store, item: ItemRow, person: Person, ending: Ending, entry: AuditEntry, seconds: float | None,
-    keystrokes: int | None, version: int | None, reason: str | None = None,
-) -> None:  # fmt: skip
+    store: Store, item: ItemRow, person: Person, ending: Ending, entry: AuditEntry, version: int | None
+) -> None:
+    """Ends an item of this version, or of any, with the reason and the effort of its audit entry."""
     id = str(item["id"])  # noqa: A001 - the column's name
     job = await require_claim(store, id, person, review_queue(ending))
-    spent = {name: value for name, value in (("seconds", seconds), ("keystrokes", keystrokes)) if value is not None}
-    full_entry = AuditEntry(
-        entry.action, entry.actor, entry.document_id, entry.item_id, None, entry.before, entry.after, entry.reason,
-        {**spent, **entry.more, "version": int(item["version"]) + 1},
-    )  # fmt: skip
-    also = [item_changes.store_ending(id, spent, reason), states.rewrite(item["document_id"])]
+    spent = {name: entry.more[name] for name in ("seconds", "keystrokes") if name in entry.more}
+    entry = replace(entry, more={**entry.more, "version": int(item["version"]) + 1})
+    also = [item_changes.store_ending(id, spent, entry.reason), states.rewrite(item["document_id"])]
     guard = None
     if version is not None:
         # If it is queued to be read again meanwhile, it is no longer what the person saw.
@@ -113,7 +117,7 @@ WHERE r.id = :id AND r.version = :version AND d.status = 'completed' {lock}""",
             {"id": id, "version": version},
         )
     try:
-        await store.end(Settlement(job, "done", also=[*also, audit.statement(store.dialect, full_entry)], guard=guard))
+        await store.end(Settlement(job, "done", also=[*also, audit.statement(store.dialect, entry)], guard=guard))
     except LeaseLost:
         current = await items.row(store, id)
         if version is not None and current["document_status"] != "completed":

@@ -29,16 +29,14 @@ def create(
     due_at = "to_timestamp(CAST(:due AS double precision))" if dialect == "postgresql" else ":due"
     columns = ", ".join(measures)
     marks = ", ".join(f"CAST(:{name} AS double precision) AS {name}" for name in measures)
-    return (
-        f"""INSERT INTO tabellion_review_items
+    text = f"""INSERT INTO tabellion_review_items
   (id, document_id, status, reasons, created_at, due_at, {columns}, priority)
 SELECT CAST(:item AS text), CAST(:document AS text), 'pending', CAST(:reasons AS text), {sql.CLOCK[dialect]}, {due_at},
   {columns}, {priority} FROM (SELECT {marks}) AS m WHERE TRUE
 ON CONFLICT (document_id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in measures)},
   priority = excluded.priority, reasons = excluded.reasons, version = tabellion_review_items.version + 1
-WHERE tabellion_review_items.status IN {OPEN}""",
-        {"item": new_id(), "document": document, "reasons": reasons, "due": due, **measures},
-    )
+WHERE tabellion_review_items.status IN {OPEN}"""
+    return text, {"item": new_id(), "document": document, "reasons": reasons, "due": due, **measures}
 
 
 def record_creation(dialect: Dialect, document: str, reason: str | None = None) -> list[Statement]:
@@ -74,38 +72,30 @@ WHERE document_id = :document AND status = 'pending' AND assigned_to IS NULL
 def assign(id: str, to: str | None) -> Statement:  # noqa: A002
     """Assigns an item to a person or to nobody; it is no longer escalated."""
     at = NOW if to is not None else "NULL"
-    return (
-        f"""UPDATE tabellion_review_items SET assigned_to = :to, assigned_at = {at},
-  escalated_at = NULL, escalated_by = NULL, escalation = NULL WHERE id = :id""",
-        {"id": id, "to": to},
-    )
+    text = f"""UPDATE tabellion_review_items SET assigned_to = :to, assigned_at = {at},
+  escalated_at = NULL, escalated_by = NULL, escalation = NULL WHERE id = :id"""
+    return text, {"id": id, "to": to}
 
 
 def escalate(id: str, by: str, reason: str) -> Statement:  # noqa: A002
     """Hands an item to the operators."""
-    return (
-        f"""UPDATE tabellion_review_items SET escalated_at = {NOW}, escalated_by = :by, escalation = :reason,
-  assigned_to = NULL, assigned_at = NULL WHERE id = :id""",
-        {"id": id, "by": by, "reason": reason},
-    )
+    text = f"""UPDATE tabellion_review_items SET escalated_at = {NOW}, escalated_by = :by, escalation = :reason,
+  assigned_to = NULL, assigned_at = NULL WHERE id = :id"""
+    return text, {"id": id, "by": by, "reason": reason}
 
 
 def store_ending(id: str, spent: Mapping[str, float], reason: str | None) -> Statement:  # noqa: A002
     """Stores why an item ended; the time of all reviews of a reopened document adds up."""
     sums = "".join(f", {name} = coalesce({name}, 0) + :{name}" for name in spent)
-    return (
-        f"""UPDATE tabellion_review_items SET version = version + 1, reason = :reason, draft = NULL, draft_by = NULL,
-  draft_at = NULL{sums} WHERE id = :id""",
-        {"id": id, "reason": reason, **spent},
-    )
+    text = f"""UPDATE tabellion_review_items SET version = version + 1, reason = :reason, draft = NULL, draft_by = NULL,
+  draft_at = NULL{sums} WHERE id = :id"""
+    return text, {"id": id, "reason": reason, **spent}
 
 
 def reopen(id: str, version: int) -> Statement:  # noqa: A002
     """Puts a finished item of this version back in the queue; returns its new version."""
-    return (
-        f"{_REOPEN} WHERE id = :id AND status IN {ENDINGS} AND version = :version RETURNING version",
-        {"id": id, "version": version},
-    )
+    text = f"{_REOPEN} WHERE id = :id AND status IN {ENDINGS} AND version = :version RETURNING version"
+    return text, {"id": id, "version": version}
 
 
 def reopen_by_document(
@@ -149,11 +139,9 @@ def raise_version(dialect: Dialect, item: ItemRow, version: int) -> Numbered:
         first = """WITH tabellion_f AS MATERIALIZED (
   SELECT f.name FROM tabellion_extracted_fields AS f WHERE f.document_id = $4 ORDER BY f.name FOR UPDATE) """
         condition = " AND (SELECT count(*) FROM tabellion_f) >= 0"
-    return (
-        f"""{first}UPDATE tabellion_review_items SET version = version + 1, change = $3
-WHERE id = $1 AND version = $2{condition} RETURNING version""",
-        [item["id"], version, secrets.token_hex(8), item["document_id"]],
-    )
+    text = f"""{first}UPDATE tabellion_review_items SET version = version + 1, change = $3
+WHERE id = $1 AND version = $2{condition} RETURNING version"""
+    return text, [item["id"], version, secrets.token_hex(8), item["document_id"]]
 
 
 def check_version(id: str, version: int) -> Numbered:  # noqa: A002
