@@ -31,7 +31,7 @@ from tabellion.pipelines.documents.outputs import UNKNOWN, Document, possible_pa
 from tabellion.pipelines.documents.page_words import Gathered
 from tabellion.pipelines.documents.progress import DocumentProgress, ProgressWriter
 from tabellion.pipelines.documents.review.queue import ENDINGS
-from tabellion.pipelines.documents.review_reasons import apply_locks, doubts, reread, review
+from tabellion.pipelines.documents.review_reasons import apply_locks, doubts, explain_departures, review
 from tabellion.pipelines.documents.row import FoundField, ReadDocument, context_of, row_of
 from tabellion.pipelines.documents.settings import LOCAL, Settings
 from tabellion.reading.default_sandbox import default_sandbox
@@ -249,7 +249,7 @@ async def _judge(job: Job, own: Reading, doctype: DocumentType, locks: Locks) ->
         field["locked"] = keep and name in locks.fields
     found = _collect_found(result, own, reading)
     departed = find_departures(result, locks)
-    reasons = [*reread(departed), *review(doubted, doctype, job.text_key)]
+    reasons = [*explain_departures(departed), *review(doubted, doctype, job.text_key)]
     return Completed(doctype, reading, result, found, locks, departed, doubted, reasons)
 
 

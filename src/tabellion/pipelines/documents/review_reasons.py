@@ -71,7 +71,7 @@ def is_sampled(document: str, percent: float) -> bool:
     return int.from_bytes(hashlib.sha256(document.encode()).digest()[:4], "big") / 2**32 * 100 < percent
 
 
-def reread(names: Iterable[str]) -> list[Reason]:
+def explain_departures(names: Iterable[str]) -> list[Reason]:
     """The doubts about fields whose values differ from what was approved."""
     return [_reason("reread", Message("review_reason.field_reread", field=name), name) for name in names]
 

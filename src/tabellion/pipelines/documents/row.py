@@ -47,6 +47,9 @@ class DocumentFacts(Answer):
 class DocumentRow(DocumentFacts):
     """The columns of `tabellion_documents` that are read; times are seconds since 1970."""
 
+    chore: str | None  #: with told and former, part of the state: see states.py
+    told: str | None
+    former: str | None  #: JSON
     found_type: str | None
     done_pages: int | None
     reasons: str | None  #: JSON
