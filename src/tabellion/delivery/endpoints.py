@@ -27,6 +27,7 @@ STATES: tuple[DeliveryState, ...] = get_args(DeliveryState)
 OVERLAP = 86_400.0  #: seconds that a replaced secret continues to sign
 SECRET_BYTES = 32
 LONGEST_URL = 2048
+SOME = 500  #: deliveries deleted by one statement
 
 _COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
     "tabellion_webhook_endpoints": (
@@ -232,6 +233,29 @@ async def remove(store: Store, id: str) -> None:  # noqa: A002
     )
     if not gone:
         raise EndpointError(Message("problem.endpoint_unknown", value=quote_value(id)))
+
+
+async def forget_subject(store: Store, subject: str) -> list[tuple[str, dict[str, Any]]]:
+    """The statements that delete the deliveries about a subject; none if there are no such tables."""
+    if await store.table("tabellion_webhook_deliveries") is None:
+        return []
+    return [("DELETE FROM tabellion_webhook_deliveries WHERE document_id = :subject", {"subject": subject})]
+
+
+async def forget_delivered(store: Store, older_than: float) -> int:
+    """Deletes deliveries made more than `older_than` seconds ago, and returns how many. Failed ones stay: somebody may
+    want to send them again."""
+    if await store.table("tabellion_webhook_deliveries") is None:
+        return 0
+    removed = 0
+    while True:
+        rows = await store.database.fetch(
+            f"""DELETE FROM tabellion_webhook_deliveries WHERE id IN (SELECT id FROM tabellion_webhook_deliveries
+WHERE status = 'delivered' AND finished_at < {sql.later(repr(-older_than), store.dialect)} LIMIT {SOME}) RETURNING id"""
+        )
+        removed += len(rows)
+        if len(rows) < SOME:
+            return removed
 
 
 def of_row(row: CurrentEndpoint) -> Endpoint:

@@ -95,5 +95,15 @@ WHERE key = $1 AND token = $2 AND reply IS NULL""",
         return len(rows)
 
 
+def hand_over(row_key: str, heir: str) -> tuple[str, dict[str, str]]:
+    """The statement that gives the memos of a row to another row."""
+    return "UPDATE tabellion_memos SET row_key = :heir WHERE row_key = :row_key", {"row_key": row_key, "heir": heir}
+
+
+def forget_row(row_key: str) -> tuple[str, dict[str, str]]:
+    """The statement that deletes the memos of a row."""
+    return "DELETE FROM tabellion_memos WHERE row_key = :row_key", {"row_key": row_key}
+
+
 def _load_json(text: str | None) -> dict[str, Any]:
     return json.loads(text) if text else {}

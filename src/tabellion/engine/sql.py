@@ -74,6 +74,7 @@ def question_marks(text: str) -> str:
     return _NUMBERED.sub(lambda match: f"?{match.group(1)}" if match.group(1) else match.group(0), text)
 
 
+CHANNEL = "tabellion"  #: of NOTIFY
 #: The placeholder in a statement's text for the database's clock, or a test's.
 NOW = "@now@"
 CHANNEL = "tabellion"  #: of PostgreSQL's notifications

@@ -28,7 +28,7 @@ from tabellion.reading.page import Page, serialize_page
 from tabellion.reading.pages import OCR, Document, Header, Source, build_failed_page, open_document, plain
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.types import typefile
-from tabellion.reading.types.rules import verdict
+from tabellion.reading.types.rules import Verdict, verdict
 
 #: A name instead of an import: only children load the field reader.
 TASK = "tabellion.reading.field_extraction:extract_in_child"
@@ -68,7 +68,7 @@ class Reading:
     seconds: float | None = None  #: duration of the reading in wall-clock time
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Verdict:
         """accept, warn or reject, by the worst issue; a document of unknown type or without words is never accepted."""
         if self.error:
             return "reject"

@@ -203,6 +203,7 @@ def test_a_model_that_stays_in_trouble_fails_the_document(url: str, clerk: Any) 
     error = document(url, one.id)["error"]
     assert (error["code"], error["attempts"], model.asked) == ("model_bad_output", 4, 4)
     assert error["tried"] == ["read here", "asked clerk (clerk-1)"]
+    assert [form["code"] for form in error["translatable"]["tried"]] == ["tried.local", "tried.model"]
 
 
 def test_a_refusal_is_final(url: str, clerk: Any) -> None:

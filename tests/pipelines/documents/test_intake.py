@@ -13,7 +13,8 @@ from tabellion import Store
 from tabellion.pipelines.documents import intake
 from tabellion.pipelines.documents.intake import NotTaken, take_in
 from tabellion.pipelines.documents.settings import Settings
-from tabellion.pipelines.documents.submit import Submitted, SubmittedFile, submit
+from tabellion.pipelines.documents.submit import Submitted, submit
+from tabellion.storage.blobs import StoredBlob
 from tests.owner import owning
 from tests.pipelines.documents.papers import paper, write_type
 from tests.working import ask
@@ -66,7 +67,7 @@ def test_a_content_that_goes_while_it_comes_is_copied_again(
     """Somebody deletes the last document that had it, between the copy and its row: nobody need know."""
     going = [True, False]
 
-    async def racing(store: Store, settings: Settings, content: SubmittedFile, **how: Any) -> Submitted:
+    async def racing(store: Store, settings: Settings, content: StoredBlob, **how: Any) -> Submitted:
         if going.pop(0):
             content.path.unlink()
         return await submit(store, settings, content, **how)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from tabellion.pipelines.documents.judging import Result, field_of, issue_of, judge_issues, read_issues
+import pytest
+
+from tabellion.pipelines.documents.judging import Result, field_of, issue_of, judge_issues, read_issues, verdict
 from tabellion.pipelines.documents.review import fields
 from tabellion.reading.issue import Issue
 from tabellion.reading.types import typefile
+from tabellion.reading.types.rules import Verdict
 
 TYPE = typefile.compile_type(
     """name: bill
@@ -57,3 +60,16 @@ def test_review_and_outputs_say_the_same() -> None:
 def test_a_path_belongs_to_its_field() -> None:
     """A cell of a table to the table."""
     assert (field_of("lines[2].amount"), field_of("total")) == ("lines", "total")
+
+
+@pytest.mark.parametrize(
+    ("judged", "code", "review", "expected"),
+    [("accept", "low_confidence", None, "accept"), ("accept", "missing", None, "warn"),
+     ("accept", "missing", "pending", "warn"), ("accept", "missing", "approved", "accept"),
+     ("reject", "missing", "corrected", "reject"), ("accept", "low_confidence", "rejected", "reject")],
+)  # fmt: skip
+def test_one_verdict_for_extraction_review_and_outputs(
+    judged: Verdict, code: str, review: str | None, expected: str
+) -> None:  # fmt: skip
+    """A reason about the document itself prevents `accept` until a review has found the document correct."""
+    assert verdict(judged, [{"code": code}], review) == expected

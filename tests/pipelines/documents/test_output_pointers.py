@@ -13,7 +13,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.pipelines.documents.compact import Compacted, compact, templates_of
-from tabellion.pipelines.documents.output_pointers import MovedOutput, pointing
+from tabellion.pipelines.documents.output_pointers import MovedOutput, point_with
 from tabellion.pipelines.documents.reprocess import delete, reprocess
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage.lake import LakeError
@@ -28,7 +28,7 @@ def put_together(url: str, settings: Settings, **options: Any) -> Compacted:
         given: dict[str, Any] = {
             "remove": True,
             "grace": 0,
-            "point": pointing(store.database.fetch, store.dialect),
+            "point": point_with(store.database.fetch, store.dialect),
         } | options
         return await compact(settings.lake, datetime.now(UTC).date(), templates_of([]), **given)
 
@@ -93,6 +93,7 @@ def test_a_document_that_was_written_meanwhile_is_left(url: str, settings: Setti
     processed(url, settings)
     before = pointed(url, settings)
     ask(
-        url, lambda store: pointing(store.database.fetch, store.dialect)([MovedOutput(one.id, "elsewhere", "new", "0")])
+        url,
+        lambda store: point_with(store.database.fetch, store.dialect)([MovedOutput(one.id, "elsewhere", "new", "0")]),
     )
     assert pointed(url, settings) == before

@@ -33,7 +33,7 @@ def reported(url: str, settings: Settings, *, before: Any = None, **changes: Any
             for name, value in changes.items():
                 setattr(job, name, value)
             progress = ProgressWriter(pause=0.0)
-            watch = progress.watch(job)
+            watch = progress.start(job)
             for page in (1, 2, 3):
                 await asyncio.to_thread(watch, page, 12)
             await asyncio.sleep(0)  # for the last ring
@@ -72,7 +72,7 @@ def test_a_reading_that_nobody_waits_for_stops(url: str, settings: Settings) -> 
 
     async def go() -> list[BaseException]:
         job = await claimed(url, settings)
-        watch = ProgressWriter().watch(job)
+        watch = ProgressWriter().start(job)
         watch(1, 12)
         watch.end()
         caught: list[BaseException] = []
@@ -97,7 +97,7 @@ def test_a_single_page_is_not_worth_a_word(url: str, settings: Settings) -> None
 
     async def go() -> str | None:
         job = await claimed(url, settings)
-        ProgressWriter().watch(job)(1, 1)
+        ProgressWriter().start(job)(1, 1)
         return job._note
 
     assert asyncio.run(go()) is None
@@ -112,7 +112,7 @@ def test_a_database_that_is_away_costs_nothing(url: str, settings: Settings, sql
         async with OpenContext(Environment("prod", sqlite_url.replace("work.db", "none/such.db"))) as context:
             job.context = context  # a database without the tables
             progress = ProgressWriter(pause=0.0)
-            progress.watch(job)(1, 12)
+            progress.start(job)(1, 12)
             await asyncio.sleep(0)
             assert progress._writing is not None
             await progress._writing

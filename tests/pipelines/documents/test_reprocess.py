@@ -491,6 +491,8 @@ def test_what_was_approved_is_not_replaced_in_silence(url: str, settings: Settin
     found = document(url, key)
     assert (found["reviewed"], found["fields"]["customer"]["value"]) == (False, "Somebody")
     assert ("reopened", "tabellion") in trail(url, key)
+    [entry] = [one for one in ask(url, lambda store: audit.history(store, subject=key)) if one["action"] == "reopened"]
+    assert (entry["reason"], entry["more"]["fields"]) == ("reread", ["vendor"])
     assert json.loads((Path(settings.lake.url) / found["outputs"]["json"]).read_text())["reviewed"] is False
 
 

@@ -9,8 +9,10 @@ import pytest
 
 from tabellion.engine.ids import new_id
 from tabellion.messages import Message
-from tabellion.pipelines.documents.locks import PERSON, Locks
-from tabellion.pipelines.documents.review_reasons import REASONS, Reason, apply_locks, doubts, review, verdict
+from tabellion.pipelines.documents.extracted_fields import PERSON
+from tabellion.pipelines.documents.judging import verdict
+from tabellion.pipelines.documents.locks import Locks
+from tabellion.pipelines.documents.review_reasons import REASONS, Reason, apply_locks, doubts, review
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
 from tabellion.reading.page import Page
@@ -84,7 +86,7 @@ def test_a_verdict_is_about_the_document_and_a_doubt_about_our_sureness(changes:
     """A value that may well be right is no reason not to accept; a document that nobody knows, or of which something
     is missing, is."""
     one = reading(**changes)
-    assert verdict(one, doubts(one, SMALL, asked=False)) == judged
+    assert verdict(one.verdict, doubts(one, SMALL, asked=False)) == judged
 
 
 def test_a_type_that_was_found_out_may_be_doubted() -> None:

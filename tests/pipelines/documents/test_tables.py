@@ -8,7 +8,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.errors import NotMigrated, StoreError
-from tabellion.pipelines.documents import tables
+from tabellion.pipelines.documents import states, tables
 from tabellion.pipelines.documents.settings import Settings
 from tests.owner import owning
 from tests.pipelines.documents.papers import document, submitted
@@ -84,9 +84,10 @@ def test_errors_of_older_versions_get_their_codes(url: str, settings: Settings) 
     """What the engine had written as a sentence is a problem with a code once the tables are brought up to date."""
     old = {
         "timed out after 9 s": "timed_out", "quarantined after 2 crashes in a row; the last: x": "worker_crashed",
-        "Unavailable: it's \"away\"": "try_failed",
+        "its document type cannot be used for now: x; a retry would exceed the deadline": "configuration",
+        "outputs cannot be written for now: full": "outputs_failed", "Unavailable: it's \"away\"": "try_failed",
     }  # fmt: skip
-    made = submitted(url, settings, 0, 1, 2)
+    made = submitted(url, settings, 0, 1, 2, 3, 4)
     with owning(url, create=False) as owner:
         for one, text in zip(made, old, strict=True):
             owner(
@@ -96,3 +97,18 @@ def test_errors_of_older_versions_get_their_codes(url: str, settings: Settings) 
     for one, (text, code) in zip(made, old.items(), strict=True):
         error = document(url, one.id)["error"]
         assert (error["code"], error["message"]) == (code, text)
+
+
+def test_states_of_older_versions_are_renamed(url: str, settings: Settings) -> None:
+    """A failure that was reported stays reported, and the failed jobs of a queue stay failed jobs."""
+    older = ("told = 'told'", "told = 'untold'", "chore = 'astray'")
+    keys = [one.id for one in submitted(url, settings, 0, 1, 2)]
+    with owning(url, create=False) as owner:
+        for key, change in zip(keys, older, strict=True):
+            owner(f"UPDATE tabellion_documents SET {change} WHERE id = '{key}'")
+        for change in states.RENAMED_VALUES:
+            owner(change)
+        found = {
+            row["id"]: (row["told"], row["chore"]) for row in owner("SELECT id, told, chore FROM tabellion_documents")
+        }
+    assert [found[key] for key in keys] == [("reported", None), ("unreported", None), (None, "unfollowed")]

@@ -12,11 +12,12 @@ from tabellion.pipelines.documents.routes import (
     review_bodies,
     review_fields,
     review_statistics,
+    uploads,
 )
 from tabellion.web.policy import Policy
 
 ROUTERS = (
-    events.router, documents.router, files.router, history.router, review.router, review_fields.router,
+    events.router, uploads.router, documents.router, files.router, history.router, review.router, review_fields.router,
     review_statistics.router,
 )  # fmt: skip
 SHAPES = review_bodies.SHAPES

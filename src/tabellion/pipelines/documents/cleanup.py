@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from tabellion.engine import sql
+from tabellion.delivery import endpoints
 from tabellion.engine.store import Store
 from tabellion.pipelines.documents import states
 from tabellion.pipelines.documents.reprocess import has_documents
@@ -13,7 +13,7 @@ from tabellion.pipelines.documents.settings import Settings
 STRANDED = 600.0  #: seconds after its lease; an active queue has ended the claim by then
 GRACE = 3600.0  #: seconds that a content may have no document: its upload may be under way
 DELIVERED = 30 * 86_400.0  #: seconds that deliveries are kept after they were made
-SOME = 500  #: contents or deliveries per statement
+SOME = 500  #: contents per statement
 
 
 async def sweep(store: Store, settings: Settings, since: float, *, grace: float = GRACE) -> dict[str, int]:
@@ -25,8 +25,10 @@ async def sweep(store: Store, settings: Settings, since: float, *, grace: float 
     counts = {"halves": len(await settings.blobs.sweep_temps()) + await settings.lake.sweep_temps()}
     await settings.blobs.recover()
     counts["contents"] = await _contents(store, settings, since, grace)
-    counts["deliveries"] = await _deliveries(store)
-    counts["stranded"] = await _requeue_stranded(store)
+    counts["deliveries"] = await endpoints.forget_delivered(store, DELIVERED)
+    # Documents whose worker died and whose queue is no longer configured: nothing else ends them.
+    stranded, _ = states.requeue_stranded(store.dialect, STRANDED)
+    counts["stranded"] = len(await store.database.fetch(stranded))
     return counts
 
 
@@ -47,24 +49,3 @@ async def _contents(store: Store, settings: Settings, since: float, grace: float
                 needed=lambda sha256=sha256: has_documents(store, sha256),  # type: ignore[misc]
             )
     return removed
-
-
-async def _deliveries(store: Store) -> int:
-    """Removes old successful deliveries. Failed ones stay: somebody may want to send them again."""
-    if await store.table("tabellion_webhook_deliveries") is None:
-        return 0
-    removed = 0
-    while True:
-        rows = await store.database.fetch(
-            f"""DELETE FROM tabellion_webhook_deliveries WHERE id IN (SELECT id FROM tabellion_webhook_deliveries
-WHERE status = 'delivered' AND finished_at < {sql.later(repr(-DELIVERED), store.dialect)} LIMIT {SOME}) RETURNING id"""
-        )
-        removed += len(rows)
-        if len(rows) < SOME:
-            return removed
-
-
-async def _requeue_stranded(store: Store) -> int:
-    """Requeues documents whose worker died and whose queue is no longer configured: nothing else ends them."""
-    text, _ = states.requeue_stranded(store.dialect, STRANDED)
-    return len(await store.database.fetch(text))

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from tabellion import extras
-from tabellion.pipelines.documents.locks import REVIEWED
+from tabellion.pipelines.documents.review.queue import REVIEWED
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.field_spec import FieldSpec

@@ -52,11 +52,6 @@ def _default_model(config: Config) -> str:
     return str(name)
 
 
-def check_types(config: Config) -> None:
-    """Refuses to start with a broken document type: found later, it costs more."""
-    Types(config.types).check()
-
-
 def queues_of(config: Config, environment: Environment | None = None) -> list[Queue]:
     """Every queue of documents with its handler, for all environments or for one."""
     from tabellion.pipelines.documents.queues import documents_queues

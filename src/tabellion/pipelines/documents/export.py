@@ -14,9 +14,10 @@ from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.errors import NotMigrated
 from tabellion.pipelines.documents import columns, outputs, tables
-from tabellion.pipelines.documents.export_formats import ExportTarget, Format, sheet
-from tabellion.pipelines.documents.locks import OPEN, WAITING, standing
+from tabellion.pipelines.documents.export_formats import WRITERS, ExportTarget, Format
+from tabellion.pipelines.documents.extracted_fields import FieldRow
 from tabellion.pipelines.documents.lookup import problem, serialize_field
+from tabellion.pipelines.documents.review.queue import OPEN, public_status
 from tabellion.pipelines.documents.row import STATUSES
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.storage import files
@@ -86,41 +87,29 @@ async def export(
 
     A few hundred are in memory at a time, whatever their number. Documents that arrive meanwhile are not included.
     """
+    done = Exported()
     try:
-        done = await _run_export(store, format, target, types, range, progress)
+        await store.open()
+        if await tables.SCHEMA.version(store.database) == 0:
+            raise NotMigrated("this database has no documents: nothing has been submitted yet")
+        where, values = _condition(store, range)
+        [bounds] = await store.database.fetch(
+            f"SELECT count(*) AS count, max(d.id) AS last FROM {_FROM} WHERE {where}", *values
+        )
+        names = columns.merge_columns([])
+        if format != "jsonl":
+            names = await _columns(store, where, values, range.types, types)
+        writer = WRITERS[format](target, names, range.statuses != ("completed",))
+        async for rows in _batches(store, where, values, bounds["last"], range.timed):
+            documents = [document for row in rows if (document := _serialize_document(row, done)) is not None]
+            await files.in_thread(writer.write, documents)
+            done.documents += len(documents)
+            if progress is not None:
+                progress(done.documents + done.failed, int(bounds["count"]))
+        await files.in_thread(writer.close)
         await files.in_thread(target.finish)
     finally:
         await files.in_thread(target.discard)
-    return done
-
-
-async def _run_export(
-    store: Store,
-    format: Format,  # noqa: A002
-    target: ExportTarget,
-    types: Types,
-    range: Range,  # noqa: A002
-    progress: Progress | None,
-) -> Exported:
-    await store.open()
-    if await tables.SCHEMA.version(store.database) == 0:
-        raise NotMigrated("this database has no documents: nothing has been submitted yet")
-    where, values = _condition(store, range)
-    [bounds] = await store.database.fetch(
-        f"SELECT count(*) AS count, max(d.id) AS last FROM {_FROM} WHERE {where}", *values
-    )
-    merged = columns.merge_columns([])
-    if format != "jsonl":
-        merged = await _columns(store, where, values, range.types, types)
-    writer = sheet(format, target, merged, statuses=range.statuses != ("completed",))
-    done = Exported()
-    async for rows in _batches(store, where, values, bounds["last"], range.timed):
-        documents = [document for row in rows if (document := _serialize_document(row, done)) is not None]
-        await files.in_thread(writer.write, documents)
-        done.documents += len(documents)
-        if progress is not None:
-            progress(done.documents + done.failed, int(bounds["count"]))
-    await files.in_thread(writer.close)
     return done
 
 
@@ -152,7 +141,7 @@ def _condition(store: Store, range: Range) -> tuple[str, list[Any]]:  # noqa: A0
     if range.types:
         conditions.append(f"{_TYPE} IN ({', '.join(map(mark, range.types))})")
     if range.reviews:
-        statuses = [status for review in range.reviews for status in (OPEN if review == WAITING else (review,))]
+        statuses = [status for review in range.reviews for status in (OPEN if review == "pending" else (review,))]
         review = "SELECT 1 FROM tabellion_review_items AS w WHERE w.document_id = coalesce(o.id, d.id)"
         matching = f"EXISTS ({review} AND w.status IN ({', '.join(map(mark, statuses))}))"
         conditions.append(f"({matching} OR NOT EXISTS ({review}))" if "none" in statuses else matching)
@@ -222,8 +211,8 @@ async def _add_fields(store: Store, rows: Sequence[dict[str, Any]]) -> None:
     marks = ", ".join(f"${number}" for number in range(1, len(sources) + 1))
     found: dict[str, list[dict[str, Any]]] = {}
     for field_row in await store.database.fetch(
-        f"""SELECT document_id, name, value, confidence, page, box, quote, source, reasons, locked, state
-FROM tabellion_extracted_fields WHERE document_id IN ({marks}) ORDER BY document_id, place, name""",
+        f"""SELECT document_id, {", ".join(FieldRow.__annotations__)} FROM tabellion_extracted_fields
+WHERE document_id IN ({marks}) ORDER BY document_id, place, name""",
         *sources,
     ):
         found.setdefault(field_row["document_id"], []).append(field_row)
@@ -235,7 +224,7 @@ def _serialize_document(row: Mapping[str, Any], done: Exported) -> dict[str, Any
     """The document as every format writes it; None, with an error in `done`, if its row is broken."""
     try:
         fields = {field_row["name"]: serialize_field(field_row) for field_row in row["extracted"]}
-        serialized = outputs.serialize_document({**row, "fields": fields, "review": standing(row["review"])})
+        serialized = outputs.serialize_document({**row, "fields": fields, "review": public_status(row["review"])})
         return serialized | {
             "status": row["status"], "page_count": row["page_count"], "duplicate_of": row["duplicate_of"],
             "completed_at": iso(row["completed_at"]),

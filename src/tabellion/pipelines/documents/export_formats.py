@@ -8,7 +8,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol
@@ -102,22 +102,15 @@ class FormatWriter(Protocol):
         """Writes what is still buffered."""
 
 
-def sheet(format: Format, target: ExportTarget, columns: Columns, *, statuses: bool = False) -> FormatWriter:  # noqa: A002
-    """A writer of this format; with statuses, Parquet has them too."""
-    if format == "csv":
-        return _CSV(target, columns.specs)
-    return _Parquet(target, columns, statuses) if format == "parquet" else _JSONLines(target)
-
-
 def escape_formula(value: str) -> str:
     """The text, quoted if a spreadsheet would take it for a formula."""
     return f"'{value}" if _FORMULA.match(value) else value
 
 
 class _CSV:
-    def __init__(self, target: ExportTarget, specs: Sequence[FieldSpec]) -> None:
+    def __init__(self, target: ExportTarget, columns: Columns, _: bool) -> None:
         self._target = target
-        self._fields = name_columns(specs, CSV_OWN)
+        self._fields = name_columns(columns.specs, CSV_OWN)
         self._send([[*CSV_OWN, *(column for column, _ in self._fields)]])
 
     def write(self, documents: Sequence[Mapping[str, Any]]) -> None:
@@ -156,7 +149,7 @@ def _cell(spec: FieldSpec, value: Any) -> str:
 
 
 class _JSONLines:
-    def __init__(self, target: ExportTarget) -> None:
+    def __init__(self, target: ExportTarget, _columns: Columns, _: bool) -> None:
         self._target = target
 
     def write(self, documents: Sequence[Mapping[str, Any]]) -> None:
@@ -227,3 +220,9 @@ class _Positioned:
 
     def close(self) -> None:
         self.closed = True
+
+
+#: The writer of each format, from the target, the columns, and whether documents have other statuses than completed.
+WRITERS: dict[Format, Callable[[ExportTarget, Columns, bool], FormatWriter]] = {
+    "csv": _CSV, "jsonl": _JSONLines, "parquet": _Parquet,
+}  # fmt: skip

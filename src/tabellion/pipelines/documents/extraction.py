@@ -11,26 +11,28 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from typing import cast
 
-from tabellion.accounts.audit import SYSTEM, AuditEntry, bind_statement
+from tabellion.accounts.audit import AuditEntry
+from tabellion.engine import sql
 from tabellion.engine.job import Job
 from tabellion.engine.table import Row
 from tabellion.errors import ConfigurationError, LeaseLost, Permanent, RateLimited, StoreError
 from tabellion.messages import Message, quote_value
 from tabellion.models.base import Ask, Model
 from tabellion.models.extract import extract
-from tabellion.pipelines.documents import finish, states, superseded
+from tabellion.pipelines.documents import states, superseded
+from tabellion.pipelines.documents.completion import Completed, attach, find_departures
+from tabellion.pipelines.documents.extracted_fields import Found
 from tabellion.pipelines.documents.failure import Failed, Postponed, describe_error
-from tabellion.pipelines.documents.judging import Result
-from tabellion.pipelines.documents.locks import NONE, WAITING, locks_of, with_decisions
+from tabellion.pipelines.documents.judging import Result, clean_value, verdict
+from tabellion.pipelines.documents.locks import NONE, Locks, locks_of, with_decisions
 from tabellion.pipelines.documents.lookup import read_document
 from tabellion.pipelines.documents.outage import Outage
 from tabellion.pipelines.documents.outputs import UNKNOWN, Document, possible_paths, write
 from tabellion.pipelines.documents.page_words import Gathered
-from tabellion.pipelines.documents.priority import urgency
-from tabellion.pipelines.documents.progress import ProgressWriter, Watch
-from tabellion.pipelines.documents.review.finishing import reopening
-from tabellion.pipelines.documents.review_reasons import Reason, apply_locks, doubts, reread, review, verdict
-from tabellion.pipelines.documents.row import FoundField, ReadDocument, row_of, seconds
+from tabellion.pipelines.documents.progress import DocumentProgress, ProgressWriter
+from tabellion.pipelines.documents.review.queue import ENDINGS
+from tabellion.pipelines.documents.review_reasons import apply_locks, doubts, explain_departures, review
+from tabellion.pipelines.documents.row import FoundField, ReadDocument, context_of, row_of
 from tabellion.pipelines.documents.settings import LOCAL, Settings
 from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.errors import Unreadable
@@ -60,7 +62,18 @@ class Extraction:
         """Reads the document of this row. The type of the exception says whether another attempt would help."""
         tried: list[str] = []
         try:
-            return await self._extract(job, tried)
+            locks = await self._begin(job)
+            reading = await self._read_locally(job, tried)
+            doctype = self.settings.types.get(reading.type) if reading.type is not None else UNKNOWN
+            self._set_retry_base(job, doctype)
+            model = await self._choose_model(job, doctype)
+            if model != LOCAL and reading.type is not None:
+                reading = await self._ask(self._model(model), job, reading, doctype, tried)
+            completed = await _judge(job, reading, doctype, locks)
+            row = _columns(job, completed) | {"model": model}
+            row |= await self._write_outputs(job, completed, row)
+            await self._commit(job, completed, row)
+            return row
         except (RateLimited, LeaseLost):
             raise
         except TypeFileError as error:
@@ -78,6 +91,65 @@ class Extraction:
             raise Failed(error, job.attempt, tried) from error
         finally:
             self._outage.end(job)
+
+    async def _begin(self, job: Job) -> Locks:
+        """Waits while outputs cannot be written; returns people's decisions on the document so far."""
+        context = context_of(job)
+        context.users.add(self)
+        if not self._outage.admits(job):
+            # So that rows are not claimed and released in a tight loop.
+            await asyncio.sleep(min(PAUSE, self._outage.base))
+            if self._outage.error is not None:
+                raise LakeError(str(self._outage.error))
+        was_read = job["version"] > 1 or job["result"] is not None
+        locks = await locks_of(context, job.text_key) if was_read else NONE
+        if job["told"] is not None:
+            # Its earlier failure was reported: a new failure must be reported too.
+            reset, arguments = sql.bind(*states.forget_report(job.text_key))
+            await context.fetch(reset, *arguments)
+        if job["type"] is not None:
+            self._set_retry_base(job, self.settings.types.get(job["type"]))
+        return locks
+
+    async def _ask(self, model: Model, job: Job, reading: Reading, doctype: DocumentType, tried: list[str]) -> Reading:
+        """The reading with the answers of a model."""
+        settings = self.settings
+        tried.append(Message("tried.model", name=model.name, model=model.model))
+        return await extract(
+            model, reading, settings.blobs.path(job["sha256"]), doctype, ask=Ask(deadline=settings.model_deadline),
+            sandbox=settings.sandbox, limits=settings.limits, most_pages=settings.pages_sent,
+        )  # fmt: skip
+
+    async def _write_outputs(self, job: Job, completed: Completed, row: Row) -> Row:
+        """Writes the outputs. A kill from here on leaves files that the next attempt overwrites, never a row without
+        its files. They contain nothing that depends on the attempt (an answer costs once, a remembered one nothing), so
+        a worker that froze here and wakes after another has finished writes the same bytes."""
+        # A finished review stays finished; a pending one is withdrawn if no review is needed.
+        ended = completed.locks.review if completed.locks.review in ENDINGS and not completed.departed else None
+        review = ended or ("pending" if completed.reasons else None)
+        document: Document = {**_document(job, row, completed.result), "review": review, "cost": None}
+        if job.lost:
+            raise LeaseLost(f"{job}: the claim was lost")
+        written = asdict(await write(self.settings.lake, document, completed.doctype))
+        if any(written.values()):
+            self._outage.over()
+        return written
+
+    async def _commit(self, job: Job, completed: Completed, row: Row) -> None:
+        """Attaches to the job's finish what commits with the row."""
+        settings = self.settings
+        superseded.note(job, row)
+        if job.n > 1:
+            places = possible_paths(await files.in_thread(settings.types.all), job.values)
+            superseded.note_left(job, (path for path in places if path not in row.values()))
+        delivery = None
+        if settings.outbox is not None:
+            document = _document(job, row, completed.result)
+            delivery = settings.outbox("document.completed", document, job["webhook"])
+        facts = {name: completed.result[name] for name in ("type", "verdict")}
+        more = {"model": row["model"], "version": job["version"], **facts}
+        entry = AuditEntry("extracted", job.worker, job.text_key, after=dict(completed.found.read), more=more)
+        attach(job, completed, completed.doctype.processing.sla or settings.sla, delivery, entry)
 
     async def _postpone(self, job: Job, code: str, error: Exception, least: float = 0.0) -> Postponed:
         """Records in the document why it waits: the engine does not, because to it a deferral is not an error."""
@@ -100,79 +172,6 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         if threads is not None:
             threads.shutdown(wait=False)
 
-    async def _extract(self, job: Job, tried: list[str]) -> Row:
-        context = job.context
-        assert context is not None  # noqa: S101 - every worker gives its jobs one
-        context.users.add(self)
-        if not self._outage.admits(job):
-            # So that rows are not claimed and released in a tight loop.
-            await asyncio.sleep(min(PAUSE, self._outage.base))
-            if self._outage.error is not None:
-                raise LakeError(str(self._outage.error))
-        again = job["version"] > 1 or job["result"] is not None
-        locks = await locks_of(context, job.text_key) if again else NONE
-        if job["told"] is not None:
-            # Its earlier failure was reported: a new failure must be reported too.
-            reset, arguments = bind_statement(*states.untold(job.text_key))
-            await context.fetch(reset, *arguments)
-        if job["type"] is not None:
-            self._set_retry_base(job, self.settings.types.get(job["type"]))
-        reading = await self._read(job, tried)
-        doctype = self.settings.types.get(reading.type) if reading.type is not None else UNKNOWN
-        self._set_retry_base(job, doctype)
-        chosen = await self._choose_model(job, doctype)
-        if chosen != LOCAL and reading.type is not None:
-            model = self._model(chosen)
-            tried.append(f"asked {model.name} ({model.model})")
-            reading = await extract(
-                model, reading, self.settings.blobs.path(job["sha256"]), doctype,
-                ask=Ask(deadline=self.settings.model_deadline), sandbox=self.settings.sandbox,
-                limits=self.settings.limits, most_pages=self.settings.pages_sent,
-            )  # fmt: skip
-        own, keep = reading, doctype.idempotency.preserve_locked
-        if keep and doctype is not UNKNOWN:
-            locks = await with_decisions(context, locks, job, doctype)
-        reading = apply_locks(own, locks, doctype) if keep else own
-        doubted = doubts(reading, doctype, asked=job["type"] is not None)
-        reasons = review(doubted, doctype, job.text_key)
-        result: Result = finish.clean_value(replace(reading, file=job["name"]).as_dict())
-        result["verdict"] = verdict(reading, doubted)
-        # Decisions about fields that the type does not have are kept beside its own fields.
-        result["fields"] |= (
-            finish.clean_value({name: field.as_dict() for name, field in locks.fields.items()}) if keep else {}
-        )
-        for name, field in cast("dict[str, FoundField]", result["fields"]).items():
-            field["locked"] = keep and name in locks.fields
-        found = _collect_found(result, own, reading)
-        departed = finish.find_departures(result["fields"], locks)
-        reopen = (
-            reopening(context.dialect, job.text_key, SYSTEM, f"read again: {', '.join(departed)}") if departed else []
-        )
-        reasons = [*reread(departed), *reasons]
-        row = self._row(job, reading, doctype, result, reasons or doubted) | {"model": chosen}
-        # A finished review stays finished; a pending one is withdrawn if no review is needed.
-        ended = None if departed or locks.review == WAITING else locks.review
-        document = {**_document(job, row, result), "review": ended or (WAITING if reasons else None)}
-        row |= await self._write_outputs(job, doctype, document)
-        superseded.note(job, row)
-        if job.n > 1:
-            places = possible_paths(await files.in_thread(self.settings.types.all), job.values)
-            superseded.note_left(job, (path for path in places if path not in row.values()))
-        item = None
-        if reasons:
-            created_at = seconds(job["created_at"])
-            sla = doctype.processing.sla or self.settings.sla
-            item = finish.Review(reasons, urgency(reading, doctype), created_at, time.time(), sla)
-        finish.attach(
-            job, context.dialect, found, item, keep_locked=keep, again=again or job.n > 1, locks=locks,
-            type_=doctype.name, first=reopen[:1],
-        )  # fmt: skip
-        if self.settings.outbox is not None:
-            text, values = self.settings.outbox("document.completed", _document(job, row, result), job["webhook"])
-            job.also(text, **values)
-        finish.tell(job, context.dialect, _entry(job, result, found, chosen), opened=item is not None, last=reopen[1:])
-        return row
-
     def _set_retry_base(self, job: Job, doctype: DocumentType) -> None:
         """Sets the delay before the next attempt to the type's, if the type sets one."""
         base = doctype.processing.retry_base
@@ -193,26 +192,15 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         named = None if job["asked_model"] else doctype.processing.model
         return self.settings.choose_model(named or job["model"], doctype)
 
-    async def _write_outputs(self, job: Job, doctype: DocumentType, document: Document) -> Row:
-        """Writes the outputs. A kill from here on leaves files that the next attempt overwrites, never a row without
-        its files. They contain nothing that depends on the attempt (an answer costs once, a remembered one nothing), so
-        a worker that froze here and wakes after another has finished writes the same bytes."""
-        if job.lost:
-            raise LeaseLost(f"{job}: the claim was lost")
-        written = asdict(await write(self.settings.lake, {**document, "cost": None}, doctype))
-        if any(written.values()):
-            self._outage.over()
-        return written
-
-    async def _read(self, job: Job, tried: list[str]) -> Reading:
+    async def _read_locally(self, job: Job, tried: list[str]) -> Reading:
         settings = self.settings
-        watch = self._progress.watch(job)
+        progress = self._progress.start(job)
         if self._threads is None:
             size = (settings.sandbox or default_sandbox()).size * READERS
             self._threads = ThreadPoolExecutor(size, thread_name_prefix="reading")
-        tried.append("read here")
+        tried.append(Message("tried.local"))
         try:
-            work = functools.partial(self._local, job["sha256"], job["type"], watch)
+            work = functools.partial(self._local, job["sha256"], job["type"], progress)
             loop = asyncio.get_running_loop()
             reading = await loop.run_in_executor(self._threads, work)
             if reading.error is not None and reading.error["code"] == "file_missing":
@@ -220,17 +208,17 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
                 await asyncio.sleep(PAUSE)
                 reading = await loop.run_in_executor(self._threads, work)
         finally:
-            watch.end()
+            progress.end()
         if reading.error is not None:
             raise Unreadable(reading.error["code"], reading.error["message"])
         return reading
 
-    def _local(self, sha256: str, type: str | None, watch: Watch) -> Reading:  # noqa: A002 - the word for it
+    def _local(self, sha256: str, type: str | None, progress: DocumentProgress) -> Reading:  # noqa: A002 - the word for it
         settings, words = self.settings, Gathered()
         blob = settings.blobs.path(sha256)
         reading = read_local(
             blob, type, ocr=settings.ocr, types=settings.types.folders, limits=settings.limits,
-            sandbox=settings.sandbox, progress=watch, seen=words.add,
+            sandbox=settings.sandbox, progress=progress, seen=words.add,
             offers=True,
         )  # fmt: skip
         if reading.error is None:
@@ -244,16 +232,39 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
             self._models[name] = self.settings.model(name)
         return self._models[name]
 
-    def _row(self, job: Job, reading: Reading, doctype: DocumentType, result: Result, reasons: list[Reason]) -> Row:
-        """The columns that are written with `completed`."""
-        paid = job.cost if job.cost is not None else reading.cost
-        cost = None if paid is None and job["cost"] is None else (job["cost"] or 0.0) + (paid or 0.0)
-        count = len(reading.pages)
-        return {
-            "found_type": reading.type, "type_key": doctype.key, "pages": count, "done_pages": count,
-            "result": json.dumps(result, ensure_ascii=False), "verdict": result["verdict"],
-            "reasons": json.dumps(finish.clean_value(reasons), ensure_ascii=False), "cost": cost, "former": None,
-        }  # fmt: skip
+
+async def _judge(job: Job, own: Reading, doctype: DocumentType, locks: Locks) -> Completed:
+    """What a reading comes to, with people's decisions in place of what was read."""
+    keep = doctype.idempotency.preserve_locked
+    if keep and doctype is not UNKNOWN:
+        locks = await with_decisions(context_of(job), locks, job, doctype)
+    reading = apply_locks(own, locks, doctype) if keep else own
+    doubted = doubts(reading, doctype, asked=job["type"] is not None)
+    result: Result = clean_value(replace(reading, file=job["name"]).as_dict())
+    result["verdict"] = verdict(reading.verdict, doubted)
+    if keep:
+        # Decisions about fields that the type does not have are kept beside its own fields.
+        result["fields"] |= clean_value({name: field.as_dict() for name, field in locks.fields.items()})
+    for name, field in cast("dict[str, FoundField]", result["fields"]).items():
+        field["locked"] = keep and name in locks.fields
+    found = _collect_found(result, own, reading)
+    departed = find_departures(result, locks)
+    reasons = [*explain_departures(departed), *review(doubted, doctype, job.text_key)]
+    return Completed(doctype, reading, result, found, locks, departed, doubted, reasons)
+
+
+def _columns(job: Job, completed: Completed) -> Row:
+    """The columns that are written with `completed`."""
+    reading, result = completed.reading, completed.result
+    paid = job.cost if job.cost is not None else reading.cost
+    cost = None if paid is None and job["cost"] is None else (job["cost"] or 0.0) + (paid or 0.0)
+    reasons = clean_value(completed.reasons or completed.doubts)
+    return {
+        "found_type": reading.type, "type_key": completed.doctype.key, "pages": len(reading.pages),
+        "done_pages": len(reading.pages), "result": json.dumps(result, ensure_ascii=False),
+        "verdict": result["verdict"], "reasons": json.dumps(reasons, ensure_ascii=False), "cost": cost,
+        **states.HAS_NO_FORMER,
+    }  # fmt: skip
 
 
 def _document(job: Job, row: Row, result: Result) -> ReadDocument:
@@ -263,23 +274,15 @@ def _document(job: Job, row: Row, result: Result) -> ReadDocument:
     return read_document(row_of(job, **unwritten | row | ended), result)
 
 
-def _collect_found(result: Result, own: Reading, reading: Reading) -> finish.Found:
+def _collect_found(result: Result, own: Reading, reading: Reading) -> Found:
     """What was found, for the tables; what has no row there is added to the result."""
-    offers = finish.clean_value(
+    offers = clean_value(
         {name: [candidate.as_dict() for candidate in candidates] for name, candidates in reading.offers.items()}
     )
     result["candidates"] = {name: candidates for name, candidates in offers.items() if name not in result["fields"]}
     if reading is not own:
-        result["read_issues"] = finish.clean_value([issue.as_dict() for issue in own.issues])
-        result["read_fields"] = finish.clean_value(
+        result["read_issues"] = clean_value([issue.as_dict() for issue in own.issues])
+        result["read_fields"] = clean_value(
             {name: field.as_dict() for name, field in own.fields.items() if reading.fields.get(name) != field}
         )
-    return finish.Found(
-        result["fields"], finish.clean_value({name: field.value for name, field in own.fields.items()}), offers
-    )
-
-
-def _entry(job: Job, result: Result, found: finish.Found, model: str) -> AuditEntry:
-    """The audit entry of a reading."""
-    more = {"model": model, "type": result["type"], "verdict": result["verdict"], "version": job["version"]}
-    return AuditEntry("extracted", job.worker, job.text_key, after=dict(found.read), more=more)
+    return Found(result["fields"], clean_value({name: field.value for name, field in own.fields.items()}), offers)

@@ -51,17 +51,20 @@ class Failed(Permanent):
 
 #: Message codes of attempts that the engine ended, and the code that documents have for them.
 _ENDED_BY_ENGINE = {
-    "attempt.timed_out": "timed_out", "attempt.quarantined": "worker_crashed", "attempt.crashed_last": "worker_crashed",
-    "attempt.lease_lost": "worker_crashed", "attempt.lease_lost_note": "worker_crashed",
+    "attempt.timed_out": "timed_out", "attempt.timed_out_running": "timed_out", "attempt.quarantined": "worker_crashed",
+    "attempt.crashed_last": "worker_crashed", "attempt.lease_lost": "worker_crashed",
+    "attempt.lease_lost_note": "worker_crashed",
     "waiting.configuration": "configuration", "waiting.outputs_failed": "outputs_failed",
 }  # fmt: skip
 
 
 def describe_error(job: Job, error: str) -> str:
     """An attempt's error as the `error` column stores it; errors of `Failed` already have that form."""
-    if isinstance(error, Message):
-        return serialize_problem(_ENDED_BY_ENGINE.get(error.code, "try_failed"), error, job.attempt)
-    return error
+    if not isinstance(error, Message):
+        return error
+    # An attempt that waited for too long has the code of what it waited for.
+    cause = error.params["detail"] if error.code in ("attempt.deadline", "attempt.max_deferrals") else error
+    return serialize_problem(_ENDED_BY_ENGINE.get(getattr(cause, "code", ""), "try_failed"), error, job.attempt)
 
 
 def code_of(error: BaseException) -> str:
@@ -74,4 +77,4 @@ def code_of(error: BaseException) -> str:
 def serialize_problem(code: str, message: str, attempts: int, tried: Sequence[str] = ()) -> str:
     """A problem as the `error` column stores it."""
     problem = {"code": code, "message": storable(message)[:LONGEST], "attempts": attempts, "tried": list(tried)}
-    return json.dumps(problem | translatable(message=message), ensure_ascii=False)
+    return json.dumps(problem | translatable(message=message, tried=tried), ensure_ascii=False)

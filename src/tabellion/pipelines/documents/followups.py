@@ -7,19 +7,20 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from tabellion.engine import sql
 from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
-from tabellion.engine.sql import NOW
 from tabellion.engine.table import Row
 from tabellion.messages import Message, restore_text
+from tabellion.pipelines.documents import processed_documents as processed
 from tabellion.pipelines.documents import states, superseded
+from tabellion.pipelines.documents.completion import rewrite_if_decided
 from tabellion.pipelines.documents.daily import root_of
 from tabellion.pipelines.documents.failure import serialize_problem
-from tabellion.pipelines.documents.finish import overtaken
 from tabellion.pipelines.documents.lookup import brief, problem
 from tabellion.pipelines.documents.outputs import possible_paths
 from tabellion.pipelines.documents.reprocess import FORMER
-from tabellion.pipelines.documents.row import Failure, row_of
+from tabellion.pipelines.documents.row import Failure, context_of, row_of
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage import files
 from tabellion.storage.lake import LakeError
@@ -35,7 +36,7 @@ class Following:
 
     async def follow(self, job: Job) -> Row:
         """Gives the duplicate its original's outcome; a duplicate whose original is gone is read itself."""
-        context = _context(job)
+        context = context_of(job)
         rows = await context.fetch(
             "SELECT id, status, type, model, asked_model, error, attempts, former FROM tabellion_documents "
             "WHERE id = $1", job["duplicate_of"]
@@ -44,37 +45,37 @@ class Following:
             return await _handle_orphan(context, job)
         original = rows[0]
         if original["status"] == "completed":
-            _tell(self._settings, job, "document.duplicate", status="duplicate", error=None)
+            _deliver(self._settings, job, "document.duplicate", status="duplicate", error=None)
             return states.IS_DUPLICATE
         if original["status"] != "failed" or original["former"] is not None:
             # It is being read once more, or is about to return to its former result.
             return states.WAITS_FOR_ORIGINAL
         why = problem(original["error"], original["attempts"]) or Failure(code="original_failed", message="")
         error = _describe_original_error(original["id"], why)
-        _tell(self._settings, job, "document.failed", status="failed", error=error)
-        return {"status": "failed", "error": error}
+        _deliver(self._settings, job, "document.failed", status="failed", error=error)
+        return states.fail(error)
 
 
-class Telling:
+class Reporting:
     """The handler of failures: webhooks report them, whatever ended the document."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    async def tell(self, job: Job) -> Row:
+    async def report(self, job: Job) -> Row:
         """Writes the deliveries; a document with a former result returns to it, and its error says what went wrong."""
-        back = await _restore_former(_context(job), job) if job["former"] is not None else {}
+        back = await _restore_former(context_of(job), job) if job["former"] is not None else {}
         # Any attempt, not only the last one, may have died after writing its outputs.
         superseded.note_left(job, possible_paths(await files.in_thread(self._settings.types.all), job.values))
-        if back.get("status") == "completed" and not await self._are_there(job):
-            back["chore"] = "rewrite"
+        if back.get("status") == "completed" and not await self._has_outputs(job):
+            back |= states.NEEDS_REWRITE
         if not back:
             # Duplicates that shared its result share its failure.
             states.commit_with(job, states.wait_again(job.text_key, "duplicate"))
-        _tell(self._settings, job, "document.failed", **({"status": "failed"} | back))
-        return {"former": None} | back
+        _deliver(self._settings, job, "document.failed", **({"status": "failed"} | back))
+        return states.HAS_NO_FORMER | back
 
-    async def _are_there(self, job: Job) -> bool:
+    async def _has_outputs(self, job: Job) -> bool:
         """Whether the outputs that it returns to are still the ones it had."""
         for path, sha256 in ((job[path], job[hash_]) for path, hash_ in superseded.PATHS.items()):
             if path is None or sha256 is None or root_of(path) is not None:
@@ -101,7 +102,7 @@ def _type_and_model(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
 
 def _describe_original_error(original: str, why: Failure) -> str:
     message = Message("failure.duplicate_of_failed", id=original, detail=restore_text(why, "message"))
-    return serialize_problem(why["code"], message, why.get("attempts", 0), ["followed its original"])
+    return serialize_problem(why["code"], message, why.get("attempts", 0), [Message("tried.original")])
 
 
 async def _restore_former(context: JobContext, job: Job) -> Row:
@@ -111,7 +112,7 @@ async def _restore_former(context: JobContext, job: Job) -> Row:
     """
     former = json.loads(job["former"])
     why = problem(job["error"], job["attempts"]) or Failure(code="internal", message="", attempts=job["attempts"])
-    back = states.goes_back(former, FORMER, json.dumps({**why, "note": KEPT}, ensure_ascii=False))
+    back = states.restore(former, FORMER, json.dumps({**why, "note": KEPT}, ensure_ascii=False))
     if former["status"] == "duplicate":
         original = former["duplicate_of"]
         rows = await context.fetch(
@@ -123,11 +124,9 @@ async def _restore_former(context: JobContext, job: Job) -> Row:
         was = json.loads(rows[0]["former"]) if unsettled else rows[0] if rows else {"type": "", "model": ""}
         if not _alike(was, former) or (rows[0]["status"] == "failed" and not unsettled):
             return {}
-        states.commit_with(job, states.follow_heir(job.text_key, original))
-        moved = "UPDATE tabellion_processed_documents SET document_id = :new WHERE document_id = :old"
-        job.also(moved, new=original, old=job.text_key)
+        states.commit_with(job, states.follow_heir(job.text_key, original), processed.hand_over(job.text_key, original))
         if rows[0]["status"] == "completed":
-            return back | {"chore": "followed"}
+            return back | states.HAS_FOLLOWED
         return back | states.WAITS_FOR_ORIGINAL
     # Duplicates that moved with it to another type move back with it.
     shared = [name for name in FORMER if name != "duplicate_of"]
@@ -137,42 +136,26 @@ WHERE duplicate_of = :id AND status = 'duplicate' AND key = :failed""",
         id=job.text_key, failed=job["key"], **{name: back[name] for name in shared},
     )  # fmt: skip
     # Duplicates of the failed request that arrived meanwhile must not get the result of another request.
-    states.commit_with(job, states.fail_waiting(job.text_key, back["key"], _describe_original_error(job.text_key, why)))
-    job.also(
-        "DELETE FROM tabellion_processed_documents WHERE document_id = :id AND key <> :key",
-        id=job.text_key,
-        key=back["key"],
-    )
-    job.also(
-        f"""INSERT INTO tabellion_processed_documents (key, document_id, created_at) VALUES (:key, :id, {NOW})
-ON CONFLICT (key) DO NOTHING""",
-        id=job.text_key, key=back["key"],
+    states.commit_with(
+        job, states.fail_waiting(job.text_key, back["key"], _describe_original_error(job.text_key, why)),
+        processed.release(job.text_key, keep=back["key"]), processed.take_free(back["key"], job.text_key),
+        rewrite_if_decided(job.text_key, "approved", "rejected", "reopened"),
     )  # fmt: skip
-    overtaken(job, "approved", "rejected", "reopened")
     return back | {"done_pages": job["pages"]}
 
 
 async def _handle_orphan(context: JobContext, job: Job) -> Row:
     """Its original was deleted: it takes the key and is read, or follows the document that took it first."""
-    await context.fetch(
-        f"""INSERT INTO tabellion_processed_documents AS p (key, document_id, created_at) VALUES ($1, $2, {NOW})
-ON CONFLICT (key) DO UPDATE SET document_id = excluded.document_id
-WHERE NOT EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.id = p.document_id)""",
-        job["key"], job.text_key,
-    )  # fmt: skip
-    [holder] = await context.fetch("SELECT document_id FROM tabellion_processed_documents WHERE key = $1", job["key"])
+    text, values = sql.bind(*processed.take_abandoned(job["key"], job.text_key))
+    await context.fetch(text, *values)
+    [holder] = await context.fetch(processed.HOLDER, job["key"])
     if holder["document_id"] != job.text_key:
-        return states.follows(holder["document_id"])
-    return states.takes_its_turn(job["version"])
+        return states.follow(holder["document_id"])
+    return states.read_itself(job["version"])
 
 
-def _tell(settings: Settings, job: Job, event: str, **changes: Any) -> None:
+def _deliver(settings: Settings, job: Job, event: str, **changes: Any) -> None:
     if settings.outbox is None:
         return
     text, values = settings.outbox(event, brief(row_of(job, **changes)), job["webhook"])
     job.also(text, **values)
-
-
-def _context(job: Job) -> JobContext:
-    assert job.context is not None  # noqa: S101 - every worker gives its jobs one
-    return job.context

@@ -31,11 +31,11 @@ async def rename_former_tables(store: Store) -> bool:
     """Renames them, with their indexes and triggers, in one transaction; returns whether there were any."""
     if not await has_former_tables(store):
         return False
-    await store.database.transact([(text, ()) for text in await renaming(store)])
+    await store.database.transact([(text, ()) for text in await rename_statements(store)])
     return True
 
 
-async def renaming(store: Store) -> list[str]:
+async def rename_statements(store: Store) -> list[str]:
     """The statements that rename them."""
     found = await _find_tables(store)
     dialect = store.dialect

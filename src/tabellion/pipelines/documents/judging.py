@@ -6,16 +6,21 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypedDict
 
+from tabellion.engine.job import storable
 from tabellion.messages import restore_text
+from tabellion.pipelines.documents.review.queue import REVIEWED
 from tabellion.reading.alternative import Candidate
 from tabellion.reading.field import FieldJson
 from tabellion.reading.issue import Issue, IssueJson
 from tabellion.reading.page import PageSummary
 from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.rules import Verdict
 
 #: Issues that the document itself may have: warnings once people have decided every field they are about.
 PRINTED = ("rule", "range", "pattern")
+#: Reasons for review about the document itself. The others are about the confidence in values that may well be right.
+GRAVE = ("missing", "ungrounded", "issue", "page_failed", "type_uncertain")
 
 
 class Result(TypedDict, total=False):
@@ -23,7 +28,7 @@ class Result(TypedDict, total=False):
 
     type: str | None
     type_version: str | None
-    verdict: str
+    verdict: Verdict
     fields: dict[str, FieldJson]
     issues: list[IssueJson]
     notes: list[str]
@@ -31,6 +36,15 @@ class Result(TypedDict, total=False):
     candidates: dict[str, list[Candidate]]  #: of fields that have no row
     read_issues: list[IssueJson]  #: as the reading found them
     read_fields: dict[str, FieldJson]
+
+
+def verdict(judged: Verdict, reasons: Iterable[Mapping[str, Any]], review: str | None = None) -> Verdict:
+    """The verdict on a document: as its issues are `judged`, but `reject` after a rejection, and never `accept` while
+    a reason for review is about the document itself and its `review` has not found it correct."""
+    if review == "rejected":
+        return "reject"
+    is_doubtful = review not in REVIEWED and any(reason["code"] in GRAVE for reason in reasons)
+    return "warn" if is_doubtful and judged == "accept" else judged
 
 
 def judge_issues(
@@ -50,13 +64,13 @@ def judge_issues(
         issue for issue in rules.check(doctype, values) if issue.code != "missing" or not {*issue.fields} <= {*absent}
     )
     return (
-        *(replace(issue, severity="warning") if stands(issue, values, settled) else issue for issue in found),
+        *(replace(issue, severity="warning") if is_of_document(issue, values, settled) else issue for issue in found),
         *remaining,
     )
 
 
-def stands(issue: Issue, values: Mapping[str, Any], decided: Collection[str]) -> bool:
-    """Whether people have decided every field that an issue is about, so the document itself has the fault."""
+def is_of_document(issue: Issue, values: Mapping[str, Any], decided: Collection[str]) -> bool:
+    """Whether an issue is a fault of the document itself: people have decided every field that it is about."""
     subjects = {base for path in issue.fields if values.get(base := field_of(path)) not in (None, "", [])}
     return issue.code in PRINTED and bool(subjects) and subjects <= {*decided}
 
@@ -86,3 +100,14 @@ def issue_of(data: IssueJson) -> Issue:
 def field_of(path: str) -> str:
     """The field of a path such as lines[2].amount."""
     return path.partition("[")[0]
+
+
+def clean_value(value: Any) -> Any:
+    """A value that every database and every JSON parser accepts: NULs and lone surrogates are escaped."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, Mapping):
+        return {clean_value(key): clean_value(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean_value(inner) for inner in value]
+    return value

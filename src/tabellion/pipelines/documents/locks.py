@@ -10,14 +10,11 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
-from tabellion.pipelines.documents.review.fields import ABSENT, CORRECTED, FieldRow
+from tabellion.pipelines.documents.extracted_fields import PERSON, FieldRow
+from tabellion.pipelines.documents.review.fields import ABSENT, CORRECTED
+from tabellion.pipelines.documents.review.queue import REVIEWED, public_status
 from tabellion.reading.field import Field
 from tabellion.reading.types.doctype import DocumentType
-
-PERSON = "person"  #: the source of a field that a person has corrected
-OPEN = ("pending", "in_review")  #: states of a review item that is not finished
-WAITING = "pending"  #: the state in outputs of a review that is not finished
-REVIEWED = ("approved", "corrected")  #: states of a review that found the document correct
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +27,10 @@ class Locks:
     absent: frozenset[str] = frozenset()  #: fields that the document does not have, according to a person
     carried: frozenset[str] = frozenset()  #: fields that were decided on another document with the same bytes
     confirmed: frozenset[str] = frozenset()  #: fields whose read value was confirmed there
-    approved: Mapping[str, Any] = field(
-        default_factory=dict
-    )  #: the values of all fields, if the document is `reviewed`
-
-    @property
-    def reviewed(self) -> bool:
-        """Whether a person has approved the document."""
-        return self.review in REVIEWED
+    approved: Mapping[str, Any] = field(default_factory=dict)  #: the values of all fields, if a person approved them
 
 
 NONE = Locks()
-
-
-def standing(status: str | None) -> str | None:
-    """The state of a review as outputs show it: they are not rewritten when a person claims the item."""
-    return WAITING if status in OPEN else status
 
 
 async def locks_of(context: JobContext, document: str) -> Locks:
@@ -59,7 +44,7 @@ LEFT JOIN tabellion_extracted_fields AS f ON f.document_id = d.id WHERE d.id = $
     )
     held = [row for row in rows if row["locked"]]
     latest = max((row["corrected_at"] or 0.0 for row in held), default=0.0)
-    review = standing(rows[0]["review"]) if rows else None
+    review = public_status(rows[0]["review"]) if rows else None
     values = {row["name"]: json.loads(row["value"] or "null") for row in rows if row["name"] is not None}
     return Locks(
         {row["name"]: load_locked_field(row) for row in held}, latest, review,

@@ -15,11 +15,14 @@ from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
 from tabellion.messages import translatable
 from tabellion.pipelines.documents import tables
-from tabellion.pipelines.documents.judging import Result, is_settled, read_issues
-from tabellion.pipelines.documents.locks import REVIEWED, load_locked_field, standing
-from tabellion.pipelines.documents.review.fields import DECIDED, FIELDS, FieldRow, Types, type_or_empty
+from tabellion.pipelines.documents.extracted_fields import FIELDS, FieldRow
+from tabellion.pipelines.documents.judging import Result, is_settled, issue_of, read_issues, verdict
+from tabellion.pipelines.documents.locks import load_locked_field
+from tabellion.pipelines.documents.review import items
+from tabellion.pipelines.documents.review.fields import DECIDED, Types, type_or_empty
 from tabellion.pipelines.documents.review.fields import issues as judge
-from tabellion.pipelines.documents.review_reasons import GRAVE, Reason
+from tabellion.pipelines.documents.review.queue import REVIEWED, public_status
+from tabellion.pipelines.documents.review_reasons import Reason
 from tabellion.pipelines.documents.row import (
     REVIEWS,
     STATUSES,
@@ -34,11 +37,11 @@ from tabellion.pipelines.documents.row import (
     Review,
     ReviewState,
     State,
-    Verdict,
     WholeDocument,
 )
 from tabellion.reading.field import restore_reasons
 from tabellion.reading.issue import IssueJson
+from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType
 
 ENDED = ("completed", "failed", "duplicate")  #: the statuses that only a new reading changes
@@ -103,8 +106,8 @@ async def get(
         issues = _judge_fields(result, fields, doctype, decided)
     summary = brief(row)
     reasons = [reason for reason in summary["reasons"] if is_open(reason, decided, issues)]
-    if decided and review is not None and standing(review["status"]) == "pending":
-        summary["verdict"] = _verdict(issues, reasons)
+    if decided and review is not None and public_status(review["status"]) == "pending":
+        summary["verdict"] = verdict(rules.verdict(map(issue_of, issues)), reasons, review["status"])
     return {
         **summary,
         "reasons": reasons,
@@ -124,13 +127,6 @@ def _judge_fields(
     values = {row["name"]: json.loads(row["value"] or "null") for row in rows}
     absent = [row["name"] for row in rows if row["state"] == "absent"]
     return judge(doctype, values, absent, read_issues(result), decided)
-
-
-def _verdict(issues: Sequence[IssueJson], reasons: Sequence[Reason]) -> Verdict:
-    """The verdict on a document in review: never `accept` while something about it is in doubt."""
-    severities = {issue["severity"] for issue in issues}
-    grave = any(reason["code"] in GRAVE for reason in reasons)
-    return "reject" if "error" in severities else "warn" if grave or "warning" in severities else "accept"
 
 
 def is_open(reason: Reason, decided: Collection[str], issues: Sequence[IssueJson]) -> bool:
@@ -173,7 +169,7 @@ async def listing(
     await tables.SCHEMA.prepare(store)
     rows = await _rows(store, " AND ".join(conditions), values, limit + 1)
     documents: list[ListedDocument] = [
-        {**brief(row), "review": cast("Review | None", standing(row["review"]))} for row in rows[:limit]
+        {**brief(row), "review": cast("Review | None", public_status(row["review"]))} for row in rows[:limit]
     ]
     return documents, rows[limit - 1]["id"] if len(rows) > limit else None
 
@@ -194,8 +190,9 @@ async def states(store: Store, ids: Iterable[str]) -> dict[str, State]:
 async def _review(store: Store, id: str) -> ReviewState | None:  # noqa: A002
     """The review state of a document."""
     rows = await store.database.fetch(
-        f"""SELECT id, status, assigned_to, reviewer, reason, {sql.epoch("finished_at", store.dialect)} AS finished_at
-FROM tabellion_review_items WHERE document_id = $1""",
+        items.of_document(
+            f"id, status, assigned_to, reviewer, reason, {sql.epoch('finished_at', store.dialect)} AS finished_at"
+        ),
         id,
     )
     return cast("ReviewState", rows[0] | {"finished_at": iso(rows[0]["finished_at"])}) if rows else None

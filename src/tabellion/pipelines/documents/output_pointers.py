@@ -35,7 +35,7 @@ WHERE d.id = json_extract(m.value, '$.id') AND d.parquet_path = json_extract(m.v
 }
 
 
-def pointing(fetch: Fetch, dialect: Dialect) -> Point:
+def point_with(fetch: Fetch, dialect: Dialect) -> Point:
     """A function that updates the documents of one database, except those written elsewhere meanwhile."""
 
     async def point(moved: Sequence[MovedOutput]) -> None:

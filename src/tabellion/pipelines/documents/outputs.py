@@ -13,7 +13,7 @@ from typing import Any
 
 from tabellion.pipelines.documents import columns
 from tabellion.pipelines.documents.columns import moment
-from tabellion.pipelines.documents.locks import REVIEWED
+from tabellion.pipelines.documents.review.queue import REVIEWED
 from tabellion.reading.types.doctype import DocumentType, Output
 from tabellion.storage import files
 from tabellion.storage.lake import Lake

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tabellion.accounts.roles import Role
-from tabellion.pipelines.documents.routes import document_pages, queue_page, review_page, statistics_page
+from tabellion.pipelines.documents.routes import pages
 from tabellion.web.blueprint import NavItem
 from tabellion.web.policy import Policy
 
-ROUTERS = (document_pages.router, queue_page.router, review_page.router, statistics_page.router)
+ROUTERS = (pages.router,)
 
 POLICY: Policy = {
     ("GET", "/documents"): Role.VIEWER,

@@ -82,9 +82,9 @@ class DocumentsPipeline(Pipeline):
 
     def check(self, config: Config) -> None:
         """Refuses a broken document type: found later, it costs more."""
-        from tabellion.pipelines.documents import configured
+        from tabellion.pipelines.documents.settings import Types
 
-        configured.check_types(config)
+        Types(config.types).check()
 
     def schemas(self) -> Sequence[Schema]:
         """The tables of documents, their fields and review items."""
@@ -226,10 +226,10 @@ class DocumentsPipeline(Pipeline):
 
     async def before_migration_script(self, store: Store) -> str:
         """The script that renames tables, if there are any: the rest depends on it."""
-        from tabellion.pipelines.documents.former_tables import has_former_tables, renaming
+        from tabellion.pipelines.documents.former_tables import has_former_tables, rename_statements
 
         if await has_former_tables(store):
-            steps = "".join(f"{text};\n" for text in await renaming(store))
+            steps = "".join(f"{text};\n" for text in await rename_statements(store))
             return f"BEGIN;\n{steps}COMMIT;\n-- Run this, then run the command again: the rest depends on it.\n"
         return ""
 

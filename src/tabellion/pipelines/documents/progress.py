@@ -34,9 +34,9 @@ class ProgressWriter:
         self._writing: asyncio.Task[None] | None = None
         self._written_at = float("-inf")
 
-    def watch(self, job: Job) -> Watch:
+    def start(self, job: Job) -> DocumentProgress:
         """The object to which the reading of this job's document reports, from any thread."""
-        return Watch(self, job, asyncio.get_running_loop())
+        return DocumentProgress(self, job, asyncio.get_running_loop())
 
     def put(self, job: Job, done: int, pages: int) -> None:
         """Records a document's progress."""
@@ -48,7 +48,7 @@ class ProgressWriter:
         with self._lock:
             self._reports.pop(job.text_key, None)
 
-    def ring(self) -> None:
+    def schedule_write(self) -> None:
         """Schedules a write of the reports; called in the handlers' loop."""
         if self._writing is None or self._writing.done():
             self._writing = asyncio.get_running_loop().create_task(self._write())
@@ -70,8 +70,8 @@ class ProgressWriter:
                     await context.fetch(*_statement(context, batch))
 
 
-class Watch:
-    """One document's progress."""
+class DocumentProgress:
+    """The progress of one document, reported from the thread that reads it."""
 
     def __init__(self, progress: ProgressWriter, job: Job, loop: asyncio.AbstractEventLoop) -> None:
         self._progress, self._job, self._loop = progress, job, loop
@@ -86,7 +86,7 @@ class Watch:
         self._job.note(Message("progress.page", n=done, total=pages))
         self._progress.put(self._job, done, pages)
         with contextlib.suppress(RuntimeError):  # the loop has ended, and its worker with it
-            self._loop.call_soon_threadsafe(self._progress.ring)
+            self._loop.call_soon_threadsafe(self._progress.schedule_write)
 
     def end(self) -> None:
         """Stops reporting."""

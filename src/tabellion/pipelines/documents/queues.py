@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from tabellion.engine.job import Job
@@ -12,11 +12,12 @@ from tabellion.engine.queue import Queue
 from tabellion.engine.table import Row
 from tabellion.pipelines.documents import failure, states
 from tabellion.pipelines.documents.extraction import Extraction
-from tabellion.pipelines.documents.followups import Following, Telling
+from tabellion.pipelines.documents.followups import Following, Reporting
 from tabellion.pipelines.documents.rewriting import Rewriting
 from tabellion.pipelines.documents.settings import LOCAL, Settings
 from tabellion.pipelines.documents.superseded import Removing, superseded_queue
 
+Handler = Callable[[Job], Awaitable[Row]]
 #: Reading locally keeps processors busy: more at once would only wait in memory.
 AT_ONCE = 4 * (os.cpu_count() or 1)
 SHORT = 60.0  #: seconds that following and reporting may take
@@ -40,36 +41,28 @@ def documents_queues(settings: Settings, environments: Mapping[str, Settings] | 
     `environments` are the settings of environments that store their files elsewhere: each database needs its own
     folders, because a file is deleted when no document of *its* database has it.
     """
-    default_handlers = _handlers(settings)
-    handlers = {name: _handlers(settings_) for name, settings_ in (environments or {}).items()}
-    following = Following(settings)
 
-    async def read(job: Job) -> Row:
-        return await handlers.get(job.environment, default_handlers)[0].read(job)
+    def choose(create: Callable[[Settings], Handler]) -> Handler:
+        """The handler with these settings, or one that chooses by the environment of its job."""
+        default = create(settings)
+        others = {name: create(own) for name, own in (environments or {}).items()}
 
-    async def rewrite(job: Job) -> Row:
-        return await handlers.get(job.environment, default_handlers)[1].rewrite(job)
+        async def run(job: Job) -> Row:
+            return await others.get(job.environment, default)(job)
 
-    async def remove(job: Job) -> Row:
-        return await handlers.get(job.environment, default_handlers)[2].remove(job)
-
-    async def tell(job: Job) -> Row:
-        return await handlers.get(job.environment, default_handlers)[3].tell(job)
+        return run if others else default
 
     queues = [queue for model, gate in settings.gates().items() for queue in reading_queues(settings, model, gate)]
+    read = choose(lambda own: Extraction(own).read)
     for queue in queues:
         queue.handler(read)
     followers, failures, reviewed = followers_queue(), failures_queue(), reviewed_queue(settings)
-    followers.handler(following.follow)
-    failures.handler(tell)
-    reviewed.handler(rewrite)
+    followers.handler(Following(settings).follow)
+    failures.handler(choose(lambda own: Reporting(own).report))
+    reviewed.handler(choose(lambda own: Rewriting(own).rewrite))
     superseded = superseded_queue(settings)
-    superseded.handler(remove)
+    superseded.handler(choose(lambda own: Removing(own).remove))
     return [*queues, followers, failures, reviewed, superseded]
-
-
-def _handlers(settings: Settings) -> tuple[Extraction, Rewriting, Removing, Telling]:
-    return Extraction(settings), Rewriting(settings), Removing(settings), Telling(settings)
 
 
 def queue_name(model: str) -> str:
@@ -115,7 +108,7 @@ def documents_queue(
     others = ", ".join(f"'{name}'" for name in sorted(without))
     queue = Queue(
         "tabellion_documents", name=queue_name(model), order="id",
-        **states.reading(model), where=f"t.type IS NULL OR t.type NOT IN ({others})" if others else None,
+        **states.reading_states(model), where=f"t.type IS NULL OR t.type NOT IN ({others})" if others else None,
         concurrency=settings.concurrency or (AT_ONCE if model == LOCAL else None), **_reading(settings, gate),
     )  # fmt: skip
     queue.describe_error = failure.describe_error
@@ -126,7 +119,7 @@ def _bounded_queue(settings: Settings, model: str, gate: str | None, type_name: 
     """The documents of one type, at most `limit` at once in all workers together."""
     queue = Queue(
         "tabellion_documents", name=type_queue_name(model, type_name), order="id",
-        **states.bounded_reading(model, type_name), limit=limit,
+        **states.bounded_reading_states(model, type_name), limit=limit,
         concurrency=min(limit, settings.concurrency or (AT_ONCE if model == LOCAL else limit)),
         **_reading(settings, gate),
     )  # fmt: skip
@@ -155,7 +148,7 @@ def followers_queue() -> Queue:
 def failures_queue() -> Queue:
     """Failed documents that have not been reported, whatever ended them."""
     return Queue(
-        "tabellion_documents", name="failures", order="id", **states.TELLING, timeout=SHORT,
+        "tabellion_documents", name="failures", order="id", **states.REPORTING, timeout=SHORT,
         max_crashes=MOST_CRASHES,
     )  # fmt: skip
 

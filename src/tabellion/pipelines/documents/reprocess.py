@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable
 
-from tabellion.accounts.audit import SYSTEM, AuditEntry, bind_entry, bind_statement
-from tabellion.engine import sql
+from tabellion.accounts.audit import SYSTEM, AuditEntry, Statement, bind_statement, statement
+from tabellion.delivery import endpoints
+from tabellion.engine import memo, sql
 from tabellion.engine.ids import is_id
-from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.engine.table import Row
 from tabellion.errors import TabellionError
-from tabellion.pipelines.documents import states, tables
+from tabellion.pipelines.documents import extracted_fields, states, tables
+from tabellion.pipelines.documents import processed_documents as processed
 from tabellion.pipelines.documents.compact import forget, templates_of
 from tabellion.pipelines.documents.daily import root_of
-from tabellion.pipelines.documents.output_pointers import Point, pointing
+from tabellion.pipelines.documents.output_pointers import Point, point_with
 from tabellion.pipelines.documents.outputs import possible_paths
-from tabellion.pipelines.documents.review import decisions
-from tabellion.pipelines.documents.review.finishing import reopening
+from tabellion.pipelines.documents.review import decisions, item_changes
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import Submitted, key_of
 
-Statement = tuple[str, Sequence[Any]]
 #: The columns that belong to the current result and that a new reading changes before it has its own.
 FORMER = ("type", "type_key", "model", "asked_model", "key", "duplicate_of")
-_TOGETHER = """UPDATE tabellion_documents SET type = $2, type_key = $3, model = $4, key = $5, asked_model = $6
-WHERE duplicate_of = $1"""
-_FIELDS = """name, place, value, confidence, page, box, quote, source, reasons, locked, corrected_by, corrected_at,
-  state, manually_corrected, read_value, old_value, candidates"""
 
 
 class NoSuchDocument(TabellionError):  # noqa: N818 - what it is
@@ -74,31 +68,24 @@ async def reprocess(
     together = moved and row["type"] is None and row["found_type"] is None
     moved = moved and not together
     heir = await _heir(store, id, "AND status <> 'failed'") if moved else None
+    request = {"type": type_name, "type_key": type_key, "model": chosen, "key": key, "asked_model": asked_model}
     statements: list[Statement] = [
-        bind_statement(*states.read_again(
-            id, type=type_name, type_key=type_key, model=chosen, key=key, max_attempts=attempts, former=_former(row),
-            asked_model=asked_model,
-        )),
+        states.read_again(id, max_attempts=attempts, former=_former(row), **request),
         *(_hand_over(row, heir) if moved else []),
-        *([(_TOGETHER, (id, type_name, type_key, chosen, key, asked_model))] if together else []),
+        *([states.change_duplicates(id, **request)] if together else []),
         # Its old key would give others a result that is no longer theirs; it takes the new key if that is free.
-        ("DELETE FROM tabellion_processed_documents WHERE document_id = $1 AND key <> $2", (id, key)),
-        (
-            f"""INSERT INTO tabellion_processed_documents (key, document_id, created_at) VALUES ($1, $2, {NOW})
-ON CONFLICT (key) DO NOTHING""",
-            (key, id),
-        ),
+        processed.release(id, keep=key),
+        processed.take_free(key, id),
         # Duplicates that failed with it wait with it.
-        bind_statement(*states.wait_again(id, "failed", forget_error=True)),
-    ]  # fmt: skip
+        states.wait_again(id, "failed", forget_error=True),
+    ]
     details = {"type": type_name, "model": chosen, **({"reopen": True} if reopen else {}), **_describe_heir(heir)}
-    entries: list[Statement] = [bind_entry(store.dialect, AuditEntry("reprocessed", actor, id, more=details))]
+    entries = [statement(store.dialect, AuditEntry("reprocessed", actor, id, more=details))]
     if reopen:
-        update, audit_entry = reopening(store.dialect, id, actor, "read_again")
-        statements.append(bind_statement(*update))
-        entries.append(bind_statement(*audit_entry))
-    if not await store.database.transact([*statements, *entries], guarded=True):
-        raise DocumentRunning()
+        update, entry = item_changes.reopen_by_document(store.dialect, id, actor, "read_again")
+        statements.append(update)
+        entries.append(entry)
+    await _transact(store, [*statements, *entries])
     await store.database.wake()
     return Submitted(id, "queued")
 
@@ -108,21 +95,13 @@ def _hand_over(row: Row, heir: Row | None) -> list[Statement]:
     Duplicates that failed with it are detached."""
     statements: list[Statement] = []
     if heir is not None:
-        inherited = (
-            f"""INSERT INTO tabellion_extracted_fields (document_id, {_FIELDS})
-SELECT CAST($2 AS text), {_FIELDS} FROM tabellion_extracted_fields WHERE document_id = $1 AND locked
-ON CONFLICT (document_id, name) DO NOTHING""",
-            (row["id"], heir["id"]),
-        )
+        inherited = extracted_fields.copy_locked(row["id"], heir["id"])
         statements = [*_replace_by_heir(row["id"], heir["id"], _former(heir)), inherited]
-    return [*statements, bind_statement(*states.detach_failed(row["id"]))]
+    return [*statements, states.detach_failed(row["id"])]
 
 
 def _replace_by_heir(id: str, heir: str, former: str | None = None) -> list[Statement]:  # noqa: A002
-    return [
-        *(bind_statement(*change) for change in states.take_place(id, heir, former)),
-        ("UPDATE tabellion_processed_documents SET document_id = $2 WHERE document_id = $1", (id, heir)),
-    ]
+    return [*states.take_place(id, heir, former), processed.hand_over(id, heir)]
 
 
 def _describe_heir(heir: Row | None) -> dict[str, str]:
@@ -150,37 +129,31 @@ async def delete(
     """
     row = await _get_document(store, id)
     heir = await _heir(store, id)
-    statements: list[Statement] = [
-        bind_statement(*states.removable(id)),
-    ]
+    statements: list[Statement] = [states.delete(id)]
     if heir is not None:
         statements += [
             *_replace_by_heir(id, heir["id"]),
-            bind_statement(*states.follow_heir(id, heir["id"])),
-            (
-                "UPDATE tabellion_extracted_fields SET document_id = $2 WHERE document_id = $1 AND locked",
-                (id, heir["id"]),
-            ),
-            ("UPDATE tabellion_memos SET row_key = $2 WHERE row_key = $1", (id, heir["id"])),
+            states.follow_heir(id, heir["id"]),
+            extracted_fields.hand_over_locked(id, heir["id"]),
+            memo.hand_over(id, heir["id"]),
         ]
     statements += [
-        ("DELETE FROM tabellion_processed_documents WHERE document_id = $1", (id,)),
-        ("DELETE FROM tabellion_extracted_fields WHERE document_id = $1", (id,)),
-        ("DELETE FROM tabellion_review_items WHERE document_id = $1", (id,)),
-        ("DELETE FROM tabellion_memos WHERE row_key = $1", (id,)),
-        decisions.forget(row["sha256"]),
-    ]
-    if await store.table("tabellion_webhook_deliveries") is not None:
-        statements.append(("DELETE FROM tabellion_webhook_deliveries WHERE document_id = $1", (id,)))
+        processed.release(id), extracted_fields.delete(id), item_changes.delete(id), memo.forget_row(id),
+        decisions.forget(row["sha256"]), *await endpoints.forget_subject(store, id),
+    ]  # fmt: skip
     details = {"sha256": row["sha256"], **_describe_heir(heir)}
-    statements.append(bind_entry(store.dialect, AuditEntry("deleted", actor, id, more=details)))
-    if not await store.database.transact(statements, guarded=True):
-        raise DocumentRunning()
+    await _transact(store, [*statements, statement(store.dialect, AuditEntry("deleted", actor, id, more=details))])
     if heir is not None:
         await store.database.wake()
-    await _forget(settings, row, pointing(store.database.fetch, store.dialect))
+    await _forget(settings, row, point_with(store.database.fetch, store.dialect))
     if not await has_documents(store, row["sha256"]):
         await settings.blobs.remove(row["sha256"], needed=lambda: has_documents(store, row["sha256"]))
+
+
+async def _transact(store: Store, statements: Iterable[Statement]) -> None:
+    """Runs the statements as one transaction, unless the first changes nothing: then the document is being read."""
+    if not await store.database.transact([bind_statement(*one) for one in statements], guarded=True):
+        raise DocumentRunning()
 
 
 async def has_documents(store: Store, sha256: str) -> bool:

@@ -10,8 +10,9 @@ from typing import Any, NotRequired, cast
 
 from tabellion.answers import Answer
 from tabellion.messages import Message, Translatable, has_code, translatable
+from tabellion.pipelines.documents.extracted_fields import PERSON
 from tabellion.pipelines.documents.judging import judge_issues
-from tabellion.pipelines.documents.locks import PERSON, Locks
+from tabellion.pipelines.documents.locks import Locks
 from tabellion.reading.alternative import beside
 from tabellion.reading.reader import Reading
 from tabellion.reading.types.doctype import DocumentType
@@ -29,9 +30,6 @@ REASONS = {
     )
 }  # fmt: skip
 
-#: Reasons about the document itself. The others are about the confidence in values that may well be right.
-GRAVE = ("missing", "ungrounded", "issue", "page_failed", "type_uncertain")
-
 
 class Reason(Answer):
     """Why the document needs review."""
@@ -48,22 +46,13 @@ class Reason(Answer):
     page: NotRequired[int]
 
 
-Doubt = Reason
-
-
-def doubts(reading: Reading, doctype: DocumentType, *, asked: bool) -> list[Doubt]:
-    """The doubts in the order of the type's fields; `asked`: whether the type was requested, not detected."""
+def doubts(reading: Reading, doctype: DocumentType, *, asked: bool) -> list[Reason]:
+    """The reasons for doubt in the order of the type's fields; `asked`: the type was requested, not detected."""
     found = [*_type(reading, asked), *_fields(reading, doctype), *_issues(reading), *_pages(reading)]
     return found[:MOST]
 
 
-def verdict(reading: Reading, found: list[Doubt]) -> str:
-    """The verdict of the reading; never `accept` if a doubt is about the document itself."""
-    judged = reading.verdict
-    return "warn" if judged == "accept" and any(doubt["code"] in GRAVE for doubt in found) else judged
-
-
-def review(found: list[Doubt], doctype: DocumentType, document: str) -> list[Doubt]:
+def review(found: list[Reason], doctype: DocumentType, document: str) -> list[Reason]:
     """The reasons for reviewing this document; empty: no review."""
     processing = doctype.processing
     if processing.review == "never":
@@ -71,9 +60,9 @@ def review(found: list[Doubt], doctype: DocumentType, document: str) -> list[Dou
     if found:
         return found
     if processing.review == "always":
-        return [_doubt("always", REASONS["always"])]
+        return [_reason("always", REASONS["always"])]
     if is_sampled(document, processing.sampling):
-        return [_doubt("sampled", Message("review_reason.sampled_share", n=processing.sampling))]
+        return [_reason("sampled", Message("review_reason.sampled_share", n=processing.sampling))]
     return []
 
 
@@ -82,9 +71,9 @@ def is_sampled(document: str, percent: float) -> bool:
     return int.from_bytes(hashlib.sha256(document.encode()).digest()[:4], "big") / 2**32 * 100 < percent
 
 
-def reread(names: Iterable[str]) -> list[Doubt]:
+def explain_departures(names: Iterable[str]) -> list[Reason]:
     """The doubts about fields whose values differ from what was approved."""
-    return [_doubt("reread", Message("review_reason.field_reread", field=name), name) for name in names]
+    return [_reason("reread", Message("review_reason.field_reread", field=name), name) for name in names]
 
 
 def apply_locks(reading: Reading, locks: Locks, doctype: DocumentType) -> Reading:
@@ -101,49 +90,49 @@ def apply_locks(reading: Reading, locks: Locks, doctype: DocumentType) -> Readin
     )  # fmt: skip
 
 
-def _type(reading: Reading, asked: bool) -> Iterator[Doubt]:
+def _type(reading: Reading, asked: bool) -> Iterator[Reason]:
     if reading.type is None:
-        yield _doubt("type_uncertain", Message("note.no_type"), certainty=0.0)
+        yield _reason("type_uncertain", Message("note.no_type"), certainty=0.0)
     elif not asked and reading.certainty < UNSURE:
         share = f"{reading.certainty:.0%}".rstrip("%")
         message = Message("review_reason.type_guessed", type=reading.type, share=share)
-        yield _doubt("type_uncertain", message, certainty=round(reading.certainty, 3))
+        yield _reason("type_uncertain", message, certainty=round(reading.certainty, 3))
 
 
-def _fields(reading: Reading, doctype: DocumentType) -> Iterator[Doubt]:
+def _fields(reading: Reading, doctype: DocumentType) -> Iterator[Reason]:
     for spec in doctype.fields:
         field = reading.fields.get(spec.name)
         if field is None or field.source == PERSON:
             continue
         if has_code(field.reasons, "reason.ungrounded"):
-            yield _doubt("ungrounded", Message("review_reason.field_ungrounded", field=spec.name), spec.name)
+            yield _reason("ungrounded", Message("review_reason.field_ungrounded", field=spec.name), spec.name)
         if field.confidence < spec.threshold:
             confidence = _below(field.confidence, spec.threshold)
             message = Message(
                 "review_reason.field_low_confidence", field=spec.name, n=confidence, threshold=f"{spec.threshold:.3g}"
             )
-            yield _doubt(
+            yield _reason(
                 "low_confidence", message, spec.name, confidence=round(field.confidence, 3), threshold=spec.threshold
             )
 
 
-def _issues(reading: Reading) -> Iterator[Doubt]:
+def _issues(reading: Reading) -> Iterator[Reason]:
     for issue in reading.issues:
         if issue.code == "ungrounded":
             continue  # reported for the field already
         code = issue.code if issue.code in ("missing", "damaged") else "issue"
-        yield _doubt(code, issue.message, *issue.fields, issue=issue.code, severity=issue.severity)
+        yield _reason(code, issue.message, *issue.fields, issue=issue.code, severity=issue.severity)
 
 
-def _pages(reading: Reading) -> Iterator[Doubt]:
+def _pages(reading: Reading) -> Iterator[Reason]:
     for page in reading.pages:
         if page.source == "failed":
             because = page.error or Message("unreadable.page")
             message = Message("review_reason.page_failed_because", n=page.number, detail=because)
-            yield _doubt("page_failed", message, page=page.number)
+            yield _reason("page_failed", message, page=page.number)
         elif page.quality < POOR:
             message = Message("review_reason.page_poor_quality", n=page.number, quality=f"{page.quality:.2f}")
-            yield _doubt("page_poor", message, page=page.number)
+            yield _reason("page_poor", message, page=page.number)
 
 
 def _below(confidence: float, threshold: float) -> str:
@@ -152,6 +141,6 @@ def _below(confidence: float, threshold: float) -> str:
     return shown if float(shown) < threshold else f"{math.floor(confidence * 1000) / 1000:.3f}"
 
 
-def _doubt(code: str, message: str, *fields: str, **facts: Any) -> Doubt:
+def _reason(code: str, message: str, *fields: str, **facts: Any) -> Reason:
     reason = {"code": code, "message": message, "fields": list(fields), **facts, **translatable(message=message)}
     return cast("Reason", reason)

@@ -10,18 +10,19 @@ from typing import TypedDict
 from tabellion.engine.job import Job
 from tabellion.engine.table import Row
 from tabellion.errors import LeaseLost
-from tabellion.pipelines.documents import finish, superseded
+from tabellion.pipelines.documents import superseded
+from tabellion.pipelines.documents.extracted_fields import FIELDS, PERSON, FieldRow
 from tabellion.pipelines.documents.failure import Postponed
-from tabellion.pipelines.documents.judging import Result, issue_of, judge_issues, read_issues
-from tabellion.pipelines.documents.locks import OPEN, PERSON, REVIEWED, standing
+from tabellion.pipelines.documents.judging import Result, clean_value, issue_of, judge_issues, read_issues, verdict
 from tabellion.pipelines.documents.lookup import read_document, serialize_field
 from tabellion.pipelines.documents.outputs import UNKNOWN, write
-from tabellion.pipelines.documents.review.fields import DECIDED, FIELDS, FieldRow
-from tabellion.pipelines.documents.review_reasons import GRAVE, Reason
-from tabellion.pipelines.documents.row import row_of
+from tabellion.pipelines.documents.review import items
+from tabellion.pipelines.documents.review.fields import DECIDED
+from tabellion.pipelines.documents.review.queue import OPEN, REVIEWED, public_status
+from tabellion.pipelines.documents.row import context_of, row_of
 from tabellion.pipelines.documents.settings import Settings
+from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType
-from tabellion.reading.types.rules import verdict
 from tabellion.reading.types.yamlnode import TypeFileError
 from tabellion.storage.files import Unwritable
 from tabellion.storage.lake import LakeError
@@ -44,31 +45,29 @@ class Rewriting:
         """Writes the outputs of this row's document; while they cannot be written, it waits without using attempts."""
         base = self._settings.retry_base
         try:
-            return await self._rewritten(job)
+            return await self._write(job)
         except TypeFileError as error:
             raise Postponed("configuration", error, job, base) from error
         except (LakeError, Unwritable) as error:
             raise Postponed("outputs_failed", error, job, base) from error
 
-    async def _rewritten(self, job: Job) -> Row:
+    async def _write(self, job: Job) -> Row:
         """Writes JSON and Parquet from the current tables; their hashes commit with the row.
 
         Their paths stay the same. A kill leaves files that the next attempt overwrites: they depend only on people's
         decisions, and a further decision voids this claim and makes the document due again.
         """
-        context = job.context
-        assert context is not None  # noqa: S101 - every worker gives its jobs one
+        context = context_of(job)
         fields: list[FieldRow] = await context.fetch(FIELDS, job.text_key)
-        items: list[_Review] = await context.fetch(
-            "SELECT id, status, reviewer, reason FROM tabellion_review_items WHERE document_id = $1", job.text_key
-        )
+        found: list[_Review] = await context.fetch(items.of_document("id, status, reviewer, reason"), job.text_key)
         name = job["found_type"]
         doctype = self._settings.types.get(name) if name is not None else UNKNOWN
-        review = items[0] if items else None
+        review = found[0] if found else None
         result = _judge_result(json.loads(job["result"] or "{}"), fields, doctype)
-        result["verdict"] = _verdict(result["verdict"], review, json.loads(job["reasons"] or "[]"))
+        status = review["status"] if review is not None else None
+        result["verdict"] = verdict(result["verdict"], json.loads(job["reasons"] or "[]"), status)
         row: Row = {"verdict": result["verdict"], "result": json.dumps(result, ensure_ascii=False)}
-        ended = standing(review["status"]) if review is not None else None
+        ended = public_status(status)
         document = {**read_document(row_of(job, **row), result), "review": ended}
         if job.lost:
             raise LeaseLost(f"{job}: the claim was lost")
@@ -92,15 +91,7 @@ def _judge_result(result: Result, rows: Sequence[FieldRow], doctype: DocumentTyp
     held = {row["name"] for row in rows if row["locked"]}
     before = {name: field for name, field in result["fields"].items() if name in held and field["source"] != PERSON}
     return {
-        **result, "fields": {**fields}, "issues": finish.clean_value([issue.as_dict() for issue in issues]),
-        "verdict": verdict(issues), "read_issues": read, "read_fields": before | (result.get("read_fields") or {}),
+        **result, "fields": {**fields}, "issues": clean_value([issue.as_dict() for issue in issues]),
+        "verdict": rules.verdict(issues), "read_issues": read,
+        "read_fields": before | (result.get("read_fields") or {}),
     }  # fmt: skip
-
-
-def _verdict(judged: str, review: _Review | None, reasons: Sequence[Reason]) -> str:
-    """The verdict of the rules, but `reject` after a rejection, and never `accept` before a review with doubts ends."""
-    status = review["status"] if review is not None else None
-    if status == "rejected":
-        return "reject"
-    grave = status not in REVIEWED and any(doubt["code"] in GRAVE for doubt in reasons)
-    return "warn" if grave and judged == "accept" else judged

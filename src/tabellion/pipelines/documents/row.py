@@ -6,15 +6,16 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, TypedDict, cast, get_args
 
 from tabellion.answers import Answer, Doc
+from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
 from tabellion.messages import Translatable
 from tabellion.pipelines.documents.review_reasons import Reason
 from tabellion.reading.field import FieldJson
 from tabellion.reading.issue import IssueJson
 from tabellion.reading.page import PageSummary
+from tabellion.reading.types.rules import Verdict
 
 Status = Literal["queued", "processing", "completed", "failed", "duplicate"]
-Verdict = Literal["accept", "warn", "reject"]
 #: The states of a review in lists and outputs.
 Review = Literal["pending", "approved", "corrected", "rejected"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -46,6 +47,9 @@ class DocumentFacts(Answer):
 class DocumentRow(DocumentFacts):
     """The columns of `tabellion_documents` that are read; times are seconds since 1970."""
 
+    chore: str | None  #: with told and former, part of the state: see states.py
+    told: str | None
+    former: str | None  #: JSON
     found_type: str | None
     done_pages: int | None
     reasons: str | None  #: JSON
@@ -158,3 +162,9 @@ def row_of(job: Job, **changes: Any) -> DocumentRow:
 def seconds(value: Any) -> float:
     """A time of a row, whose type depends on the database, as seconds since 1970."""
     return value.timestamp() if isinstance(value, datetime) else float(value)
+
+
+def context_of(job: Job) -> JobContext:
+    """The database of a job."""
+    assert job.context is not None  # noqa: S101 - every worker gives its jobs one
+    return job.context

@@ -1,12 +1,12 @@
 """The states of a document, and every change from one to another.
 
-Five columns make a state; nothing outside this module writes them in SQL.
+Five columns make a state; no other module writes them.
 
 `status`        the public state: queued, processing, completed, failed, duplicate
 `chore`         work beside reading: NULL none, `bounded` read within its type's limit,
-                `follow → following → followed | astray` a duplicate waits for its original,
+                `follow → following → followed | unfollowed` a duplicate waits for its original,
                 `telling` a failure is reported, `rewrite → rewriting | unwritten` outputs are rewritten
-`told`          whether a failure was reported: NULL not yet, `told`, `untold` it could not be
+`told`          whether a failure was reported: NULL not yet, `reported`, `unreported` it could not be
 `duplicate_of`  the document whose result it shares
 `former`        the state to return to if reading it once more fails, as JSON; NULL if it was not read before
 """
@@ -18,7 +18,7 @@ from typing import Any, TypedDict
 
 from tabellion.engine import sql
 from tabellion.engine.job import Job
-from tabellion.engine.sql import NOW, Dialect, State
+from tabellion.engine.sql import CHANNEL, NOW, Dialect, State
 from tabellion.engine.table import Row
 
 Change = tuple[str, dict[str, Any]]  #: a statement with `:name` placeholders, and its values
@@ -36,13 +36,13 @@ class QueueStates(TypedDict):
     failed: State | str
 
 
-def reading(model: str) -> QueueStates:
+def reading_states(model: str) -> QueueStates:
     """The states of documents that a model reads."""
     ready: State = {"status": "queued", "chore": None, "model": model}
     return {"ready": ready, "running": "processing", "done": "completed", "failed": "failed"}
 
 
-def bounded_reading(model: str, type_name: str) -> QueueStates:
+def bounded_reading_states(model: str, type_name: str) -> QueueStates:
     """The states of documents of a type with a limit: no row may be running in two queues."""
     return {
         "ready": {"status": "queued", "chore": None, "model": model, "type": type_name},
@@ -53,13 +53,13 @@ def bounded_reading(model: str, type_name: str) -> QueueStates:
 
 
 #: Of duplicates whose original has ended; the column is `chore`.
-FOLLOWING: QueueStates = {"ready": "follow", "running": "following", "done": "followed", "failed": "astray"}
+FOLLOWING: QueueStates = {"ready": "follow", "running": "following", "done": "followed", "failed": "unfollowed"}
 #: Of failed documents that have not been reported.
-TELLING: QueueStates = {
+REPORTING: QueueStates = {
     "ready": {"status": "failed", "chore": None, "told": None},
     "running": {"chore": "telling"},
-    "done": {"chore": None, "told": "told"},
-    "failed": {"chore": None, "told": "untold"},
+    "done": {"chore": None, "told": "reported"},
+    "failed": {"chore": None, "told": "unreported"},
 }
 #: Of documents whose outputs are rewritten.
 REWRITING: QueueStates = {
@@ -69,34 +69,88 @@ REWRITING: QueueStates = {
     "failed": {"chore": "unwritten"},
 }
 
+#: Version 7 of the tables: values of earlier versions.
+RENAMED_VALUES = (
+    f"UPDATE {TABLE} SET told = 'reported' WHERE told = 'told'",
+    f"UPDATE {TABLE} SET told = 'unreported' WHERE told = 'untold'",
+    f"UPDATE {TABLE} SET chore = 'unfollowed' WHERE chore = 'astray'",
+)
+
 # -- what handlers return, written with the end of their job --------------------------------------------------------
 
 WAITS_FOR_ORIGINAL = {"status": "queued", "chore": "follow", "completed_at": None}
 IS_DUPLICATE = {"status": "duplicate", "error": None}
+HAS_FOLLOWED = {"chore": "followed"}
+NEEDS_REWRITE = {"chore": "rewrite"}
+HAS_NO_FORMER = {"former": None}
 
 
-def follows(original: str) -> Row:
+def fail(error: str) -> Row:
+    """A duplicate whose original has failed."""
+    return {"status": "failed", "error": error}
+
+
+def follow(original: str) -> Row:
     """A duplicate whose original is now another document."""
     return {**WAITS_FOR_ORIGINAL, "duplicate_of": original}
 
 
-def takes_its_turn(version: int) -> Row:
+def read_itself(version: int) -> Row:
     """A duplicate whose original is gone: it is read itself."""
     return {"status": "queued", "completed_at": None, "chore": None, "duplicate_of": None, "version": version + 1}
 
 
-def goes_back(former: Row, columns: Sequence[str], error: str) -> Row:
+def restore(former: Row, columns: Sequence[str], error: str) -> Row:
     """A document whose second reading failed, as it was before; its error stays."""
     return {**{name: former.get(name) for name in columns}, "status": former["status"], "former": None, "error": error}
+
+
+# -- new documents ---------------------------------------------------------------------------------------------------
+
+
+def insert(dialect: Dialect, row: Row) -> Change:
+    """Queues a new document; returns its status and the document it duplicates."""
+    marks = ", ".join(f":{name}" for name in row)
+    return _notify(f"INSERT INTO {TABLE} ({', '.join(row)}, created_at) VALUES ({marks}, {NOW})", dialect), row
+
+
+def insert_by_key(dialect: Dialect, row: Row, *, reports: bool, rejects: bool) -> Change:
+    """Queues a new document if it holds its key. Otherwise it is a duplicate of the holder, or, with `rejects`, not
+    inserted. `reports`: a duplicate of a document that was read is reported. Returns the same as `insert`."""
+    typed = {name: _cast(f":{name}", name, dialect) for name in row}
+    mine, is_read = f"p.document_id = {typed['id']}", "o.status = 'completed'"
+    text = f"""INSERT INTO {TABLE} ({", ".join(row)}, created_at, status, chore, duplicate_of, completed_at)
+SELECT {", ".join(typed.values())}, {NOW},
+  CASE WHEN {mine} THEN 'queued' WHEN {is_read} THEN 'duplicate' ELSE 'queued' END,
+  CASE WHEN {mine} THEN NULL WHEN {is_read} THEN '{"follow" if reports else "followed"}' ELSE 'follow' END,
+  CASE WHEN {mine} THEN NULL ELSE p.document_id END,
+  CASE WHEN {mine} THEN NULL WHEN {is_read} THEN {NOW} END
+FROM tabellion_processed_documents AS p LEFT JOIN {TABLE} AS o ON o.id = p.document_id
+WHERE p.key = :key{f" AND {mine}" if rejects else ""}"""
+    return _notify(text, dialect), row
+
+
+def _cast(mark: str, column: str, dialect: Dialect) -> str:
+    """PostgreSQL needs the type of a parameter in a SELECT."""
+    kind = {"bytes": "bigint", "max_attempts": "integer"}.get(column, "text")
+    return f"CAST({mark} AS {kind})" if dialect == "postgresql" else mark
+
+
+def _notify(insert: str, dialect: Dialect) -> str:
+    """The insert with its result returned; on PostgreSQL it also notifies listeners when it commits."""
+    returning = f"{insert} RETURNING status, duplicate_of"
+    if dialect == "sqlite":
+        return returning
+    return f"WITH added AS ({returning}) SELECT status, duplicate_of, pg_notify('{CHANNEL}', '') FROM added"
 
 
 # -- changes of state from outside a job -----------------------------------------------------------------------------
 
 
-def commit_with(job: Job, change: Change) -> None:
-    """Commits a change with this job's finish."""
-    text, values = change
-    job.also(text, **values)
+def commit_with(job: Job, *changes: Change) -> None:
+    """Commits changes with this job's finish."""
+    for text, values in changes:
+        job.also(text, **values)
 
 
 def read_again(id: str, **columns: Any) -> Change:  # noqa: A002 - the column's name
@@ -106,14 +160,12 @@ def read_again(id: str, **columns: Any) -> Change:  # noqa: A002 - the column's 
     it.
     """
     named = ", ".join(f"{name} = :{name}" for name in columns)
-    return (
-        f"""UPDATE {TABLE} SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL, {named},
+    text = f"""UPDATE {TABLE} SET status = 'queued', chore = NULL, told = NULL, duplicate_of = NULL, {named},
   attempts = 0, error = NULL, done_pages = 0, started_at = NULL, completed_at = NULL, version = version + 1
 WHERE id = :id AND status IN ('completed', 'failed', 'duplicate')
   AND coalesce(chore, '') NOT IN ('rewrite', 'rewriting')
-RETURNING version""",
-        {"id": id, **columns},
-    )
+RETURNING version"""
+    return text, {"id": id, **columns}
 
 
 def read_with_more(id: str, condition: str) -> Change:  # noqa: A002
@@ -141,6 +193,12 @@ def follow_heir(id: str, heir: str) -> Change:  # noqa: A002
     return f"UPDATE {TABLE} SET duplicate_of = :heir WHERE duplicate_of = :id", {"id": id, "heir": heir}
 
 
+def change_duplicates(id: str, **columns: Any) -> Change:  # noqa: A002
+    """Sets these columns of the duplicates of a document."""
+    named = ", ".join(f"{name} = :{name}" for name in columns)
+    return f"UPDATE {TABLE} SET {named} WHERE duplicate_of = :id", {"id": id, **columns}
+
+
 def detach_failed(id: str) -> Change:  # noqa: A002
     """Detaches duplicates that failed with a document which becomes something else."""
     return f"UPDATE {TABLE} SET duplicate_of = NULL WHERE duplicate_of = :id AND status = 'failed'", {"id": id}
@@ -149,59 +207,52 @@ def detach_failed(id: str) -> Change:  # noqa: A002
 def wait_again(id: str, status: str, *, forget_error: bool = False) -> Change:  # noqa: A002
     """Has the duplicates of a document that have this status wait for it once more."""
     forgotten = "error = NULL, " if forget_error else ""
-    return (
-        f"""UPDATE {TABLE} SET status = 'queued', chore = 'follow', {forgotten}completed_at = NULL
-WHERE duplicate_of = :id AND status = '{status}'""",
-        {"id": id},
-    )
+    text = f"""UPDATE {TABLE} SET status = 'queued', chore = 'follow', {forgotten}completed_at = NULL
+WHERE duplicate_of = :id AND status = '{status}'"""
+    return text, {"id": id}
 
 
 def fail_waiting(id: str, key: str, error: str) -> Change:  # noqa: A002
     """Fails waiting duplicates whose request (`key`) is another than this one: its result is not theirs."""
-    return (
-        f"""UPDATE {TABLE} SET status = 'failed', chore = NULL, told = NULL, duplicate_of = NULL, error = :error,
-  completed_at = {NOW} WHERE duplicate_of = :id AND key <> :key AND status = 'queued' AND chore = 'follow'""",
-        {"id": id, "key": key, "error": error},
-    )
+    text = f"""UPDATE {TABLE} SET status = 'failed', chore = NULL, told = NULL, duplicate_of = NULL, error = :error,
+  completed_at = {NOW} WHERE duplicate_of = :id AND key <> :key AND status = 'queued' AND chore = 'follow'"""
+    return text, {"id": id, "key": key, "error": error}
 
 
 def rewrite(id: str) -> Change:  # noqa: A002
     """Has outputs rewritten, restarting a rewrite under way; for a document being read they are written anyway."""
-    return (
-        f"""UPDATE {TABLE} SET chore = 'rewrite', version = version + 1
-WHERE id = :id AND status = 'completed' AND coalesce(chore, 'rewrite') IN ('rewrite', 'rewriting', 'unwritten')""",
-        {"id": id},
-    )
+    text = f"""UPDATE {TABLE} SET chore = 'rewrite', version = version + 1
+WHERE id = :id AND status = 'completed' AND coalesce(chore, 'rewrite') IN ('rewrite', 'rewriting', 'unwritten')"""
+    return text, {"id": id}
 
 
 def rewrite_where(id: str, condition: str) -> Change:  # noqa: A002
     """Has the outputs of a document that has just ended rewritten if the condition holds."""
-    return (
-        f"""UPDATE {TABLE} SET chore = 'rewrite', version = version + 1
-WHERE id = :id AND status = 'completed' AND ({condition})""",
-        {"id": id},
-    )
+    text = f"""UPDATE {TABLE} SET chore = 'rewrite', version = version + 1
+WHERE id = :id AND status = 'completed' AND ({condition})"""
+    return text, {"id": id}
 
 
-def untold(id: str) -> Change:  # noqa: A002
+def forget_report(id: str) -> Change:  # noqa: A002
     """Marks the failure of a document that is read once more as not reported: a new failure must be reported."""
     return f"UPDATE {TABLE} SET told = NULL WHERE id = :id", {"id": id}
 
 
+def discard(id: str) -> Change:  # noqa: A002
+    """Deletes a document that has just been inserted."""
+    return f"DELETE FROM {TABLE} WHERE id = :id", {"id": id}
+
+
 def requeue_stranded(dialect: Dialect, after: float) -> Change:
     """Requeues documents whose worker died and whose queue is no longer configured."""
-    return (
-        f"""UPDATE {TABLE} SET status = 'queued', chore = NULL WHERE status = 'processing' AND NOT EXISTS (
+    text = f"""UPDATE {TABLE} SET status = 'queued', chore = NULL WHERE status = 'processing' AND NOT EXISTS (
   SELECT 1 FROM tabellion_attempts AS a WHERE a.key = {TABLE}.id AND a.settled_at IS NULL
-  AND a.lease_until > {sql.later(repr(-after), dialect)}) RETURNING id""",
-        {},
-    )
+  AND a.lease_until > {sql.later(repr(-after), dialect)}) RETURNING id"""
+    return text, {}
 
 
-def removable(id: str) -> Change:  # noqa: A002
+def delete(id: str) -> Change:  # noqa: A002
     """Deletes a document that is not being read and whose outputs are not being written; returns its id."""
-    return (
-        f"""DELETE FROM {TABLE} WHERE id = :id AND status <> 'processing' AND coalesce(chore, '') <> 'rewriting'
-RETURNING id""",
-        {"id": id},
-    )
+    text = f"""DELETE FROM {TABLE} WHERE id = :id AND status <> 'processing' AND coalesce(chore, '') <> 'rewriting'
+RETURNING id"""
+    return text, {"id": id}

@@ -13,7 +13,8 @@ from tabellion.errors import Permanent, RateLimited
 from tabellion.pipelines.documents import daily
 from tabellion.pipelines.documents.compact import forget, templates_of
 from tabellion.pipelines.documents.failure import Postponed
-from tabellion.pipelines.documents.output_pointers import pointing
+from tabellion.pipelines.documents.output_pointers import point_with
+from tabellion.pipelines.documents.row import context_of
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage import files
 from tabellion.storage.lake import LakeError
@@ -61,10 +62,8 @@ class Removing:
     async def remove(self, job: Job) -> Row:
         """Removes the file, if it still is the document's old output, and its row from daily files that the document is
         no longer written to. The record is deleted with the job's finish."""
-        context = job.context
-        assert context is not None  # noqa: S101 - every worker gives its jobs one
         try:
-            await self._remove_output(context, job)
+            await self._remove_output(context_of(job), job)
         except (LakeError, files.Unwritable) as error:
             raise Postponed("outputs_failed", error, job, self._settings.retry_base) from error
         except ValueError as error:
@@ -97,9 +96,8 @@ class Removing:
             and not any(current_path is not None and _below(current_path, template.root) for current_path in current)
         ]
         if stale_templates:
-            await forget(
-                lake, job["created_at"], [job["document_id"]], stale_templates, pointing(context.fetch, context.dialect)
-            )
+            point = point_with(context.fetch, context.dialect)
+            await forget(lake, job["created_at"], [job["document_id"]], stale_templates, point)
 
 
 def _below(path: str, root: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tabellion.accounts import tables as accounts
 from tabellion.engine.schema import Schema
 from tabellion.engine.sql import Dialect
-from tabellion.pipelines.documents.review import tables as review_tables
+from tabellion.pipelines.documents import states
 
 
 def errors_with_codes(dialect: Dialect) -> list[str]:
@@ -15,18 +15,45 @@ def errors_with_codes(dialect: Dialect) -> list[str]:
     return [
         f"""UPDATE tabellion_documents SET error = {build_object}('code', CASE
     WHEN error LIKE 'timed out%' THEN 'timed_out'
+    WHEN error LIKE 'its document type cannot be used for now%' THEN 'configuration'
+    WHEN error LIKE 'outputs cannot be written for now%' THEN 'outputs_failed'
     WHEN error LIKE 'quarantined after%' OR error LIKE 'crashed on%' OR error LIKE 'worker %' THEN 'worker_crashed'
     ELSE 'try_failed' END, 'message', error, 'attempts', attempts){text}
 WHERE error IS NOT NULL AND error NOT LIKE '{{%'"""
     ]
 
 
+_ITEM_COLUMNS = (
+    "proximity NUMBER NOT NULL DEFAULT 0",
+    "assigned_to text",
+    "assigned_at TIME",
+    "escalated_at TIME",
+    "escalated_by text",
+    "escalation text",
+    "reviewer text",
+    "claimed_at TIME",
+    "finished_at TIME",
+    "reason text",
+    "change text",
+    "draft text",
+    "draft_by text",
+    "draft_at TIME",
+    "seconds NUMBER",
+    "keystrokes integer",
+)
+_FIELD_COLUMNS = (
+    "state text",
+    "manually_corrected FLAG NOT NULL DEFAULT FALSE",
+    "read_value text",
+    "old_value text",
+    "candidates text",
+)
 #: One entry per version, oldest first; a version once released is never edited, and later ones only add.
 #: TIME, FLAG and NUMBER are replaced by the types of each database; JSON is stored as text in both.
 _VERSIONS = (
     (
         # `chore` is work on a row beside reading it: a duplicate follows its original (follow, following, followed,
-        # astray), a failure is reported (telling). NULL is a document that is read itself.
+        # unfollowed), a failure is reported (telling). NULL is a document that is read itself.
         """CREATE TABLE tabellion_documents (
   id text PRIMARY KEY,
   status text NOT NULL DEFAULT 'queued',
@@ -115,7 +142,26 @@ _VERSIONS = (
         "CREATE INDEX tabellion_review_items_open ON tabellion_review_items (priority DESC, id) "
         "WHERE status IN ('pending', 'in_review')",
     ),
-    review_tables.STATEMENTS,
+    (
+        # Assignments, claims and people's decisions on fields.
+        *(f"ALTER TABLE tabellion_review_items ADD COLUMN {column}" for column in _ITEM_COLUMNS),
+        *(f"ALTER TABLE tabellion_extracted_fields ADD COLUMN {column}" for column in _FIELD_COLUMNS),
+        "UPDATE tabellion_extracted_fields SET state = 'corrected', manually_corrected = TRUE WHERE locked",
+        "CREATE INDEX tabellion_documents_unwritten ON tabellion_documents (id) "
+        "WHERE status = 'completed' AND chore = 'rewrite'",
+        "CREATE INDEX tabellion_review_items_ready ON tabellion_review_items (priority DESC, id) "
+        "WHERE status = 'pending'",
+        "CREATE INDEX tabellion_review_items_assigned ON tabellion_review_items (assigned_to, status) "
+        "WHERE assigned_to IS NOT NULL",
+        "CREATE INDEX tabellion_review_items_finished ON tabellion_review_items (finished_at, id) "
+        "WHERE finished_at IS NOT NULL",
+        # The queue page shows the number of items of each kind, however many wait.
+        "CREATE INDEX tabellion_review_items_due ON tabellion_review_items (due_at) "
+        "WHERE status IN ('pending', 'in_review')",
+        "CREATE INDEX tabellion_review_items_escalated ON tabellion_review_items (escalated_at) "
+        "WHERE escalated_at IS NOT NULL",
+        "CREATE INDEX tabellion_review_items_held ON tabellion_review_items (reviewer) WHERE status = 'in_review'",
+    ),
     (
         # `former` is the state to which a document returns if it is read once more and that fails.
         "ALTER TABLE tabellion_documents ADD COLUMN former text",
@@ -132,20 +178,59 @@ _VERSIONS = (
         "CREATE INDEX tabellion_superseded_outputs_waiting ON tabellion_superseded_outputs (id) "
         "WHERE status = 'waiting'",
     ),
-    review_tables.LATER,
     (
-        *review_tables.DECISIONS,
+        # Drafts belong to a person.
+        """CREATE TABLE tabellion_review_drafts (
+  item_id text NOT NULL REFERENCES tabellion_review_items (id) ON DELETE CASCADE,
+  person text NOT NULL,
+  body text NOT NULL,
+  saved_at TIME NOT NULL,
+  PRIMARY KEY (item_id, person)
+)""",
+        """INSERT INTO tabellion_review_drafts (item_id, person, body, saved_at)
+SELECT id, draft_by, draft, draft_at FROM tabellion_review_items
+WHERE draft IS NOT NULL AND draft_by IS NOT NULL AND draft_at IS NOT NULL""",
+    ),
+    (
+        # Decisions on a field belong to the bytes and the type, and later readings start with them.
+        """CREATE TABLE tabellion_field_decisions (
+  sha256 text NOT NULL,
+  type text NOT NULL,
+  name text NOT NULL,
+  value text,
+  page integer,
+  box text,
+  quote text,
+  reasons text NOT NULL,
+  state text NOT NULL,
+  locked FLAG NOT NULL,
+  corrected_by text,
+  old_value text,
+  decided_at TIME,
+  PRIMARY KEY (sha256, type, name)
+)""",
+        """INSERT INTO tabellion_field_decisions
+  (sha256, type, name, value, page, box, quote, reasons, state, locked, corrected_by, old_value, decided_at)
+SELECT sha256, type, name, value, page, box, quote, reasons, state, locked, corrected_by, old_value, corrected_at
+FROM (SELECT d.sha256, coalesce(d.found_type, d.type) AS type, f.name, f.value, f.page, f.box, f.quote, f.reasons,
+    f.state, f.locked, f.corrected_by, f.old_value, f.corrected_at,
+    row_number() OVER (PARTITION BY d.sha256, coalesce(d.found_type, d.type), f.name
+      ORDER BY CASE WHEN f.locked THEN 0 ELSE 1 END, f.corrected_at DESC, d.id DESC) AS turn
+  FROM tabellion_extracted_fields AS f JOIN tabellion_documents AS d ON d.id = f.document_id
+  WHERE f.state IN ('corrected', 'absent', 'confirmed') AND coalesce(d.found_type, d.type) IS NOT NULL) AS said
+WHERE turn = 1""",
         # The model that an upload named; NULL: the one of its type or of the settings.
         "ALTER TABLE tabellion_documents ADD COLUMN asked_model text",
     ),
     errors_with_codes,
+    states.RENAMED_VALUES,
 )
 SCHEMA = Schema(
     "documents",
     versions=_VERSIONS,
     tables=(
         "tabellion_documents", "tabellion_processed_documents", "tabellion_extracted_fields", "tabellion_review_items",
-        "tabellion_superseded_outputs", *review_tables.TABLES,
+        "tabellion_superseded_outputs", "tabellion_review_drafts", "tabellion_field_decisions",
     ),
     needs=(accounts.SCHEMA,),
     fix="tabellion migrate --with documents --sql",

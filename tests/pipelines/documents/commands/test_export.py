@@ -39,7 +39,7 @@ def test_a_file_of_a_range(project: Project, tmp_path: Path) -> None:
     result = project.run("export", "--since", "2024-02-28", "--until", "2024-02-28", "-o", str(tmp_path / "a.csv"))
     assert (result.exit_code, result.stdout) == (
         0,
-        f"{tmp_path}/a.csv: 1 documents, {_size(tmp_path / 'a.csv')} bytes\n",
+        f"{tmp_path}/a.csv: 1 document, {_size(tmp_path / 'a.csv')} bytes\n",
     )
     assert "12.50" in (tmp_path / "a.csv").read_text()
     told = project.json("export", "-o", str(tmp_path / "a.parquet"))

@@ -27,7 +27,7 @@ from tabellion.engine.ids import new_id
 from tabellion.engine.sql import later
 from tabellion.errors import Busy, Unreachable
 from tabellion.pipelines.documents import tables
-from tabellion.pipelines.documents.review import claims, editing, errors, finishing, items, people, queue
+from tabellion.pipelines.documents.review import claims, editing, errors, finishing, item_changes, items, queue
 from tabellion.pipelines.documents.review.editing import Change
 from tabellion.pipelines.documents.review.people import Person
 from tests.pipelines.documents.review import checker
@@ -296,7 +296,7 @@ async def fill(store: Store, count: int, names: list[str]) -> list[str]:
     # In an hour, so that assignments count.
     await store.database.fetch(f"UPDATE tabellion_review_items SET due_at = {later('3600', store.dialect)}")
     for document in documents[: count // 2]:
-        statements = [audit.bind_statement(*one) for one in people.opening(store.dialect, document)]
+        statements = [audit.bind_statement(*one) for one in item_changes.record_creation(store.dialect, document)]
         await store.database.transact(statements)
     return made
 

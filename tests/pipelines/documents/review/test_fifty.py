@@ -13,7 +13,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.accounts import audit
-from tabellion.pipelines.documents.review import claims, editing, queue
+from tabellion.pipelines.documents.review import claims, editing, item_changes, queue
 from tests.pipelines.documents.review import checker, fifty
 from tests.pipelines.documents.review.checker import World
 
@@ -203,13 +203,13 @@ def test_the_checker_notices(world: World, tamper: Callable[[World], None]) -> N
 
 def _without_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Edits that do not look at the version they were made on."""
-    right = editing._guard
+    right = item_changes.raise_version
 
-    def wrong(store: Store, item: Any, version: int) -> Any:
-        text, values = right(store, item, version)
+    def wrong(dialect: Any, item: Any, version: int) -> Any:
+        text, values = right(dialect, item, version)
         return text.replace("AND version = $2", "AND $2 = $2"), values
 
-    monkeypatch.setattr(editing, "_guard", wrong)
+    monkeypatch.setattr(item_changes, "raise_version", wrong)
 
 
 def _without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,7 +225,7 @@ def _without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
         return job
 
     monkeypatch.setattr(Store, "amend", amend)
-    monkeypatch.setattr(editing, "mine", anyone)
+    monkeypatch.setattr(editing, "require_claim", anyone)
 
 
 def _without_trail(monkeypatch: pytest.MonkeyPatch) -> None:

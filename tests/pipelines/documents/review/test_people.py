@@ -8,14 +8,14 @@ from tabellion import Store
 from tabellion.accounts import audit
 from tabellion.accounts.audit import SYSTEM
 from tabellion.pipelines.documents import tables
-from tabellion.pipelines.documents.review import people
+from tabellion.pipelines.documents.review import item_changes
 from tests.pipelines.documents.review.items import put_item, put_user
 from tests.working import ask
 
 
 async def assigned(store: Store, document: str) -> str | None:
     """Assigns, and says to whom."""
-    statements = people.assignment(store.dialect, document)
+    statements = item_changes.assign_to_least_loaded(store.dialect, document)
     await store.database.transact([audit.bind_statement(*one) for one in statements])
     rows = await store.database.fetch("SELECT assigned_to FROM tabellion_review_items WHERE document_id = $1", document)
     return str(rows[0]["assigned_to"]) if rows[0]["assigned_to"] else None
@@ -70,7 +70,7 @@ def test_an_item_is_told_of_once(url: str) -> None:
         await put_user(store, "anna")
         item = await put_item(store, "d0")
         for _ in range(2):
-            statements = people.opening(store.dialect, "d0", "low_confidence")
+            statements = item_changes.record_creation(store.dialect, "d0", "low_confidence")
             await store.database.transact([audit.bind_statement(*one) for one in statements])
         return item, await audit.history(store, subject="d0")
 

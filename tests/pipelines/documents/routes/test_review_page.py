@@ -11,9 +11,10 @@ import pytest
 
 from tabellion import messages
 from tabellion.pipelines.documents.review import queue
+from tabellion.pipelines.documents.review.claims import BACK
 from tabellion.pipelines.documents.review.finishing import REJECTIONS
 from tabellion.pipelines.documents.review_reasons import REASONS
-from tabellion.pipelines.documents.routes import review_page as review
+from tabellion.pipelines.documents.routes import pages
 from tabellion.web.pages import static
 from tests.pipelines.documents.review.items import TEXT, put
 from tests.web.browser import signed_in
@@ -43,7 +44,7 @@ def test_the_queue_offers_every_type_and_reason(place: Live) -> None:
 def test_a_reviewer_reads_every_rejection_in_their_language() -> None:
     """The reasons for turning a document down, and what the trail tells, have words."""
     for language in messages.LANGUAGES:
-        for code in REJECTIONS:
+        for code in (*REJECTIONS, BACK, "read_again", "reread", "taken_over"):
             assert f"review.because.{code}" in messages.catalogue(language)
 
 
@@ -55,11 +56,11 @@ def test_the_screen_names_its_item_and_all_its_scripts(place: Live) -> None:
     told = json.loads(data)
     assert (told["item"], told["kept"]) == (item, queue.HOLD)
     assert told["types"]["invoice"] == "Invoice"
-    for name in review.modules():
+    for name in pages.modules():
         assert f'<link rel="modulepreload" href="{static.address(name)}">' in text
-    folder = Path(review.__file__).parent.parent / "static"
+    folder = Path(pages.__file__).parent.parent / "static"
     imported = re.findall(r'from "\./(review\w*\.js)"', (folder / "review.js").read_text())
-    assert set(imported) < set(review.modules())
+    assert set(imported) < set(pages.modules())
 
 
 def test_an_item_that_is_none_is_a_page_that_says_so(place: Live) -> None:

@@ -16,7 +16,7 @@ from tabellion.pipelines.documents import compact as compacting
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.compact import templates_of
 from tabellion.pipelines.documents.configured import settings_of
-from tabellion.pipelines.documents.output_pointers import pointing
+from tabellion.pipelines.documents.output_pointers import point_with
 from tabellion.reading.types import typefile
 from tabellion.storage.lake import Lake
 
@@ -122,7 +122,7 @@ async def _point(place: Environment, store: Store) -> Point | None:
     await store.database.open()
     if await tables.SCHEMA.version(store.database) == 0:
         return None
-    return pointing(store.database.fetch, store.dialect)
+    return point_with(store.database.fetch, store.dialect)
 
 
 def _show(done: Sequence[dict[str, Any]], remove: bool, *, named: bool) -> None:

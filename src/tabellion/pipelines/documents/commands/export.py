@@ -106,7 +106,8 @@ def export(
         if json:
             output.as_json(summary)
         else:
-            typer.echo(f"{out}: {done.documents:,} documents, {target.bytes:,} bytes")
+            noun = "document" if done.documents == 1 else "documents"
+            typer.echo(f"{out}: {done.documents:,} {noun}, {target.bytes:,} bytes")
     if done.failed:
         raise typer.Exit(6)
 

@@ -18,7 +18,7 @@ from tabellion.engine.sql import NOW, later
 from tabellion.engine.store import Store
 from tabellion.errors import LeaseLost
 from tabellion.messages import Message, quote_value
-from tabellion.pipelines.documents.review import items, priority, queue
+from tabellion.pipelines.documents.review import item_changes, items, priority, queue
 from tabellion.pipelines.documents.review.errors import (
     Assigned,
     Closed,
@@ -37,7 +37,7 @@ from tabellion.pipelines.documents.review.queue import NAME, OPEN, review_queue
 
 SWEPT = 100  #: expired claims that one sweep releases
 HELD = 20  #: items that one person may hold: nobody reviews more, and claiming in a loop would take all
-BACK = "came back"  #: the reason in the audit log when a person gets back an item whose claim had expired
+BACK = "came_back"  #: the reason in the audit log when a person gets back an item whose claim had expired
 RACES = 5  #: how often a claim is retried that met a row locked by somebody else
 
 #: Items not reserved for somebody else: unassigned, theirs, overdue, assigned too long ago, or to an absent person.
@@ -178,7 +178,7 @@ WHERE a.queue = '{NAME}' AND a.settled_at IS NULL AND a.lease_until < {NOW} LIMI
 
 async def renew(store: Store, id: str, person: Person) -> float:  # noqa: A002
     """Renews the claim; returns when it expires, in seconds since 1970."""
-    job = await mine(store, id, person)
+    job = await require_claim(store, id, person)
     if await store.renew([job]):
         raise await explain_not_held(store, id)
     item = await items.row(store, id)
@@ -201,7 +201,7 @@ async def postpone(
 async def _leave(
     store: Store, id: str, person: Person, outcome: Outcome, entry: AuditEntry, after: float | None = None,  # noqa: A002
 ) -> None:  # fmt: skip
-    job = await mine(store, id, person)
+    job = await require_claim(store, id, person)
     item = await items.row(store, id)
     also = [audit.statement(store.dialect, attach_item(entry, item))]
     if not await _end_claim(store, job, outcome, also, after=after, why=entry.reason):
@@ -210,10 +210,8 @@ async def _leave(
 
 async def escalate(store: Store, id: str, person: Person, reason: str) -> None:  # noqa: A002
     """Hands an item to the operators, with a reason."""
-    update = f"""UPDATE tabellion_review_items SET escalated_at = {NOW}, escalated_by = :by, escalation = :why,
-  assigned_to = NULL, assigned_at = NULL WHERE id = :id"""
     entry = AuditEntry("escalated", person.name, after=None, reason=reason)
-    await _hand_on(store, id, person, (update, {"id": id, "by": person.name, "why": reason}), entry)
+    await _hand_on(store, id, person, item_changes.escalate(id, person.name, reason), entry)
 
 
 async def assign(store: Store, id: str, person: Person, to: str | None, reason: str | None = None) -> None:  # noqa: A002
@@ -231,11 +229,8 @@ async def assign(store: Store, id: str, person: Person, to: str | None, reason: 
         )
         if not known:
             raise InvalidValues({"to": Message("item.no_such_reviewer", value=quote_value(to))}, beside=True)
-    update = f"""UPDATE tabellion_review_items SET assigned_to = :to, assigned_at = {NOW if to is not None else "NULL"},
-  escalated_at = NULL, escalated_by = NULL, escalation = NULL WHERE id = :id"""
     entry = AuditEntry("reassigned", person.name, after=to, reason=reason)
-    change = (update, {"id": id, "to": to})
-    await _hand_on(store, id, person, change, entry, from_others=person.operates, to=to)
+    await _hand_on(store, id, person, item_changes.assign(id, to), entry, from_others=person.operates, to=to)
 
 
 async def _hand_on(
@@ -300,7 +295,7 @@ async def _amend_claim(store: Store, job: Job, statements: Sequence[Numbered]) -
         return False
 
 
-async def mine(store: Store, id: str, person: Person, queue: Queue | None = None) -> Job:  # noqa: A002
+async def require_claim(store: Store, id: str, person: Person, queue: Queue | None = None) -> Job:  # noqa: A002
     """This person's live claim on an item; raises the reason if there is none. Finishing it deletes the drafts.
 
     A person whose claim has expired gets it back if nothing else has happened to the item.

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tabellion.accounts.audit import Statement
 from tabellion.engine.moves import Numbered
 from tabellion.engine.sql import NOW
 
@@ -22,17 +23,13 @@ def note(sha256: str, type_name: str, name: str, columns: Mapping[str, Any]) -> 
         )
     marks = ", ".join(f"${place}" for place in range(4, len(KEPT) + 4))
     updates = ", ".join(f"{column} = excluded.{column}" for column in (*KEPT, "decided_at"))
-    return (
-        f"""INSERT INTO tabellion_field_decisions (sha256, type, name, {", ".join(KEPT)}, decided_at)
-VALUES ($1, $2, $3, {marks}, {NOW}) ON CONFLICT (sha256, type, name) DO UPDATE SET {updates}""",
-        [sha256, type_name, name, *(columns[column] for column in KEPT)],
-    )
+    text = f"""INSERT INTO tabellion_field_decisions (sha256, type, name, {", ".join(KEPT)}, decided_at)
+VALUES ($1, $2, $3, {marks}, {NOW}) ON CONFLICT (sha256, type, name) DO UPDATE SET {updates}"""
+    return text, [sha256, type_name, name, *(columns[column] for column in KEPT)]
 
 
-def forget(sha256: str) -> Numbered:
+def forget(sha256: str) -> Statement:
     """The statement that deletes decisions on bytes that no document has any more."""
-    return (
-        """DELETE FROM tabellion_field_decisions
-WHERE sha256 = $1 AND NOT EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.sha256 = $1)""",
-        [sha256],
-    )
+    text = """DELETE FROM tabellion_field_decisions
+WHERE sha256 = :sha256 AND NOT EXISTS (SELECT 1 FROM tabellion_documents AS d WHERE d.sha256 = :sha256)"""
+    return text, {"sha256": sha256}

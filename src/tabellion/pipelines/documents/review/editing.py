@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypedDict
@@ -11,16 +10,17 @@ from typing import Any, Literal, NotRequired, TypedDict
 from tabellion.accounts import audit
 from tabellion.accounts.audit import AuditEntry
 from tabellion.answers import Answer
-from tabellion.engine.moves import Numbered
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import LeaseLost
 from tabellion.messages import Message, Translatable, restore_text, translatable
+from tabellion.pipelines.documents import extracted_fields
+from tabellion.pipelines.documents.extracted_fields import PERSON
 from tabellion.pipelines.documents.judging import Result, read_issues
-from tabellion.pipelines.documents.review import decisions, fields, items
-from tabellion.pipelines.documents.review.claims import explain_not_held, mine
+from tabellion.pipelines.documents.review import decisions, fields, item_changes, items
+from tabellion.pipelines.documents.review.claims import explain_not_held, require_claim
 from tabellion.pipelines.documents.review.errors import Changed, InvalidValues, Stale, Underway
-from tabellion.pipelines.documents.review.fields import EMPTY, PERSON, Row, Types
+from tabellion.pipelines.documents.review.fields import EMPTY, Row, Types
 from tabellion.pipelines.documents.review.items import ItemRow
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.values import parse_value
@@ -29,7 +29,6 @@ from tabellion.reading.issue import IssueJson
 from tabellion.reading.types.doctype import DocumentType
 
 Action = Literal["correct", "confirm", "absent", "unlock"]
-SAID = {"correct": "corrected", "confirm": "confirmed", "absent": "absent", "unlock": "unlocked"}
 LONGEST_DRAFT = 200_000  #: characters of a draft
 
 
@@ -77,7 +76,7 @@ async def edit(
 
     The person must hold the item; their claim is renewed.
     """
-    job = await mine(store, id, person)
+    job = await require_claim(store, id, person)
     item = await items.row(store, id)
     if item["document_status"] != "completed":
         raise Underway
@@ -86,7 +85,7 @@ async def edit(
     doctype = fields.type_of(types, item["type"])
     found = await fields.rows(store, item["document_id"])
     needs_reading = any(name not in found or found[name]["locked"] for name in changes)
-    reading: Result = await fields.reading(store, item["document_id"]) if needs_reading else {}
+    reading: Result = await fields.load_reading(store, item["document_id"]) if needs_reading else {}
     read = reading.get("fields", {}) | reading.get("read_fields", {})
     outcomes, problems = {}, {}
     for name, change in changes.items():
@@ -107,10 +106,10 @@ async def edit(
     if problems:
         is_unknown = fields.spec_of(doctype, first := next(iter(problems)), found.get(first)) is None
         raise InvalidValues(problems, fix=Message("item.fix_field") if is_unknown else Message("item.fix_value"))
-    statements = [_guard(store, item, version)]
+    statements = [item_changes.raise_version(store.dialect, item, version)]
     places = {declared.name: place for place, declared in enumerate(doctype.fields)}
     for name, (_, columns) in outcomes.items():
-        statements.append(_write(item["document_id"], name, places.get(name, len(places)), columns))
+        statements.append(extracted_fields.write(item["document_id"], name, places.get(name, len(places)), columns))
         if item["type"] is not None:
             statements.append(decisions.note(item["sha256"], item["type"], name, columns))
     for name, (action, columns) in outcomes.items():
@@ -121,7 +120,7 @@ async def edit(
         )  # fmt: skip
         statements.append(audit.bind_entry(store.dialect, entry))
     try:
-        results = await store.amend(job, statements if outcomes else [_select_version(id, version)])
+        results = await store.amend(job, statements if outcomes else [item_changes.check_version(id, version)])
     except LeaseLost:
         raise await explain_not_held(store, id) from None
     if not results:
@@ -237,42 +236,12 @@ def _as_is(row: Row) -> Columns:
     }  # fmt: skip
 
 
-def _guard(store: Store, item: ItemRow, version: int) -> Numbered:
-    """Locks the item if it still has this version. A reading that finishes locks the fields first, then the item: so
-    does this, to avoid a deadlock."""
-    first = ""
-    if store.dialect == "postgresql":
-        first = """WITH tabellion_f AS MATERIALIZED (
-  SELECT f.name FROM tabellion_extracted_fields AS f WHERE f.document_id = $4 ORDER BY f.name FOR UPDATE) """
-    condition = " AND (SELECT count(*) FROM tabellion_f) >= 0" if first else " AND document_id = $4"
-    return (
-        f"""{first}UPDATE tabellion_review_items SET version = version + 1, change = $3
-WHERE id = $1 AND version = $2{condition} RETURNING version""",
-        [item["id"], version, secrets.token_hex(8), item["document_id"]],
-    )
-
-
-def _select_version(id: str, version: int) -> Numbered:  # noqa: A002
-    return "SELECT version FROM tabellion_review_items WHERE id = $1 AND version = $2", [id, version]
-
-
-def _write(document: str, name: str, place: int, columns: Columns) -> Numbered:
-    marks = ", ".join(f"${number}" for number in range(4, len(columns) + 4))
-    at = NOW if columns["corrected_by"] is not None else "NULL"
-    updates = ", ".join(f"{column} = excluded.{column}" for column in (*columns, "corrected_at"))
-    return (
-        f"""INSERT INTO tabellion_extracted_fields (document_id, name, place, {", ".join(columns)}, corrected_at)
-VALUES ($1, $2, $3, {marks}, {at}) ON CONFLICT (document_id, name) DO UPDATE SET {updates}""",
-        [document, name, place, *columns.values()],
-    )
-
-
 async def draft(store: Store, id: str, person: Person, body: Mapping[str, Any]) -> None:  # noqa: A002
     """Stores unsaved input of the holder, so that it survives their page."""
     text = _json(body)
     if len(text) > LONGEST_DRAFT:
         raise InvalidValues({"draft": Message("item.draft_too_long", n=LONGEST_DRAFT)}, beside=True)
-    job = await mine(store, id, person)
+    job = await require_claim(store, id, person)
     statement = f"""INSERT INTO tabellion_review_drafts (item_id, person, body, saved_at) VALUES ($1, $3, $2, {NOW})
 ON CONFLICT (item_id, person) DO UPDATE SET body = excluded.body, saved_at = excluded.saved_at RETURNING item_id"""
     try:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from tabellion.answers import Answer
-from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
 from tabellion.messages import Message, Translatable, has_code, quote_value, translatable
+from tabellion.pipelines.documents import extracted_fields
 from tabellion.pipelines.documents.judging import Result, field_of, issue_of, judge_issues
 from tabellion.pipelines.documents.review.errors import TypeBroken
 from tabellion.reading.alternative import Candidate
@@ -25,33 +25,12 @@ from tabellion.reading.types.yamlnode import TypeFileError
 Types = Callable[[str], DocumentType]  #: returns the document type of a name, or raises
 #: The type of a document that matches no type, or whose type no longer exists.
 NO_TYPE = DocumentType(name="unknown", version="1", fields=())
-PERSON = "person"  #: the source of a field that a person has corrected
 DECIDED = ("confirmed", "corrected", "absent")  #: states that a person has set
 #: The reasons for the confidence of a person's decision.
 CORRECTED, ABSENT = (Message("reason.corrected"),), (Message("reason.absent"),)
 State = Literal["auto", "needs_look", "rule_failed", "confirmed", "corrected", "absent"]
 LONGEST = 1000  #: characters of a sentence that lists fields
 EMPTY: tuple[Any, ...] = (None, "", [])  #: values of a field without a value
-
-
-class FieldRow(TypedDict):
-    """The public columns of `tabellion_extracted_fields`."""
-
-    name: str
-    value: str | None  #: JSON, as are box and reasons
-    confidence: float
-    page: int | None
-    box: str | None
-    quote: str | None
-    source: str
-    reasons: str | None
-    locked: bool
-    state: str | None
-
-
-#: $1 document -> its fields.
-FIELDS = f"""SELECT {", ".join(FieldRow.__annotations__)} FROM tabellion_extracted_fields
-WHERE document_id = $1 ORDER BY place, name"""
 
 
 class Row(TypedDict):
@@ -73,9 +52,6 @@ class Row(TypedDict):
     manually_corrected: bool
     noted: dict[str, Any]  #: what readings found, by column: `read_value` and `old_value`, if they were stored
     candidates: list[Candidate] | None
-
-
-_COLUMNS = [name for name in Row.__annotations__ if name not in ("noted", "corrected_at")] + ["read_value", "old_value"]
 
 
 class Column(Answer):
@@ -135,15 +111,11 @@ class Unsure(TypedDict):
 
 async def rows(store: Store, document: str) -> dict[str, Row]:
     """The rows of a document's fields by name, their JSON parsed."""
-    found = await store.database.fetch(
-        f"""SELECT {", ".join(_COLUMNS)}, {sql.epoch("corrected_at", store.dialect)} AS corrected_at
-FROM tabellion_extracted_fields WHERE document_id = $1 ORDER BY place, name""",
-        document,
-    )
+    found = await store.database.fetch(extracted_fields.select(store.dialect), document)
     return {row["name"]: _parse_row(row) for row in found}
 
 
-async def reading(store: Store, document: str) -> Result:
+async def load_reading(store: Store, document: str) -> Result:
     """The document's last reading: its pages, fields and issues."""
     found = await store.database.fetch("SELECT result FROM tabellion_documents WHERE id = $1", document)
     return cast("Result", json.loads(found[0]["result"] or "{}")) if found else {}
@@ -217,7 +189,7 @@ def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], li
     return missing, [issue for issue in errors if issue["code"] != "missing"]
 
 
-def unseen(doctype: DocumentType, found: Mapping[str, Row]) -> list[Unsure]:
+def find_unseen(doctype: DocumentType, found: Mapping[str, Row]) -> list[Unsure]:
     """The uncertain fields that nobody has reviewed."""
     return [
         {"name": spec.name, "label": spec.title, "value": row["value"], "threshold": spec.threshold,

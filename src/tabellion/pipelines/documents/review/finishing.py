@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Mapping
+from dataclasses import replace
 
 from tabellion.accounts import audit
-from tabellion.accounts.audit import AuditEntry, Statement
+from tabellion.accounts.audit import AuditEntry
 from tabellion.engine.settlement import Settlement
-from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.errors import LeaseLost
 from tabellion.messages import Message, quote_value
 from tabellion.pipelines.documents import states
-from tabellion.pipelines.documents.review import fields, items
-from tabellion.pipelines.documents.review.claims import explain_not_held, mine
+from tabellion.pipelines.documents.review import fields, item_changes, items
+from tabellion.pipelines.documents.review.claims import explain_not_held, require_claim
 from tabellion.pipelines.documents.review.editing import stale
 from tabellion.pipelines.documents.review.errors import (
     InvalidValues,
@@ -38,9 +36,6 @@ REJECTIONS = {
     )
 }  # fmt: skip
 REOPEN_TRIES = 3  #: of an item that somebody else changes meanwhile
-_BACK = """status = 'pending', reviewer = NULL, claimed_at = NULL, finished_at = NULL, reason = NULL,
-  escalated_at = NULL, escalated_by = NULL, escalation = NULL, assigned_to = NULL, assigned_at = NULL,
-  version = version + 1"""
 
 
 async def approve(
@@ -53,7 +48,7 @@ async def approve(
     fails; Untyped if the document has no type, and so no fields; Unseen if uncertain fields have not been reviewed,
     unless `unseen` approves them anyway.
     """
-    await mine(store, id, person)
+    await require_claim(store, id, person)
     item = await items.row(store, id)
     if item["document_status"] != "completed":
         raise Underway
@@ -67,13 +62,13 @@ async def approve(
     empty = not fields.decided_fields(found) and all(row["value"] in EMPTY for row in found.values())
     if missing or failing or empty:
         raise NotApprovable(missing, failing, empty=empty and not missing)
-    doubtful = fields.unseen(doctype, found)
+    doubtful = fields.find_unseen(doctype, found)
     if doubtful and not unseen:
         raise Unseen(doubtful)
     ending: Ending = "corrected" if any(row["manually_corrected"] for row in found.values()) else "approved"
     more = {"unseen": [field["name"] for field in doubtful]} if doubtful else {}
     entry = AuditEntry("approved", person.name, item["document_id"], id, before=item["status"], after=ending, more=more)
-    await _finish(store, item, person, ending, entry, seconds, keystrokes, version)
+    await _finish(store, item, person, ending, _with_effort(entry, seconds, keystrokes), version)
     return ending
 
 
@@ -89,27 +84,29 @@ async def reject(
         )
     if code == "other" and not (reason or "").strip():
         raise InvalidValues({"reason": Message("item.reason_needed")}, beside=True)
-    await mine(store, id, person)
+    await require_claim(store, id, person)
     item = await items.row(store, id)
     full_reason = f"{code}: {reason.strip()}" if reason and reason.strip() else code
     entry = AuditEntry(
         "rejected", person.name, item["document_id"], id, before=item["status"], after="rejected", reason=full_reason
     )
-    await _finish(store, item, person, "rejected", entry, seconds, keystrokes, None, full_reason)
+    await _finish(store, item, person, "rejected", _with_effort(entry, seconds, keystrokes), None)
+
+
+def _with_effort(entry: AuditEntry, seconds: float | None, keystrokes: int | None) -> AuditEntry:
+    spent = {name: value for name, value in (("seconds", seconds), ("keystrokes", keystrokes)) if value is not None}
+    return replace(entry, more={**spent, **entry.more})
 
 
 async def _finish(
-    store: Store, item: ItemRow, person: Person, ending: Ending, entry: AuditEntry, seconds: float | None,
-    keystrokes: int | None, version: int | None, reason: str | None = None,
-) -> None:  # fmt: skip
+    store: Store, item: ItemRow, person: Person, ending: Ending, entry: AuditEntry, version: int | None
+) -> None:
+    """Ends an item of this version, or of any, with the reason and the effort of its audit entry."""
     id = str(item["id"])  # noqa: A001 - the column's name
-    job = await mine(store, id, person, review_queue(ending))
-    spent = {name: value for name, value in (("seconds", seconds), ("keystrokes", keystrokes)) if value is not None}
-    full_entry = AuditEntry(
-        entry.action, entry.actor, entry.subject, entry.item_id, None, entry.before, entry.after, entry.reason,
-        {**spent, **entry.more, "version": int(item["version"]) + 1},
-    )  # fmt: skip
-    also = [_update_item(id, spent, reason), states.rewrite(item["document_id"])]
+    job = await require_claim(store, id, person, review_queue(ending))
+    spent = {name: entry.more[name] for name in ("seconds", "keystrokes") if name in entry.more}
+    entry = replace(entry, more={**entry.more, "version": int(item["version"]) + 1})
+    also = [item_changes.store_ending(id, spent, entry.reason), states.rewrite(item["document_id"])]
     guard = None
     if version is not None:
         # If it is queued to be read again meanwhile, it is no longer what the person saw.
@@ -120,7 +117,7 @@ WHERE r.id = :id AND r.version = :version AND d.status = 'completed' {lock}""",
             {"id": id, "version": version},
         )
     try:
-        await store.end(Settlement(job, "done", also=[*also, audit.statement(store.dialect, full_entry)], guard=guard))
+        await store.end(Settlement(job, "done", also=[*also, audit.statement(store.dialect, entry)], guard=guard))
     except LeaseLost:
         current = await items.row(store, id)
         if version is not None and current["document_status"] != "completed":
@@ -131,42 +128,22 @@ WHERE r.id = :id AND r.version = :version AND d.status = 'completed' {lock}""",
     await store.database.wake()
 
 
-def _update_item(id: str, spent: Mapping[str, float], reason: str | None) -> Statement:  # noqa: A002
-    """The statement that stores the ending; the time of all reviews of a reopened document adds up."""
-    sums = "".join(f", {name} = coalesce({name}, 0) + :{name}" for name in spent)
-    return (
-        f"""UPDATE tabellion_review_items SET version = version + 1, reason = :reason, draft = NULL, draft_by = NULL,
-  draft_at = NULL{sums} WHERE id = :id""",
-        {"id": id, "reason": reason, **spent},
-    )
-
-
-def reopening(dialect: Dialect, document: str, actor: str, reason: str) -> list[Statement]:
-    """The statements that put a document's finished item, if there is one, back in the queue, with the audit entry."""
-    values = {"document": document, "change": secrets.token_hex(8)}
-    update = f"""UPDATE tabellion_review_items SET {_BACK}, change = :change
-WHERE document_id = :document AND status IN {ENDINGS}"""
-    source = "FROM tabellion_review_items AS r WHERE r.document_id = :document AND r.change = :change"
-    entry = AuditEntry("reopened", actor, document, reason=reason)
-    return [(update, values), audit.statement(dialect, entry, source, values, item_id="r.id")]
-
-
 async def reopen(store: Store, id: str, person: Person, reason: str) -> None:  # noqa: A002
     """Puts a finished item back in the queue; what was corrected stays corrected."""
     if not person.operates:
         raise NotAllowed
-    # The version too: one that changed since it was read would be reopened with an entry of what it was before.
-    statement = f"""UPDATE tabellion_review_items SET {_BACK}
-WHERE id = $1 AND status IN {ENDINGS} AND version = $2 RETURNING version"""
     for _ in range(REOPEN_TRIES):
         item = await items.row(store, id)
         entry = AuditEntry(
             "reopened", person.name, item["document_id"], id, before=item["status"], after="pending", reason=reason,
             more={"version": int(item["version"]) + 1},
         )  # fmt: skip
-        rewrite = audit.bind_statement(*states.rewrite(item["document_id"]))
-        statements = [(statement, [id, item["version"]]), rewrite, audit.bind_entry(store.dialect, entry)]
-        if await store.database.transact(statements, guarded=True):
+        # The version too: one that changed since it was read would be reopened with an entry of what it was before.
+        statements = [
+            item_changes.reopen(id, item["version"]), states.rewrite(item["document_id"]),
+            audit.statement(store.dialect, entry),
+        ]  # fmt: skip
+        if await store.database.transact([audit.bind_statement(*one) for one in statements], guarded=True):
             await store.database.wake()
             return
         if item["status"] not in ENDINGS:

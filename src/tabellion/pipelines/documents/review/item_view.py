@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NotRequired
+from typing import Annotated, Any, NotRequired
 
-from tabellion.answers import Answer
+from tabellion.answers import Answer, Doc
 from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
@@ -17,12 +17,49 @@ from tabellion.pipelines.documents.review.claims import sweep
 from tabellion.pipelines.documents.review.editing import CheckedField
 from tabellion.pipelines.documents.review.fields import ReviewField, Types
 from tabellion.pipelines.documents.review.finishing import REJECTIONS
-from tabellion.pipelines.documents.review.items import Item, ItemRow, Position
+from tabellion.pipelines.documents.review.items import ItemRow, Position
 from tabellion.pipelines.documents.review.people import Person
+from tabellion.pipelines.documents.review.priority import Parts, parts
 from tabellion.pipelines.documents.review.queue import ENDINGS, Status
+from tabellion.pipelines.documents.review_reasons import Reason
 from tabellion.pipelines.documents.row import Issue
 
 PREVIOUS = 5  #: items that the person has just finished, to return to
+
+
+class Escalation(Answer):
+    """Who escalated an item, when and why."""
+
+    by: str | None
+    at: str
+    why: str | None
+
+
+class Item(Answer):
+    """A document that is waiting for review, claimed or finished."""
+
+    id: str
+    document_id: str
+    name: str
+    type: str | None
+    status: Status
+    priority: float
+    parts: Parts
+    reasons: list[Reason]
+    assigned_to: str | None
+    holder: str | None
+    lease_until: str | None
+    postponed_until: str | None
+    escalated: Escalation | None
+    created_at: str
+    due_at: str
+    sla_left: Annotated[float, Doc("Seconds until it is due; negative: overdue by that long.")]
+    pages: int | None
+    version: int
+    reviewer: str | None
+    finished_at: str | None
+    reason: str | None
+    url: str
 
 
 class SheetPage(Answer):
@@ -98,17 +135,36 @@ class Checked(Answer):
     fields: dict[str, CheckedField]
 
 
+def serialize_item(item: ItemRow) -> Item:
+    """An item as JSON."""
+    at, escalated = item["escalated_at"], None
+    if at is not None:
+        escalated = Escalation(by=item["escalated_by"], at=iso(at), why=item["escalation"])
+    closed = item["status"] in ENDINGS
+    return {
+        "id": item["id"], "document_id": item["document_id"], "name": item["name"], "type": item["type"],
+        "status": item["status"], "priority": round(float(item["priority"]), 4), "parts": parts(item),
+        "reasons": json.loads(item["reasons"] or "[]"), "assigned_to": item["assigned_to"], "holder": item["holder"],
+        "lease_until": iso(item["lease_until"]), "postponed_until": iso(item["postponed_until"]),
+        "escalated": escalated,
+        "created_at": iso(item["created_at"]), "due_at": iso(item["due_at"]),
+        "sla_left": round(item["due_at"] - ((closed and item["finished_at"]) or item["now"]), 1),
+        "pages": item["pages"], "version": item["version"], "reviewer": item["reviewer"],
+        "finished_at": iso(item["finished_at"]), "reason": item["reason"], "url": f"/review/{item['id']}",
+    }  # fmt: skip
+
+
 async def get(store: Store, types: Types, id: str, person: Person) -> WholeItem:  # noqa: A002
     """Everything about one item, as this person sees it; raises NoSuchItem."""
     await sweep(store)
     item = await items.row(store, id)
-    read = await fields.reading(store, item["document_id"])
+    read = await fields.load_reading(store, item["document_id"])
     found = await fields.rows(store, item["document_id"])
     doctype = fields.type_or_empty(types, item["type"])
     absent = [name for name, row in found.items() if row["state"] == "absent"]
     judged = fields.issues(doctype, fields.values_of(found), absent, read_issues(read), fields.decided_fields(found))
     return {
-        **items.serialize_item(item), "document": _document(item, read), "issues": judged,
+        **serialize_item(item), "document": _document(item, read), "issues": judged,
         "fields": fields.serialize_fields(doctype, found, judged, read.get("candidates")),
         "draft": await _draft(store, id, person), "claim": _claim(item, person),
         "instructions": doctype.instructions or None,
@@ -123,7 +179,7 @@ async def get(store: Store, types: Types, id: str, person: Person) -> WholeItem:
 async def check(store: Store, types: Types, id: str, values: Mapping[str, Any]) -> Checked:  # noqa: A002
     """The issues that an item would have with these values; writes nothing, and requires no claim."""
     item = await items.row(store, id)
-    read = await fields.reading(store, item["document_id"])
+    read = await fields.load_reading(store, item["document_id"])
     found = await fields.rows(store, item["document_id"])
     judged, answers = editing.check(types, item, found, values, read)
     return {"issues": judged, "fields": answers}

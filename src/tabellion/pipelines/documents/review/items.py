@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any, TypedDict
 
-from tabellion.answers import Answer, Doc
+from tabellion.answers import Answer
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
-from tabellion.engine.timestamps import iso
-from tabellion.pipelines.documents.review import priority
 from tabellion.pipelines.documents.review.errors import NoSuchItem
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.queue import ENDINGS, NAME, OPEN, Status
-from tabellion.pipelines.documents.review_reasons import Reason
 
 MOST = 200  #: items in one list
 DONE = "done"  #: as the status of a list: all finished items
@@ -23,13 +20,17 @@ _OPEN = "r.status IN ('pending', 'in_review')"
 _TIMES = ("created_at", "due_at", "assigned_at", "escalated_at", "claimed_at", "finished_at")
 
 
-class _Columns(priority.Measures):
+class _Columns(TypedDict):
     """The columns of `tabellion_review_items` that are read; times are seconds since 1970."""
 
     id: str
     document_id: str
     status: Status
     priority: float
+    confidence: float  #: the measures from which the priority is calculated, each between 0 and 1
+    proximity: float
+    complexity: float
+    value: float
     reasons: str  #: JSON
     version: int
     assigned_to: str | None
@@ -63,41 +64,6 @@ class ItemRow(_Columns):
     lease_until: float | None
     now: float
     postponed_until: float | None
-
-
-class Escalation(Answer):
-    """Who escalated an item, when and why."""
-
-    by: str | None
-    at: str
-    why: str | None
-
-
-class Item(Answer):
-    """A document that is waiting for review, claimed or finished."""
-
-    id: str
-    document_id: str
-    name: str
-    type: str | None
-    status: Status
-    priority: float
-    parts: priority.Parts
-    reasons: list[Reason]
-    assigned_to: str | None
-    holder: str | None
-    lease_until: str | None
-    postponed_until: str | None
-    escalated: Escalation | None
-    created_at: str
-    due_at: str
-    sla_left: Annotated[float, Doc("Seconds until it is due; negative: overdue by that long.")]
-    pages: int | None
-    version: int
-    reviewer: str | None
-    finished_at: str | None
-    reason: str | None
-    url: str
 
 
 class Counts(Answer):
@@ -271,25 +237,6 @@ LEFT JOIN tabellion_attempts AS l ON l.queue = '{NAME}' AND l.key = r.id AND l.n
   SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = '{NAME}' AND m.key = r.id)"""
 
 
-def serialize_item(item: ItemRow) -> Item:
-    """An item as JSON."""
-    at, escalated = item["escalated_at"], None
-    if at is not None:
-        escalated = Escalation(by=item["escalated_by"], at=iso(at), why=item["escalation"])
-    closed = item["status"] in ENDINGS
-    return {
-        "id": item["id"], "document_id": item["document_id"], "name": item["name"], "type": item["type"],
-        "status": item["status"], "priority": round(float(item["priority"]), 4), "parts": priority.parts(item),
-        "reasons": reasons(item), "assigned_to": item["assigned_to"], "holder": item["holder"],
-        "lease_until": iso(item["lease_until"]), "postponed_until": iso(item["postponed_until"]),
-        "escalated": escalated,
-        "created_at": iso(item["created_at"]), "due_at": iso(item["due_at"]),
-        "sla_left": round(item["due_at"] - ((closed and item["finished_at"]) or item["now"]), 1),
-        "pages": item["pages"], "version": item["version"], "reviewer": item["reviewer"],
-        "finished_at": iso(item["finished_at"]), "reason": item["reason"], "url": f"/review/{item['id']}",
-    }  # fmt: skip
-
-
-def reasons(item: ItemRow) -> list[Reason]:
-    """Why the document needs review."""
-    return list(json.loads(item["reasons"] or "[]"))
+def of_document(columns: str) -> str:
+    """$1 document -> these columns of its item."""
+    return f"SELECT {columns} FROM tabellion_review_items WHERE document_id = $1"

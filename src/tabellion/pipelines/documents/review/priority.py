@@ -1,17 +1,25 @@
-"""The priority of items: 40 % doubt, 30 % proximity of the deadline, 20 % complexity, 10 % value; parts are stored."""
+"""The priority of items: 40 % doubt, 30 % proximity of the deadline, 20 % complexity, 10 % value."""
 
 from __future__ import annotations
 
+import math
 import time
 import weakref
-from typing import TypedDict
+from decimal import Decimal
+from typing import TypedDict, cast
 
 from tabellion.answers import Answer
-from tabellion.engine import sql
-from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.pipelines.documents.review import item_changes
+from tabellion.reading.reader import Reading
+from tabellion.reading.types import rules
+from tabellion.reading.types.doctype import DocumentType
 
-CONFIDENCE, PROXIMITY, COMPLEXITY, VALUE = 0.4, 0.3, 0.2, 0.1
+#: The measures of an item and their weights. Doubt, which is 1 - confidence, counts.
+WEIGHTS = {"confidence": 0.4, "proximity": 0.3, "complexity": 0.2, "value": 0.1}
+MANY_PAGES, MANY_ROWS, MANY_ISSUES = 20, 50, 5  #: from these counts on, a document has the highest complexity
+LARGEST = 1_000_000  #: the amount from which on the value is 1
+AMOUNTS = ("total", "amount", "price")  #: the fields that contain the value of a document, the likeliest first
 EVERY = 30.0  #: seconds between two updates of the proximity
 STEP = 0.005  #: the smallest change of proximity that is written, so that an update writes few rows
 
@@ -21,8 +29,8 @@ _next: weakref.WeakKeyDictionary[Store, float] = weakref.WeakKeyDictionary()
 class Measures(TypedDict):
     """The measures from which a priority is calculated, each between 0 and 1."""
 
-    confidence: float
-    proximity: float
+    confidence: float  #: the mean of its fields, a missing required one counting 0
+    proximity: float  #: the share of the time until the deadline that has passed
     complexity: float
     value: float
 
@@ -44,18 +52,27 @@ class Parts(Answer):
     value: Part
 
 
-def parts(row: Measures) -> Parts:
-    """The components of an item's priority: the value of each, its weight, and its points."""
+def measure(reading: Reading, doctype: DocumentType, proximity: float) -> Measures:
+    """The measures of a reading, `proximity` limited to 0 to 1."""
     return {
-        "confidence": _part(row["confidence"], CONFIDENCE, 1 - row["confidence"]),
-        "proximity": _part(row["proximity"], PROXIMITY, row["proximity"]),
-        "complexity": _part(row["complexity"], COMPLEXITY, row["complexity"]),
-        "value": _part(row["value"], VALUE, row["value"]),
+        "confidence": _confidence(reading, doctype), "proximity": round(min(max(proximity, 0.0), 1.0), 6),
+        "complexity": _complexity(reading), "value": _value(reading, doctype),
     }  # fmt: skip
 
 
-def _part(value: float, weight: float, counted: float) -> Part:
-    return {"value": round(value, 4), "weight": weight, "points": round(weight * counted, 4)}
+def formula(measures: dict[str, str]) -> str:
+    """The priority as SQL, from an expression for each measure."""
+    counted = measures | {"confidence": f"(1 - {measures['confidence']})"}
+    return f"({' + '.join(f'{weight} * {counted[name]}' for name, weight in WEIGHTS.items())})"
+
+
+def parts(row: Measures) -> Parts:
+    """The components of an item's priority: the value of each, its weight, and its points."""
+    counted = row | {"confidence": 1 - row["confidence"]}
+    return cast("Parts", {
+        name: {"value": round(row[name], 4), "weight": weight, "points": round(weight * counted[name], 4)}  # type: ignore[literal-required]
+        for name, weight in WEIGHTS.items()
+    })  # fmt: skip
 
 
 async def refresh(store: Store, *, at_once: bool = False) -> None:
@@ -64,27 +81,38 @@ async def refresh(store: Store, *, at_once: bool = False) -> None:
     if not at_once and now < _next.get(store, 0.0):
         return
     _next[store] = now + EVERY
-    await store.database.fetch(statement(store.dialect))
+    stored = {name: f"t.{name}" for name in WEIGHTS}
+    fresh = formula(stored | {"proximity": "n.near"})
+    await store.database.fetch(item_changes.update_priorities(store.dialect, formula(stored), fresh, STEP))
     # However long the queue is, this takes at most a hundredth of the time.
     _next[store] = max(_next[store], now + 100 * (time.monotonic() - now))
 
 
-def statement(dialect: sql.Dialect) -> str:
-    """Updates proximity and priority of the open items whose proximity has changed."""
-    uploaded, due = sql.epoch("d.created_at", dialect), sql.epoch("r.due_at", dialect)
-    share = f"({sql.epoch(NOW, dialect)} - {uploaded}) / ({due} - {uploaded})"
-    near = f"CASE WHEN {due} <= {uploaded} OR {share} > 1 THEN 1.0 WHEN {share} < 0 THEN 0.0 ELSE {share} END"
-    # A row that is locked is about to change: it is updated next time.
-    lock = "FOR UPDATE OF r SKIP LOCKED" if dialect == "postgresql" else ""
-    stored, fresh = _formula("t", "t.proximity"), _formula("t", "n.near")
-    return f"""UPDATE tabellion_review_items AS t SET proximity = n.near, priority = {fresh}
-FROM (SELECT r.id, {near} AS near FROM tabellion_review_items AS r JOIN tabellion_documents AS d ON d.id = r.document_id
-  WHERE r.status IN ('pending', 'in_review') {lock}) AS n
-WHERE t.id = n.id AND (abs(n.near - t.proximity) >= {STEP} OR abs(t.priority - {stored}) > 0.0001)"""
+def _confidence(reading: Reading, doctype: DocumentType) -> float:
+    scores = [
+        reading.fields[spec.name].confidence if spec.name in reading.fields else 0.0
+        for spec in doctype.fields
+        if spec.required or spec.name in reading.fields
+    ]
+    return round(sum(scores) / len(scores), 6) if scores else 0.0
 
 
-def _formula(row: str, near: str) -> str:
-    return (
-        f"({CONFIDENCE} * (1 - {row}.confidence) + {PROXIMITY} * {near} + {COMPLEXITY} * {row}.complexity"
-        f" + {VALUE} * {row}.value)"
-    )
+def _complexity(reading: Reading) -> float:
+    """The mean of what makes a document slow to review: pages, rows and issues."""
+    rows = sum(len(field.value) for field in reading.fields.values() if isinstance(field.value, list))
+    parts = (len(reading.pages) - 1) / MANY_PAGES, rows / MANY_ROWS, len(reading.issues) / MANY_ISSUES
+    return round(sum(min(max(part, 0.0), 1.0) for part in parts) / len(parts), 6)
+
+
+def _value(reading: Reading, doctype: DocumentType) -> float:
+    """The amount on a logarithmic scale: 0 for nothing, 1 for a million."""
+    amounts: dict[str, Decimal] = {}
+    for spec in doctype.fields:
+        if spec.kind == "money" and spec.name in reading.fields:
+            try:
+                amounts[spec.name] = abs(rules.convert_value(spec, reading.fields[spec.name].value) or Decimal())
+            except ValueError:
+                continue
+    named = [amounts[name] for name in AMOUNTS if name in amounts]
+    amount = named[0] if named else max(amounts.values(), default=Decimal())
+    return round(min(math.log10(1 + float(amount)) / math.log10(1 + LARGEST), 1.0), 6)

@@ -14,6 +14,7 @@ Ending = Literal["approved", "corrected", "rejected"]
 ENDINGS: tuple[Ending, ...] = ("approved", "corrected", "rejected")
 Status = Literal["pending", "in_review", "approved", "corrected", "rejected"]
 OPEN: tuple[Status, ...] = ("pending", "in_review")
+REVIEWED: tuple[Ending, ...] = ("approved", "corrected")  #: endings that found the document correct
 NEVER = 1_000_000_000  # people may release items as often as they like
 
 
@@ -35,3 +36,8 @@ def _queue(done: Ending, lease: float) -> Queue:
         order="priority DESC, id", worker="reviewer", started_at="claimed_at", finished_at="finished_at",
         lease=lease, timeout=None, max_attempts=NEVER, max_deferrals=NEVER, deadline=None,
     )  # fmt: skip
+
+
+def public_status(status: str | None) -> str | None:
+    """The status as lists and outputs have it: they do not change when a person claims the item."""
+    return OPEN[0] if status in OPEN else status

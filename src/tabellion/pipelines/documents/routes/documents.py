@@ -6,23 +6,22 @@ import asyncio
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from starlette.responses import Response
 
 from tabellion.answers import Answer, Doc
-from tabellion.messages import Message, Translatable, quote_value, translatable
+from tabellion.messages import Message, quote_value
 from tabellion.pipelines.documents import lookup
 from tabellion.pipelines.documents import reprocess as again
-from tabellion.pipelines.documents.routes.uploads import UPLOAD, Upload, fetch_link, receive_upload
-from tabellion.pipelines.documents.row import ListedDocument, Review, Status, Verdict, WholeDocument
+from tabellion.pipelines.documents.row import ListedDocument, Review, Status, WholeDocument
 from tabellion.pipelines.documents.served import ServedDocuments, served_documents
 from tabellion.pipelines.documents.settings import Unknown
-from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, submit
+from tabellion.reading.types.rules import Verdict
 from tabellion.reading.types.yamlnode import TypeFileError
-from tabellion.web import cursors, idempotency
+from tabellion.web import cursors
 from tabellion.web.answers import answer
 from tabellion.web.openapi import body_of
 from tabellion.web.problems import Problem
@@ -61,25 +60,6 @@ class Again(Strict):
     type: Word | None = Field(default=None, description="A different document type.")
     model: Word | None = Field(default=None, description="A different model.")
     reopen: bool = Field(default=False, description="Whether to restart a finished review.")
-
-
-class Taken(Answer):
-    """The outcome of one uploaded file."""
-
-    id: Annotated[str | None, Doc("The id of the document; null if the file was rejected.")]
-    status: Status | Literal["rejected"]
-    status_url: Annotated[str | None, Doc("The URL of the document; for a rejected duplicate, of the original.")]
-    name: str
-    duplicate_of: Annotated[str | None, Doc("The document that has the same file.")]
-    reason: NotRequired[Annotated[Literal["duplicate_rejected", "file_gone"], Doc("Why it was rejected.")]]
-    detail: NotRequired[Annotated[str, Doc("Why it was rejected, as a sentence.")]]
-    translatable: NotRequired[Translatable]
-
-
-class Uploaded(Answer):
-    """The documents of one upload, in the order of the files."""
-
-    documents: list[Taken]
 
 
 class Document(WholeDocument):
@@ -126,77 +106,14 @@ async def find_document(served: ServedDocuments, id: str) -> Document:  # noqa: 
     return {**document, "status_url": status_url(id)}
 
 
-@router.post(
-    "/api/documents", status_code=202, openapi_extra=UPLOAD, response_model=Uploaded,
-    summary="Upload documents",
-)  # fmt: skip
-async def upload(
-    request: Request,
-    name: Annotated[str | None, Query(max_length=1000, description="The file's name, for a plain body.")] = None,
-    type: Annotated[Word | None, Query(description="The document type, for a plain body.")] = None,  # noqa: A002
-    model: Annotated[Word | None, Query(description="The model, for a plain body.")] = None,
-    webhook: Annotated[Word | None, Query(description="The webhook endpoint, for a plain body.")] = None,
-) -> Response:
-    """Uploads documents; each is read as soon as a worker is free. The response contains their URLs.
-
-    Of several files, some may be `rejected`: a type with the policy `reject` rejects duplicates. Each rejected file
-    is reported separately, and the others are accepted. The status is 409 only if all files are rejected.
-    """
-    served = served_documents(request)
-    key = idempotency.key_of(request.headers.get(idempotency.HEADER))
-    query = {"name": name, "type": type, "model": model, "webhook": webhook}
-    options = {option: value for option, value in query.items() if value is not None}
-    state = request.app.state
-    async with receive_upload(request, served.blobs, state.limits, options) as received:
-        _check(served, received)
-        await _check_webhook(served, received.options.get("webhook"))
-        blobs = await received.settle()
-        parts: list[Any] = [
-            "POST /api/documents",
-            sorted(received.options.items()),
-            [[blob.sha256, blob.name] for blob in blobs],
-        ]
-        if received.link is not None:
-            parts.append([received.link.url, received.link.name])
-        async with idempotency.reserve_key(
-            served.store, request.state.holder.id, key, idempotency.fingerprint(parts), state.limits.fetch_seconds
-        ) as reservation:
-            if reservation.answer is not None:
-                return answer(reservation.answer, 202, {REPLAYED: "true"})
-            await fetch_link(received, served.blobs, state.limits, state.rules)
-            blobs = await received.settle()
-            taken: list[Taken] = []
-            for blob in blobs:
-                taken.append(await _submit_file(served, received, blob))
-            if all(result["status"] == "rejected" for result in taken):
-                raise _build_rejection(taken)
-            reservation.given = {"documents": taken}
-    address = taken[0]["status_url"] if len(taken) == 1 else None
-    return answer(Uploaded(documents=taken), 202, {"Location": address} if address else None)
-
-
-def _check(served: ServedDocuments, received: Upload) -> None:
-    """Rejects an unknown type or model before anything is stored."""
-    for name, value in received.options.items():
-        if not value or len(value) > 100:
-            raise Problem(422, "value_invalid", Message("problem.value"), field=f"/{name}",
-                          expected="1 to 100 characters", fix="omit it, or send a valid name")  # fmt: skip
-    try:
-        kind = received.options.get("type")
-        served.settings.choose_model(received.options.get("model"), served.settings.types.get(kind) if kind else None)
-    except Unknown as error:
-        raise _unknown(error) from None
-    except TypeFileError as error:
-        raise _build_type_problem(error) from None
-
-
-def _unknown(error: Unknown) -> Problem:
+def unknown_value(error: Unknown) -> Problem:
+    """The problem with a type or model that does not exist."""
     known = ", ".join(error.known)
     return Problem(422, "value_invalid", Message(f"upload.no_such_{error.field}"), field=f"/{error.field}",
                    expected=f"one of: {known}", fix=Message("upload.fix_choose", text=known))  # fmt: skip
 
 
-def _build_type_problem(error: TypeFileError) -> Problem:
+def broken_type(error: TypeFileError) -> Problem:
     """The problem with the name of the type and its mistakes, without the path of its file."""
     file = Path(error.file)
     mistakes = [f"{file.name}:{mistake.line}:{mistake.column}: {mistake.what}" for mistake in error.mistakes]
@@ -205,53 +122,6 @@ def _build_type_problem(error: TypeFileError) -> Problem:
         field="/type",
         mistakes=mistakes,
         fix=Message("upload.fix_type_file", file=file.name),
-    )  # fmt: skip
-
-
-async def _check_webhook(served: ServedDocuments, id: str | None) -> None:  # noqa: A002
-    if id is None:
-        return
-    from tabellion.delivery import endpoints
-
-    await endpoints.SCHEMA.prepare(served.store)
-    if id not in {endpoint["id"] for endpoint in await endpoints.listing(served.store)}:
-        raise Problem(422, "value_invalid", "webhook endpoint not found", field="/webhook",
-                      expected="the id of an endpoint", fix="GET /api/webhooks lists them")  # fmt: skip
-
-
-async def _submit_file(served: ServedDocuments, received: Upload, blob: Any) -> Taken:
-    """The outcome of one file; a rejected one has the reason, and does not affect the others."""
-    options = received.options
-    try:
-        submitted = await submit(
-            served.store, served.settings, blob, type=options.get("type"), model=options.get("model"),
-            webhook=options.get("webhook"),
-        )  # fmt: skip
-    except AlreadyThere as error:
-        return {
-            "id": None, "status": "rejected", "status_url": status_url(error.original), "name": blob.name,
-            "duplicate_of": error.original, "reason": "duplicate_rejected", "detail": str(error),
-            **translatable(detail=str(error)),
-        }  # fmt: skip
-    except FileGone:
-        gone = Message("upload.deleted_meanwhile")
-        return {
-            "id": None, "status": "rejected", "status_url": None, "name": blob.name, "duplicate_of": None,
-            "reason": "file_gone", "detail": gone, **translatable(detail=gone),
-        }  # fmt: skip
-    return {
-        "id": submitted.id, "status": submitted.status, "status_url": status_url(submitted.id), "name": blob.name,
-        "duplicate_of": submitted.duplicate_of,
-    }  # fmt: skip
-
-
-def _build_rejection(documents: list[Taken]) -> Problem:
-    """The problem if every file was rejected: the first file's reason, and all files with their own."""
-    first, reason = documents[0], documents[0].get("reason", "file_gone")
-    fix = Message("upload.fix_again") if reason == "file_gone" else Message("upload.fix_original")
-    return Problem(
-        409, reason, first.get("detail", ""), original=first["duplicate_of"], original_url=first["status_url"],
-        documents=documents if len(documents) > 1 else None, fix=fix,
     )  # fmt: skip
 
 
@@ -332,9 +202,9 @@ async def reprocess_document(served: ServedDocuments, id: str, actor: str, **how
     except again.DocumentRunning as error:
         raise Problem(409, "document_running", str(error), fix="wait until it is finished") from None
     except Unknown as error:
-        raise _unknown(error) from None
+        raise unknown_value(error) from None
     except TypeFileError as error:
-        raise _build_type_problem(error) from None
+        raise broken_type(error) from None
     return answer(Restarted(id=restarted.id, status=restarted.status, status_url=status_url(restarted.id)), 202)
 
 

@@ -110,9 +110,4 @@ async def words(
 
 def _check(document: Document, number: int) -> None:
     if document["pages"] is not None and number > document["pages"]:
-        raise Problem(
-            404,
-            "page_missing",
-            Message("documents_api.page_count", n=document["pages"]),
-            field="number",
-        )
+        raise Problem(404, "page_missing", Message("documents_api.page_count", n=document["pages"]), field="number")

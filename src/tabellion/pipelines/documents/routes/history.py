@@ -14,6 +14,7 @@ from tabellion.engine.timestamps import iso
 from tabellion.messages import Message
 from tabellion.pipelines.documents.lookup import problem
 from tabellion.pipelines.documents.queues import reading_queue_names
+from tabellion.pipelines.documents.review import items
 from tabellion.pipelines.documents.routes.documents import Document, find_document
 from tabellion.pipelines.documents.row import Failure
 from tabellion.pipelines.documents.served import ServedDocuments, served_documents
@@ -126,7 +127,6 @@ WHERE key = $1 AND queue IN ({marks}) ORDER BY a.claimed_at DESC, n DESC LIMIT {
 async def _review(served: ServedDocuments, document: Document) -> ReviewOf | None:
     """The review item; a duplicate has that of its original."""
     rows: list[ReviewOf] = await served.store.database.fetch(
-        "SELECT id, status, reviewer, assigned_to FROM tabellion_review_items WHERE document_id = $1",
-        document["duplicate_of"] or document["id"],
+        items.of_document("id, status, reviewer, assigned_to"), document["duplicate_of"] or document["id"]
     )
     return {**rows[0], "url": f"/review/{rows[0]['id']}"} if rows else None

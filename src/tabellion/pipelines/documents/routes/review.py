@@ -11,10 +11,9 @@ from starlette.responses import Response
 from tabellion.accounts import audit
 from tabellion.answers import Answer, Doc
 from tabellion.engine.timestamps import iso
-from tabellion.pipelines.documents.review import claims, items, priority
-from tabellion.pipelines.documents.review import item_view as whole
-from tabellion.pipelines.documents.review.item_view import WholeItem
-from tabellion.pipelines.documents.review.items import Counts, Filters, Item
+from tabellion.pipelines.documents.review import claims, item_view, items, priority
+from tabellion.pipelines.documents.review.item_view import Item, WholeItem
+from tabellion.pipelines.documents.review.items import Counts, Filters
 from tabellion.pipelines.documents.routes.documents import REPLAYED, find_document
 from tabellion.pipelines.documents.routes.review_bodies import Given, Later, Name, Next, Take, Why
 from tabellion.pipelines.documents.routes.review_request import (
@@ -63,7 +62,7 @@ class History(Answer):
 async def render_item(context: ReviewContext, id: str, headers: Mapping[str, str] | None = None) -> Response:  # noqa: A002
     """The response with a complete item, and its version as the ETag."""
     with translate_errors():
-        item = await whole.get(context.store, context.types, id, context.person)
+        item = await item_view.get(context.store, context.types, id, context.person)
     return answer(item, headers={**tag(item["version"]), **(headers or {})})
 
 
@@ -97,7 +96,7 @@ async def listing(
     rows, following = await items.listing(context.store, filters, start, limit)
     onward = cursors.make_cursor(key, context.served.name, question, following) if following else None
     counts = await items.counts(context.store, context.person)
-    return answer(Items(items=[items.serialize_item(row) for row in rows], next=onward, counts=counts))
+    return answer(Items(items=[item_view.serialize_item(row) for row in rows], next=onward, counts=counts))
 
 
 @router.post(

@@ -8,11 +8,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from tabellion.answers import Answer
-from tabellion.pipelines.documents.review import claims, editing, errors, finishing, items
-from tabellion.pipelines.documents.review import item_view as whole
+from tabellion.pipelines.documents.review import claims, editing, errors, finishing, item_view, items
 from tabellion.pipelines.documents.review.editing import Change
-from tabellion.pipelines.documents.review.item_view import Checked, WholeItem
-from tabellion.pipelines.documents.review.items import Item
+from tabellion.pipelines.documents.review.item_view import Checked, Item, WholeItem
 from tabellion.pipelines.documents.routes.documents import Restarted, reprocess_document
 from tabellion.pipelines.documents.routes.review import render_item
 from tabellion.pipelines.documents.routes.review_bodies import Approval, Draft, Edits, Spent, Trial, Turned, Typed, Why
@@ -66,7 +64,7 @@ async def check(request: Request, id: str) -> Response:  # noqa: A002
     context = await item_context(request, id)
     body = await parse_body(request, Trial, request.app.state.limits)
     with translate_errors():
-        return answer(await whole.check(context.store, context.types, id, body.fields))
+        return answer(await item_view.check(context.store, context.types, id, body.fields))
 
 
 @router.put(
@@ -110,7 +108,7 @@ async def choose_type(request: Request, id: str) -> Response:  # noqa: A002
     context = await item_context(request, id)
     body = await parse_body(request, Typed, request.app.state.limits)
     with translate_errors():
-        await claims.mine(context.store, id, context.person)
+        await claims.require_claim(context.store, id, context.person)
         item = await items.row(context.store, id)
     return await reprocess_document(context.served, item["document_id"], context.person.name, type=body.type)
 
@@ -133,13 +131,13 @@ async def reject(request: Request, id: str) -> Response:  # noqa: A002
 
 async def _answer_with_next(context: ReviewContext, id: str, spent: Spent) -> Response:  # noqa: A002
     with translate_errors():
-        item = items.serialize_item(await items.row(context.store, id))
+        item = item_view.serialize_item(await items.row(context.store, id))
         next_id = None
         if spent.next:
             # The item is finished, even if no other can be claimed.
             with contextlib.suppress(errors.ReviewPaused, errors.TooMany):
                 next_id = await claims.claim_next(context.store, context.person)
-        next_item = await whole.get(context.store, context.types, next_id, context.person) if next_id else None
+        next_item = await item_view.get(context.store, context.types, next_id, context.person) if next_id else None
     return answer(Ended(item=item, next=next_item), headers=tag(item["version"]))
 
 

@@ -174,18 +174,7 @@ class Updates:
   {sql.epoch("created_at", d)} AS created FROM tabellion_documents WHERE {where}""",
             *values,
         )
-        return [
-            DocumentUpdate(
-                row["id"],
-                row["status"],
-                row["pages"],
-                row["done_pages"],
-                row["version"],
-                float(row["at"]),
-                float(row["created"]),
-            )
-            for row in rows
-        ]
+        return [DocumentUpdate(**row) for row in rows]
 
 
 def _id_condition(count: int) -> str:

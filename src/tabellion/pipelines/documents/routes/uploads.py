@@ -1,30 +1,40 @@
-"""Uploads: as a form, as a plain body, or from a URL; written to disk as they arrive, then checked."""
+"""POST /api/documents: a form, a plain body or a URL; files are written to disk as they arrive, then checked."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, Literal, NotRequired
 
-from fastapi import Request
+from fastapi import APIRouter, Query, Request
 from pydantic import Field
+from starlette.responses import Response
 
-from tabellion.messages import Message
+from tabellion.answers import Answer, Doc
+from tabellion.delivery import endpoints
+from tabellion.messages import Message, Translatable, translatable
 from tabellion.net.fetching import FetchFailed, fetch, file_name
 from tabellion.net.guard import Blocked, Rules
+from tabellion.pipelines.documents.routes.documents import REPLAYED, Word, broken_type, status_url, unknown_value
+from tabellion.pipelines.documents.row import Status
+from tabellion.pipelines.documents.served import ServedDocuments, served_documents
+from tabellion.pipelines.documents.settings import Unknown
+from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, submit
 from tabellion.reading.sniff import TAIL
-from tabellion.storage.blobs import Blobs, Sink
+from tabellion.reading.types.yamlnode import TypeFileError
+from tabellion.storage.blobs import Blobs, Sink, StoredBlob
+from tabellion.web import idempotency
+from tabellion.web.answers import answer
 from tabellion.web.incoming import RAW, SILENT, judge, write_chunk
 from tabellion.web.limits import RequestLimits, chunks, too_large
 from tabellion.web.multipart import End, FormPart, boundary_of, events
 from tabellion.web.openapi import schema_of
 from tabellion.web.problems import Problem
+from tabellion.web.routing import Guarded
 from tabellion.web.validation import Strict, build_media_problem, media_of, parse_body
 
-if TYPE_CHECKING:
-    from tabellion.storage.blobs import StoredBlob
-
+router = APIRouter(route_class=Guarded, tags=["documents"])
 FIELDS = ("file", "type", "model", "webhook")
 EXPECTED = "multipart/form-data with `file`, the file itself (application/pdf, …), or application/json with `url`"
 
@@ -41,6 +51,46 @@ class FromUrl(Strict):
     )
 
 
+def _upload() -> dict[str, Any]:
+    binary = {"type": "string", "format": "binary"}
+    text = {"type": "string", "minLength": 1, "maxLength": 100}
+    form = {
+        "type": "object", "required": ["file"], "additionalProperties": False,
+        "properties": {
+            "file": {"type": "array", "items": binary, "minItems": 1, "maxItems": 100},
+            "type": text, "model": text, "webhook": text,
+        },
+    }  # fmt: skip
+    content: dict[str, Any] = {
+        "multipart/form-data": {"schema": form},
+        "application/json": {"schema": schema_of(FromUrl)},
+        **{media: {"schema": binary} for media in RAW},
+    }
+    return {"requestBody": {"required": True, "content": content}}
+
+
+UPLOAD = _upload()
+
+
+class Taken(Answer):
+    """The outcome of one uploaded file."""
+
+    id: Annotated[str | None, Doc("The id of the document; null if the file was rejected.")]
+    status: Status | Literal["rejected"]
+    status_url: Annotated[str | None, Doc("The URL of the document; for a rejected duplicate, of the original.")]
+    name: str
+    duplicate_of: Annotated[str | None, Doc("The document that has the same file.")]
+    reason: NotRequired[Annotated[Literal["duplicate_rejected", "file_gone"], Doc("Why it was rejected.")]]
+    detail: NotRequired[Annotated[str, Doc("Why it was rejected, as a sentence.")]]
+    translatable: NotRequired[Translatable]
+
+
+class Uploaded(Answer):
+    """The documents of one upload, in the order of the files."""
+
+    documents: list[Taken]
+
+
 @dataclass(slots=True)
 class Upload:
     """The contents of one request: files that are on disk but not yet stored, and the options sent with them."""
@@ -54,8 +104,117 @@ class Upload:
         return [await sink.finish() for sink in self.sinks]
 
 
+@router.post(
+    "/api/documents", status_code=202, openapi_extra=UPLOAD, response_model=Uploaded,
+    summary="Upload documents",
+)  # fmt: skip
+async def upload(
+    request: Request,
+    name: Annotated[str | None, Query(max_length=1000, description="The file's name, for a plain body.")] = None,
+    type: Annotated[Word | None, Query(description="The document type, for a plain body.")] = None,  # noqa: A002
+    model: Annotated[Word | None, Query(description="The model, for a plain body.")] = None,
+    webhook: Annotated[Word | None, Query(description="The webhook endpoint, for a plain body.")] = None,
+) -> Response:
+    """Uploads documents; each is read as soon as a worker is free. The response contains their URLs.
+
+    Of several files, some may be `rejected`: a type with the policy `reject` rejects duplicates. Each rejected file
+    is reported separately, and the others are accepted. The status is 409 only if all files are rejected.
+    """
+    served = served_documents(request)
+    key = idempotency.key_of(request.headers.get(idempotency.HEADER))
+    query = {"name": name, "type": type, "model": model, "webhook": webhook}
+    options = {option: value for option, value in query.items() if value is not None}
+    state = request.app.state
+    async with _receive(request, served.blobs, state.limits, options) as received:
+        _check(served, received)
+        await _check_webhook(served, received.options.get("webhook"))
+        blobs = await received.settle()
+        parts: list[Any] = [
+            "POST /api/documents",
+            sorted(received.options.items()),
+            [[blob.sha256, blob.name] for blob in blobs],
+        ]
+        if received.link is not None:
+            parts.append([received.link.url, received.link.name])
+        async with idempotency.reserve_key(
+            served.store, request.state.holder.id, key, idempotency.fingerprint(parts), state.limits.fetch_seconds
+        ) as reservation:
+            if reservation.answer is not None:
+                return answer(reservation.answer, 202, {REPLAYED: "true"})
+            await _fetch_link(received, served.blobs, state.limits, state.rules)
+            blobs = await received.settle()
+            taken: list[Taken] = []
+            for blob in blobs:
+                taken.append(await _submit_file(served, received, blob))
+            if all(result["status"] == "rejected" for result in taken):
+                raise _build_rejection(taken)
+            reservation.given = {"documents": taken}
+    address = taken[0]["status_url"] if len(taken) == 1 else None
+    return answer(Uploaded(documents=taken), 202, {"Location": address} if address else None)
+
+
+def _check(served: ServedDocuments, received: Upload) -> None:
+    """Rejects an unknown type or model before anything is stored."""
+    for name, value in received.options.items():
+        if not value or len(value) > 100:
+            raise Problem(422, "value_invalid", Message("problem.value"), field=f"/{name}",
+                          expected="1 to 100 characters", fix="omit it, or send a valid name")  # fmt: skip
+    try:
+        kind = received.options.get("type")
+        served.settings.choose_model(received.options.get("model"), served.settings.types.get(kind) if kind else None)
+    except Unknown as error:
+        raise unknown_value(error) from None
+    except TypeFileError as error:
+        raise broken_type(error) from None
+
+
+async def _check_webhook(served: ServedDocuments, id: str | None) -> None:  # noqa: A002
+    if id is None:
+        return
+    await endpoints.SCHEMA.prepare(served.store)
+    if id not in {endpoint["id"] for endpoint in await endpoints.listing(served.store)}:
+        raise Problem(422, "value_invalid", "webhook endpoint not found", field="/webhook",
+                      expected="the id of an endpoint", fix="GET /api/webhooks lists them")  # fmt: skip
+
+
+async def _submit_file(served: ServedDocuments, received: Upload, blob: Any) -> Taken:
+    """The outcome of one file; a rejected one has the reason, and does not affect the others."""
+    options = received.options
+    try:
+        submitted = await submit(
+            served.store, served.settings, blob, type=options.get("type"), model=options.get("model"),
+            webhook=options.get("webhook"),
+        )  # fmt: skip
+    except AlreadyThere as error:
+        return {
+            "id": None, "status": "rejected", "status_url": status_url(error.original), "name": blob.name,
+            "duplicate_of": error.original, "reason": "duplicate_rejected", "detail": str(error),
+            **translatable(detail=str(error)),
+        }  # fmt: skip
+    except FileGone:
+        gone = Message("upload.deleted_meanwhile")
+        return {
+            "id": None, "status": "rejected", "status_url": None, "name": blob.name, "duplicate_of": None,
+            "reason": "file_gone", "detail": gone, **translatable(detail=gone),
+        }  # fmt: skip
+    return {
+        "id": submitted.id, "status": submitted.status, "status_url": status_url(submitted.id), "name": blob.name,
+        "duplicate_of": submitted.duplicate_of,
+    }  # fmt: skip
+
+
+def _build_rejection(documents: list[Taken]) -> Problem:
+    """The problem if every file was rejected: the first file's reason, and all files with their own."""
+    first, reason = documents[0], documents[0].get("reason", "file_gone")
+    fix = Message("upload.fix_again") if reason == "file_gone" else Message("upload.fix_original")
+    return Problem(
+        409, reason, first.get("detail", ""), original=first["duplicate_of"], original_url=first["status_url"],
+        documents=documents if len(documents) > 1 else None, fix=fix,
+    )  # fmt: skip
+
+
 @asynccontextmanager
-async def receive_upload(
+async def _receive(
     request: Request, blobs: Blobs, limits: RequestLimits, query: dict[str, str]
 ) -> AsyncIterator[Upload]:
     """The request's files, checked, or the link to one; if the block raises, nothing of them stays."""
@@ -164,7 +323,7 @@ async def _parse_link(request: Request, limits: RequestLimits, upload: Upload, q
     }
 
 
-async def fetch_link(upload: Upload, blobs: Blobs, limits: RequestLimits, rules: Rules) -> None:
+async def _fetch_link(upload: Upload, blobs: Blobs, limits: RequestLimits, rules: Rules) -> None:
     """Fetches the file that the request links to, and checks it."""
     link = upload.link
     if link is None:
@@ -189,24 +348,3 @@ async def fetch_link(upload: Upload, blobs: Blobs, limits: RequestLimits, rules:
             raise Problem(415, "type_unsupported", str(error), field="/url", fix="link to the file itself") from None
         raise Problem(422, "url_failed", str(error), field="/url", fix="upload the file itself") from None
     await _judge_files(upload)
-
-
-def _upload() -> dict[str, Any]:
-    binary = {"type": "string", "format": "binary"}
-    text = {"type": "string", "minLength": 1, "maxLength": 100}
-    form = {
-        "type": "object", "required": ["file"], "additionalProperties": False,
-        "properties": {
-            "file": {"type": "array", "items": binary, "minItems": 1, "maxItems": 100},
-            "type": text, "model": text, "webhook": text,
-        },
-    }  # fmt: skip
-    content: dict[str, Any] = {
-        "multipart/form-data": {"schema": form},
-        "application/json": {"schema": schema_of(FromUrl)},
-        **{media: {"schema": binary} for media in RAW},
-    }
-    return {"requestBody": {"required": True, "content": content}}
-
-
-UPLOAD = _upload()
