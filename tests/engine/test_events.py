@@ -1,4 +1,4 @@
-"""One frozen value per thing that happened."""
+"""One frozen value per event."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from tests.working import Diary, ask, drain, laboring, make_worker, working
 
 
 def test_an_event_cannot_be_changed() -> None:
-    """An event is a fact."""
+    """Assigning to a field raises."""
     event = Event("done", queue="tasks", key="1")
     with pytest.raises(dataclasses.FrozenInstanceError):
         event.name = "failed"  # type: ignore[misc]
 
 
 def test_every_outcome_is_an_event() -> None:
-    """Whatever can become of a job can be told."""
+    """Whatever happens to a job has an event."""
     assert {*STATE_OF, "superseded", "claimed", "lease_lost"} <= set(NAMES)
 
 
-def test_everyone_is_told_in_order() -> None:
-    """Each listener gets each event, in the order things happened."""
+def test_listeners_are_called_in_order() -> None:
+    """Each listener gets each event, in the order they happened."""
     heard: list[tuple[str, str]] = []
     listeners = Listeners((lambda event: heard.append(("one", event.name)),))
     listeners.add(lambda event: heard.append(("two", event.name)))
@@ -42,8 +42,8 @@ def test_everyone_is_told_in_order() -> None:
     assert heard == [("one", "claimed"), ("two", "claimed"), ("one", "done"), ("two", "done")]
 
 
-def test_a_listener_that_raises_is_survived_and_reported() -> None:
-    """A broken listener is the other listeners' news and nobody's end."""
+def test_a_listener_that_raises_is_reported_and_harmless() -> None:
+    """A failing listener is reported to the other listeners and stops nothing."""
     heard: list[Event] = []
 
     def broken(_event: Event) -> None:
@@ -55,18 +55,18 @@ def test_a_listener_that_raises_is_survived_and_reported() -> None:
     assert "no disk" in (heard[0].error or "")
 
 
-def test_events_that_nobody_hears_need_not_be_made() -> None:
-    """A function hears everything; a listener may say what it wants."""
+def test_events_without_a_listener_need_not_be_created() -> None:
+    """A function receives every event; a listener may say which ones it wants."""
     assert not Listeners().wants("done", "jobs")
     assert Listeners((lambda _event: None,)).wants("done", "jobs")
 
 
-RAN = 0.05  # seconds that the handlers below take before they end as they are told to
+RAN = 0.05  # seconds that the handlers below run before they end
 
 
 @pytest.mark.parametrize("ending", ["done", "failed", "retried", "limited", "timed_out"])
-def test_an_ending_tells_how_long_its_handler_ran(url: str, owner: Owner, ending: str) -> None:
-    """`seconds` is the handler's time, `due_in` the time until the next try, where there is one."""
+def test_an_ending_reports_how_long_its_handler_ran(url: str, owner: Owner, ending: str) -> None:
+    """`seconds` is the handler's time, `due_in` the time until the next attempt, where there is one."""
     owner.insert(1)
     diary = Diary()
     queue = jobs_queue(retry_base=0.2, timeout=0.3 if ending == "timed_out" else None)
@@ -95,8 +95,10 @@ def test_an_ending_tells_how_long_its_handler_ran(url: str, owner: Owner, ending
 
 
 @pytest.mark.parametrize("how", ["cancelled", "superseded"])
-def test_a_claim_that_people_ended_tells_so_and_how_long_it_ran(url: str, owner: Owner, often: None, how: str) -> None:
-    """A person's cancel and an owner's edit are told by their names, not as a lost lease."""
+def test_a_claim_ended_by_a_person_is_reported_as_such_with_its_duration(
+    url: str, owner: Owner, often: None, how: str
+) -> None:
+    """A cancel and an edit by the owner are reported by name, not as a lost lease."""
     owner.insert(1)
     diary = Diary()
     queue = jobs_queue(lease=0.6)
@@ -120,8 +122,8 @@ def test_a_claim_that_people_ended_tells_so_and_how_long_it_ran(url: str, owner:
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
-def test_a_stopped_worker_tells_how_long_the_released_ran(url: str, owner: Owner, stubborn: bool) -> None:
-    """A job that goes back when the grace time is over was worked on for so long, whether or not it would stop."""
+def test_a_stopped_worker_reports_how_long_released_jobs_ran(url: str, owner: Owner, stubborn: bool) -> None:
+    """A job released after the grace time reports its duration, whether or not its handler stopped."""
     owner.insert(1)
     diary = Diary()
     queue = jobs_queue()
@@ -148,8 +150,8 @@ def test_a_stopped_worker_tells_how_long_the_released_ran(url: str, owner: Owner
     assert (event.seconds or 0) >= RAN * 0.9
 
 
-def test_a_crash_tells_how_long_ago_its_claim_was(url: str, owner: Owner, often: None, tmp_path: Path) -> None:
-    """What a sweep ends ran from its claim until now, as far as anybody knows; the second crash in a row too."""
+def test_a_crash_reports_the_age_of_its_claim(url: str, owner: Owner, often: None, tmp_path: Path) -> None:
+    """A job ended by a sweep is taken to have run from its claim until now; so is the second crash in a row."""
     owner.insert(1)
     diary = Diary()
     queue = jobs_queue(lease=0.5)
@@ -168,5 +170,5 @@ def test_a_crash_tells_how_long_ago_its_claim_was(url: str, owner: Owner, often:
 
 
 async def _nothing(job: Job) -> dict[str, Any]:
-    """A handler that is content with everything."""
+    """A handler that does nothing."""
     return {}

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("often")
 
 
 def test_a_dead_environment_is_reported_once_and_skipped(url: str, owner: Owner) -> None:
-    """A database nobody answers for is told once; the others' work goes on."""
+    """A database that does not answer is reported once; work on the others continues."""
     owner.insert(*range(1, 31))
     queue = jobs_queue()
     diary = Diary()
@@ -42,7 +42,7 @@ def test_a_dead_environment_is_reported_once_and_skipped(url: str, owner: Owner)
     assert [event.environment for event in diary.of("environment_down")] == ["staging"]
 
 
-def test_a_database_that_stays_away_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_stays_down_is_reported_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a minute, so that nobody takes silence for work; its address has no password."""
     monkeypatch.setattr(site, "REMIND", 0.3)
     queue = jobs_queue()
@@ -53,10 +53,10 @@ def test_a_database_that_stays_away_is_told_again(monkeypatch: pytest.MonkeyPatc
     assert {event.note for event in diary.of("environment_down")} == {"postgresql://127.0.0.1:9/shop"}
 
 
-def test_a_database_that_comes_back_tells_how_long_it_was_away(
+def test_a_database_that_comes_back_reports_how_long_it_was_down(
     url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first connection has nothing to tell of; the second has the time between."""
+    """The first connection has nothing to report; the second has the time between."""
     queue = jobs_queue()
     diary = Diary()
     queue.handler(_nothing)
@@ -92,8 +92,8 @@ def test_declaration_errors_come_before_any_claim(url: str, owner: Owner) -> Non
 
 
 @pytest.mark.parametrize("wrong", ["postgresql://127.0.0.1:notaport/x", "postgresql://[half/x"])
-def test_a_url_that_makes_no_sense_is_an_error(wrong: str) -> None:
-    """A database URL that cannot be understood ends the worker with a word about it; it does not hang."""
+def test_an_invalid_url_is_an_error(wrong: str) -> None:
+    """A database URL that cannot be parsed ends the worker with an error; it does not hang."""
     queue = jobs_queue()
     queue.handler(lambda job: None)
     with pytest.raises((TabellionError, ValueError)):
@@ -109,7 +109,7 @@ def other_queue() -> Queue:
 
 
 async def _nothing(job: Job) -> None:
-    """A handler that is content with everything."""
+    """A handler that does nothing."""
 
 
 def test_an_environment_without_the_table_is_reported_and_skipped(
@@ -140,7 +140,7 @@ def test_an_environment_without_the_table_is_reported_and_skipped(
 def test_a_table_that_is_created_later_is_worked(
     url: str, owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was skipped is looked at again, and worked without a restart."""
+    """A skipped queue is checked again, and worked without a restart."""
     monkeypatch.setattr(site, "LOOK_AGAIN", 0.1)
     diary, jobs = Diary(), jobs_queue()
     jobs.handler(_nothing)
@@ -158,7 +158,7 @@ def test_a_table_that_is_created_later_is_worked(
 def test_a_column_that_is_added_later_is_worked(
     url: str, owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One environment lacks a declared column: it is skipped there, told once, and worked once the column is there."""
+    """One environment lacks a declared column: the queue is skipped there, reported once, and worked once it exists."""
     monkeypatch.setattr(site, "LOOK_AGAIN", 0.1)
     owner(OTHER)
     owner("INSERT INTO other VALUES (1, 'new')")
@@ -180,8 +180,8 @@ def test_a_column_that_is_added_later_is_worked(
     assert owner("SELECT updated_at FROM other")[0]["updated_at"]
 
 
-def test_a_queue_that_can_work_nowhere_stops_the_worker(url: str, owner: Owner, tmp_path: Path) -> None:
-    """Wrong in every environment is wrong: it is said for each, before any claim."""
+def test_a_queue_that_fits_no_environment_stops_the_worker(url: str, owner: Owner, tmp_path: Path) -> None:
+    """The problem is reported for each environment, before any claim."""
     owner.insert(1)
     jobs, bad = jobs_queue(), Queue("jobs", name="bad", ready="a", running="b", done="c", failed="d", error="eror")
     for queue in (jobs, bad):
@@ -197,8 +197,8 @@ def test_a_queue_that_can_work_nowhere_stops_the_worker(url: str, owner: Owner, 
     assert owner.attempts() == []
 
 
-def test_a_queue_is_skipped_while_another_environment_is_away(sqlite_url: str) -> None:
-    """A database that does not answer may have the table: the worker starts, and says what it skips."""
+def test_a_queue_is_skipped_while_another_environment_is_down(sqlite_url: str) -> None:
+    """A database that does not answer may have the table: the worker starts, and reports what it skips."""
     diary, jobs = Diary(), jobs_queue()
     jobs.handler(_nothing)
     places = [Environment("away", "postgresql://postgres@127.0.0.1:9/nothing"), Environment("here", sqlite_url)]
@@ -230,9 +230,7 @@ def test_a_table_that_the_role_may_not_read_is_skipped(pg_url: str) -> None:
         assert "environment_down" not in diary.names
 
 
-def test_a_table_that_goes_away_takes_no_other_queue_along(
-    url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dropped_table_affects_no_other_queue(url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table dropped while the worker runs: its queue is skipped, the environment stays up, and it may come back."""
     monkeypatch.setattr(site, "LOOK_AGAIN", 0.1)
     monkeypatch.setattr(polling, "REST", 0.2)
@@ -253,10 +251,8 @@ def test_a_table_that_goes_away_takes_no_other_queue_along(
     assert "environment_down" not in diary.names
 
 
-def test_a_table_that_comes_back_otherwise_is_tried_anew(
-    url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A table in another's place is another table: its states are tried before anything is claimed from it."""
+def test_a_recreated_table_is_tried_again(url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recreated table is a new table: its states are tried before anything is claimed from it."""
     monkeypatch.setattr(site, "LOOK_AGAIN", 0.1)
     owner(OTHER)
     owner("INSERT INTO other VALUES (1, 'done')")
@@ -275,7 +271,7 @@ def test_a_table_that_comes_back_otherwise_is_tried_anew(
     assert "queue_restored" not in diary.names
 
 
-def test_jobs_of_a_table_that_went_away_lose_only_their_own_leases(url: str, owner: Owner) -> None:
+def test_jobs_of_a_dropped_table_lose_only_their_own_leases(url: str, owner: Owner) -> None:
     """Leases of another queue's jobs are renewed although those of the dropped table cannot be."""
     owner.insert(1)
     owner(OTHER)
@@ -303,8 +299,8 @@ def test_jobs_of_a_table_that_went_away_lose_only_their_own_leases(url: str, own
     assert owner.outcomes(1) == ["done"]
 
 
-def test_a_renewal_that_fails_is_made_again_in_full(url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cancelled job is noticed although the database fails at the renewal that would have told of it."""
+def test_a_failed_renewal_is_repeated_in_full(url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cancelled job is noticed although the database failed at the renewal that would have reported it."""
     owner.insert(1)
     queue, diary = jobs_queue(lease=600.0), Diary()
     started, failed = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""The worker as a whole: how it stops, who it is, what it tells, what it refuses."""
+"""The worker as a whole: how it stops, its id, what it reports, what it rejects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("often")
 
 
 def test_stop_lets_handlers_finish(url: str, owner: Owner) -> None:
-    """Asked to stop, a worker claims no more and lets what runs finish."""
+    """A worker asked to stop claims no more and lets running jobs finish."""
     owner.insert(1)
     queue = jobs_queue()
     diary = Diary()
@@ -47,8 +47,8 @@ def test_stop_lets_handlers_finish(url: str, owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("how", ["async", "thread"])
-def test_after_the_grace_time_jobs_go_back_uncharged(url: str, owner: Owner, how: str) -> None:
-    """What does not finish within the grace time is ready again, as if it had never been tried."""
+def test_jobs_are_released_uncharged_after_the_grace_time(url: str, owner: Owner, how: str) -> None:
+    """Jobs that do not finish within the grace time are ready again, as if never tried."""
     owner.insert(1)
     queue = jobs_queue()
     started = threading.Event()
@@ -83,7 +83,7 @@ def test_after_the_grace_time_jobs_go_back_uncharged(url: str, owner: Owner, how
 
 
 def test_a_handler_that_ignores_the_stop_does_not_keep_its_row(url: str, owner: Owner) -> None:
-    """A threaded handler that will not stop loses its row all the same; the worker ends."""
+    """A threaded handler that does not stop still loses its row; the worker ends."""
     owner.insert(1)
     queue = jobs_queue()
     started, free = threading.Event(), threading.Event()
@@ -105,7 +105,7 @@ def test_a_handler_that_ignores_the_stop_does_not_keep_its_row(url: str, owner: 
 
 
 def test_an_embedded_worker_ends_when_its_task_is_cancelled(url: str, owner: Owner) -> None:
-    """`await worker.serve()` in someone else's loop: cancelling the task hands the jobs back and returns."""
+    """`await worker.serve()` in another program's loop: cancelling the task releases the jobs and returns."""
     owner.insert(1)
     queue = jobs_queue()
     started = threading.Event()
@@ -143,8 +143,8 @@ def test_sigterm_lets_handlers_finish_and_exits_with_zero(url: str, owner: Owner
     assert owner.attempts(2) == []
 
 
-def test_a_second_signal_means_now(url: str, owner: Owner, tmp_path: Path) -> None:
-    """The second SIGTERM hands the jobs back at once, uncharged; exit code 0."""
+def test_a_second_signal_stops_at_once(url: str, owner: Owner, tmp_path: Path) -> None:
+    """The second SIGTERM releases the jobs at once, uncharged; exit code 0."""
     owner.insert(1)
     with laboring(url, tmp_path, seconds=60) as laborer:
         laborer.await_start(1)
@@ -157,8 +157,8 @@ def test_a_second_signal_means_now(url: str, owner: Owner, tmp_path: Path) -> No
     assert list((tmp_path / "temp").iterdir()) == []
 
 
-def test_a_stop_before_the_start_is_a_stop(url: str, owner: Owner) -> None:
-    """A worker told to stop before it has connected ends without claiming."""
+def test_a_stop_before_the_start(url: str, owner: Owner) -> None:
+    """A worker asked to stop before it has connected ends without claiming."""
     owner.insert(1)
     queue = jobs_queue()
 
@@ -172,7 +172,7 @@ def test_a_stop_before_the_start_is_a_stop(url: str, owner: Owner) -> None:
     assert owner.attempts(1) == []
 
 
-def test_events_tell_the_story_in_order(url: str, owner: Owner) -> None:
+def test_events_come_in_order(url: str, owner: Owner) -> None:
     """Exactly these events for one job that fails once and then succeeds."""
     owner.insert(1)
     queue = jobs_queue()
@@ -198,8 +198,8 @@ def test_events_tell_the_story_in_order(url: str, owner: Owner) -> None:
     assert (done.worker, done.environment, done.queue, done.key, done.attempt) == ("w1", "prod", "jobs", "1", 2)
 
 
-def test_a_listener_that_raises_hurts_nobody(url: str, owner: Owner) -> None:
-    """The engine goes on, and the other listeners hear of it."""
+def test_a_listener_that_raises_is_harmless(url: str, owner: Owner) -> None:
+    """The worker continues, and the other listeners are informed."""
     owner.insert(1)
     queue = jobs_queue()
     diary = Diary()
@@ -220,7 +220,7 @@ def test_a_listener_that_raises_hurts_nobody(url: str, owner: Owner) -> None:
 
 
 def test_an_id_in_use_is_refused(url: str, owner: Owner, tmp_path: Path) -> None:
-    """A second living worker of the same id, on another machine for all we know, is refused; the first goes on."""
+    """A second live worker with the same id, possibly on another machine, is refused; the first continues."""
     queue = jobs_queue()
     diary = Diary()
 
@@ -238,7 +238,7 @@ def test_an_id_in_use_is_refused(url: str, owner: Owner, tmp_path: Path) -> None
 
 
 def test_an_id_in_use_on_this_machine_is_refused(url: str, owner: Owner, tmp_path: Path) -> None:
-    """The same on one machine, where both would share a temp folder: refused in words, the first one's files stay."""
+    """On one machine both would share a temp folder: the second is refused, the first one's files stay."""
     queue = jobs_queue()
     diary = Diary()
 
@@ -275,8 +275,8 @@ def test_default_ids_differ(url: str) -> None:
     assert all(one.startswith("worker-") and f"-{os.getpid()}-" in one for one in ids)
 
 
-def test_the_register_tells_who_worked(url: str, owner: Owner) -> None:
-    """A worker that stopped normally says so in the roster, with what it has done."""
+def test_the_register_records_the_worker(url: str, owner: Owner) -> None:
+    """A worker that stopped normally is marked so in the roster, with its counts."""
     owner.insert(1, 2)
     queue = jobs_queue()
 
@@ -292,22 +292,22 @@ def test_the_register_tells_who_worked(url: str, owner: Owner) -> None:
     assert member["stopped_at"] is not None
 
 
-def test_two_environments_of_one_name_are_refused(url: str) -> None:
-    """Environment names tell databases apart, so they must differ."""
+def test_two_environments_with_one_name_are_rejected(url: str) -> None:
+    """Environment names identify databases, so they must differ."""
     queue = jobs_queue()
     queue.handler(lambda job: None)
     with pytest.raises(ConfigurationError, match="'prod'"):
         Worker([Environment("prod", url), Environment("prod", url)], [queue])
 
 
-def test_a_worker_without_a_handler_is_refused(url: str) -> None:
-    """A queue that nobody works is an error at once."""
+def test_a_queue_without_a_handler_is_rejected(url: str) -> None:
+    """The error is raised at once."""
     with pytest.raises(DeclarationError, match="no handler"):
         make_worker(url, jobs_queue())
 
 
 def test_run_raises_declaration_errors(sqlite_url: str) -> None:
-    """`run()` raises them too, and leaves the process's signal handlers as they were."""
+    """`run()` raises them too, and restores the process's signal handlers."""
     queue = jobs_queue()
     queue.handler(lambda job: None)
     before = signal.getsignal(signal.SIGTERM)
@@ -316,8 +316,8 @@ def test_run_raises_declaration_errors(sqlite_url: str) -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_job_folder_is_made_when_asked_for_and_removed(url: str, owner: Owner, tmp_path: Path) -> None:
-    """A job gets a folder of its own on first use; nothing of it is left, whatever the ending."""
+def test_a_job_folder_is_created_on_demand_and_removed(url: str, owner: Owner, tmp_path: Path) -> None:
+    """A job gets its own folder on first use; it is removed whatever the ending."""
     owner.insert(1, 2, 3)
     queue = jobs_queue(max_attempts=1)
     folders: dict[int, Path] = {}
@@ -343,8 +343,8 @@ def test_a_job_folder_is_made_when_asked_for_and_removed(url: str, owner: Owner,
     assert list(base.iterdir()) == []
 
 
-def test_leftovers_of_dead_workers_are_cleaned_at_start(sqlite_url: str, tmp_path: Path) -> None:
-    """A killed worker's folder is removed by the next one to start; a living one's is not."""
+def test_folders_of_dead_workers_are_removed_at_start(sqlite_url: str, tmp_path: Path) -> None:
+    """A killed worker's folder is removed by the next one to start; that of a live one is not."""
     with owning(sqlite_url) as owner:
         owner.insert(1)
         with laboring(sqlite_url, tmp_path, id="dead", seconds=60, scratch=True, lease=60.0) as dead:
