@@ -1,4 +1,4 @@
-"""Documents that were read, as tests write them out."""
+"""Processed documents as tests write them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def lease(text: str = LEASE) -> DocumentType:
 
 
 def field(value: Any, confidence: float = 0.9, **more: Any) -> dict[str, Any]:
-    """A field as a reading tells it."""
+    """A field as in a reading."""
     return {"value": value, "confidence": confidence, "page": 1, "box": [0.1, 0.2, 0.3, 0.4], "quote": str(value),
             "source": "text", "reasons": ["beside its label"], **more}  # fmt: skip
 

@@ -16,7 +16,7 @@ DAY = datetime(2024, 2, 28, 12, tzinfo=UTC).timestamp()
 
 
 def insert(url: str, *documents: Mapping[str, Any]) -> None:
-    """Documents with what is unusual about them; `fields` are their values, `review` is their item's status."""
+    """Insert documents with the given columns; `fields` are their values, `review` is their item's status."""
 
     async def run() -> None:
         async with Store(url) as store:

@@ -12,7 +12,7 @@ PAGE = (ROOT / "docs" / "reference" / "documents.md").read_text()
 
 
 def test_every_code_is_documented_with_its_meaning() -> None:
-    """Of failures and of reasons, word for word."""
+    """Those of failures and of reasons, word for word."""
     listed = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", PAGE, re.MULTILINE))
     for code, meaning in {**failure.CODES, **doubts.REASONS}.items():
         assert listed.get(code) == meaning

@@ -21,13 +21,13 @@ PAGE = Page(1, 1, 1, "text")
     [((1, 0, 0), 0, 0.0), ((0, 0, 0), 0, 0.4), ((1, 0, 0), 1, 0.3), ((1, 1, 0), 0, 0.2), ((1, 0, 1), 0, 0.1),
      ((0, 1, 1), 1, 1.0), ((0, 1, 1), 99, 1.0), ((1, 0, 0), -5, 0.0), ((0.5, 0.5, 0.5), 0.5, 0.5)],
 )  # fmt: skip
-def test_the_weights_are_the_seed_s(parts: tuple[float, float, float], near: float, priority: float) -> None:
-    """40 % doubt, 30 % nearness of the deadline, 20 % complexity, 10 % value; never outside 0 to 1."""
+def test_the_weights_are_those_of_the_seed(parts: tuple[float, float, float], near: float, priority: float) -> None:
+    """40 % doubt, 30 % urgency, 20 % complexity, 10 % value; always between 0 and 1."""
     assert Urgency(*parts).priority(near) == pytest.approx(priority)
 
 
-def test_confidence_is_the_mean_of_what_was_found_and_what_should_have_been() -> None:
-    """A required field that is missing counts as nothing; one that may be missing does not count."""
+def test_confidence_is_the_mean_of_found_and_required_fields() -> None:
+    """A missing required field counts as zero; a missing optional one does not count."""
     both = Reading("x", pages=(PAGE,), fields={"vendor": Field("A", 0.8), "total": Field("1", 0.6)})
     assert urgency(both, SMALL).confidence == pytest.approx(0.7)
     assert urgency(replace(both, fields={"vendor": Field("A", 0.8)}), SMALL).confidence == pytest.approx(0.4)
@@ -35,7 +35,7 @@ def test_confidence_is_the_mean_of_what_was_found_and_what_should_have_been() ->
 
 
 def test_complexity_grows_with_pages_rows_and_issues_up_to_one() -> None:
-    """A page with nothing wrong is not complex."""
+    """A page without issues is not complex."""
     plain = Reading("x", pages=(PAGE,), fields={"vendor": Field("A", 1.0)})
     assert urgency(plain, SMALL).complexity == 0
     longer = replace(plain, pages=(PAGE,) * 11)
@@ -48,7 +48,7 @@ def test_complexity_grows_with_pages_rows_and_issues_up_to_one() -> None:
 
 
 def test_value_is_the_total_by_its_digits() -> None:
-    """Nothing is 0, a million and more is 1; a total that is no amount counts as nothing."""
+    """Nothing is 0, a million and more is 1; an invalid total counts as nothing."""
 
     def value(**fields: str) -> float:
         return urgency(Reading("x", fields={name: Field(one, 1.0) for name, one in fields.items()}), SMALL).value

@@ -1,4 +1,4 @@
-"""Judges a run of many reviewers: what the tables say against what the reviewers say, and the trail against both.
+"""Checks a run of many reviewers: the tables against the reviewers' journals, and the audit trail against both.
 
 It knows nothing of how review works: it has its own idea of who may do what when, and makes every hash itself.
 """
@@ -42,7 +42,7 @@ VIOLATIONS = {
 
 @dataclass
 class World:
-    """All there is to see after a run."""
+    """Everything there is to see after a run."""
 
     entries: list[dict[str, Any]]  #: the trail in the order of its numbers
     head: tuple[int, str]
@@ -55,13 +55,13 @@ class World:
 
 @dataclass
 class Report:
-    """What was found."""
+    """The violations that were found."""
 
     found: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     tried: Counter[str] = field(default_factory=Counter)
 
     def blame(self, what: str, about: str) -> None:
-        """Notes a violation."""
+        """Note a violation."""
         assert what in VIOLATIONS
         self.found[what].append(about)
 
@@ -75,8 +75,8 @@ class Report:
         return "\n".join(lines) or "nothing violated"
 
 
-async def seen(store: Store, first: dict[tuple[str, str], Any], journal: list[dict[str, Any]]) -> World:
-    """Looks at everything once, with plain SQL."""
+async def read_world(store: Store, first: dict[tuple[str, str], Any], journal: list[dict[str, Any]]) -> World:
+    """Read everything once, with plain SQL."""
     epoch = "extract(epoch FROM {})::float8" if store.dialect == "postgresql" else "{}"
     fetch = store.database.fetch
     items = {
@@ -101,7 +101,7 @@ async def seen(store: Store, first: dict[tuple[str, str], Any], journal: list[di
 
 
 def judge(world: World, *, needed: Iterable[str] = ()) -> Report:
-    """Everything that is wrong with a run; `needed` are actions that it must have tried."""
+    """Return everything that is wrong with a run; `needed` are actions that it must have tried."""
     report = Report()
     _chain(world, report)
     bodies = [{**json.loads(entry["body"]), "n": entry["n"]} for entry in world.entries]
@@ -113,7 +113,7 @@ def judge(world: World, *, needed: Iterable[str] = ()) -> Report:
     for id in world.items:  # noqa: A001
         life = _Life(id, world, report)
         for body in by_item.get(id, []):
-            life.live(body)
+            life.apply(body)
         life.end()
     _journal(world, bodies, report)
     report.tried.update(body["action"] for body in bodies)
@@ -140,7 +140,7 @@ def _chain(world: World, report: Report) -> None:
 
 
 def _register(world: World, by_item: dict[str, list[dict[str, Any]]], report: Report) -> None:
-    """No two claims of an item at once, and the same claims by the same people as the trail tells."""
+    """No two claims of an item at once, and the same claims by the same people as in the trail."""
     holders: dict[str, list[str]] = defaultdict(list)
     for key, group in groupby(world.attempts, lambda one: one["key"]):
         until = 0.0
@@ -158,7 +158,7 @@ def _register(world: World, by_item: dict[str, list[dict[str, Any]]], report: Re
 
 
 class _Life:
-    """One item as its entries tell it: who holds it, which version it is of, what its fields are."""
+    """One item according to its entries: its holder, version and fields."""
 
     def __init__(self, item: str, world: World, report: Report) -> None:
         self.item, self.world, self.report = item, world, report
@@ -167,8 +167,8 @@ class _Life:
         self.values = {name: value for (owner, name), value in world.first.items() if owner == item}
         self.acts: dict[int, tuple[str, str]] = {}
 
-    def live(self, body: dict[str, Any]) -> None:
-        """One entry."""
+    def apply(self, body: dict[str, Any]) -> None:
+        """Apply one entry."""
         action, actor = body["action"], body["actor"]
         where = f"{self.item}: entry {body['n']}, {action} by {actor}"
         self._hold(body, where)
@@ -208,7 +208,7 @@ class _Life:
             self.report.blame("not_holder", f"{where}, held by {self.holder}")
 
     def end(self) -> None:
-        """Whether what is kept is what the entries lead to."""
+        """Check that what is stored is what the entries lead to."""
         kept = self.world.items[self.item]
         if (kept["status"], kept["version"]) != (self.status, self.version):
             self.report.blame(
@@ -223,7 +223,7 @@ class _Life:
 
 
 def _journal(world: World, bodies: list[dict[str, Any]], report: Report) -> None:
-    """Every action that somebody was told is done is in the trail, and nothing that nobody did."""
+    """Check that the trail has every action a reviewer was told is done, and no other."""
     told: Counter[tuple[Any, ...]] = Counter()
     unsure: Counter[tuple[Any, ...]] = Counter()
     for one in world.journal:

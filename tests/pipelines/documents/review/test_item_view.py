@@ -17,8 +17,8 @@ DIFFERS = {
 }  # fmt: skip
 
 
-def test_what_the_reading_found_is_shown_though_outputs_were_written_again(url: str) -> None:
-    """They leave out what people settled; who gives a field back sees it again, here and while typing."""
+def test_findings_are_shown_after_outputs_were_rewritten(url: str) -> None:
+    """Outputs leave out what people settled; unlocking a field shows it again, here and while typing."""
 
     async def go(store: Store) -> Any:
         item = await put(store)

@@ -1,4 +1,4 @@
-"""Lists of items: in the order in which they are claimed, narrowed, page by page, with counts and places."""
+"""Lists of items: in claim order, filtered, paged, with counts and positions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.pipelines.documents.review.items import ANNA, BEN, CLEO, put, types
 
 
 def timed(url: str, story: Any) -> None:
-    """Tells a story by a clock that only it moves."""
+    """Run a story with a clock that only it moves."""
 
     async def go() -> None:
         clock = Clock()
@@ -28,8 +28,8 @@ def timed(url: str, story: Any) -> None:
     asyncio.run(go())
 
 
-def test_the_list_is_the_line(url: str) -> None:
-    """What is listed first is claimed first; a place says how many come before."""
+def test_the_list_is_in_claim_order(url: str) -> None:
+    """The first in the list is claimed first; a position says how many come before."""
 
     async def story(store: Store, clock: Clock) -> None:
         made = [await put(store, confidence=number / 10) for number in range(5)]
@@ -47,8 +47,8 @@ def test_the_list_is_the_line(url: str) -> None:
     timed(url, story)
 
 
-def test_finished_items_are_listed_the_latest_first(url: str) -> None:
-    """Page by page, apart from what is open; they have no place in the line."""
+def test_finished_items_are_listed_latest_first(url: str) -> None:
+    """Paged, apart from open ones; they have no position in line."""
 
     async def story(store: Store, clock: Clock) -> None:
         made = [await put(store) for _ in range(3)]
@@ -71,7 +71,7 @@ def test_finished_items_are_listed_the_latest_first(url: str) -> None:
     timed(url, story)
 
 
-def test_counts_and_filters(url: str) -> None:
+def test_counts_and_filters_agree(url: str) -> None:
     """Mine, overdue, escalated: the same in the counts and in the lists."""
 
     async def story(store: Store, clock: Clock) -> None:

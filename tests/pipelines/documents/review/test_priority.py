@@ -1,4 +1,4 @@
-"""Priority: four parts that are kept, of which one moves with time."""
+"""Priority: four stored parts, of which one changes with time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.pipelines.documents.review.items import put
 
 
 def story(url: str, told: Any) -> None:
-    """Tells a story by a clock that only it moves."""
+    """Run a story with a clock that only it moves."""
 
     async def go() -> None:
         clock = Clock()
@@ -30,8 +30,8 @@ def story(url: str, told: Any) -> None:
     asyncio.run(go())
 
 
-def test_the_nearness_of_the_deadline_moves(url: str) -> None:
-    """From the upload to the deadline from 0 to 1, and no further; the parts add up to the priority."""
+def test_urgency_grows_towards_the_deadline(url: str) -> None:
+    """From 0 at the upload to 1 at the deadline, and no further; the parts add up to the priority."""
 
     async def told(store: Store, clock: Clock) -> None:
         item = await put(store, confidence=0.25, complexity=0.5, value=0.75)
@@ -48,7 +48,7 @@ def test_the_nearness_of_the_deadline_moves(url: str) -> None:
     story(url, told)
 
 
-def test_a_look_writes_only_what_has_moved(url: str) -> None:
+def test_an_update_writes_only_what_has_changed(url: str) -> None:
     """Half a percent is a step; finished items stay as they were."""
 
     async def told(store: Store, clock: Clock) -> None:
@@ -69,8 +69,8 @@ def test_a_look_writes_only_what_has_moved(url: str) -> None:
     story(url, told)
 
 
-def test_the_weights_are_those_of_the_first_priority() -> None:
-    """An item begins with the priority that it would be given here."""
+def test_the_weights_equal_those_of_the_first_priority() -> None:
+    """A new item already has the priority that an update would compute."""
     urgency = first.Urgency(0.3, 0.4, 0.5)
     parts: Any = priority.parts({"confidence": 0.3, "proximity": 0.2, "complexity": 0.4, "value": 0.5})
     assert sum(one["points"] for one in parts.values()) == pytest.approx(urgency.priority(0.2))

@@ -1,4 +1,4 @@
-"""Numbers for people: what was finished, what it took, what was corrected."""
+"""Review statistics: what was finished, how long it took, what was corrected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVIL = Person("=cmd|'/c calc'", 2)
 
 
 def collected(url: str, *, per: str = "") -> Any:
-    """The numbers of a small day: Anna approves two and corrects one, somebody rejects one and is late."""
+    """The statistics of a small day: Anna approves two and corrects one, someone rejects one and is late."""
 
     async def go(store: Store) -> Any:
         for place, changes in enumerate(({}, {}, {"total": Change("correct", "120,01"), "date": Change("absent")})):
@@ -42,8 +42,8 @@ def collected(url: str, *, per: str = "") -> Any:
     return ask(url, go)
 
 
-def test_numbers_of_a_day(url: str) -> None:
-    """Per person, per field and in all."""
+def test_statistics_of_a_day(url: str) -> None:
+    """Per person, per field and in total."""
     told = collected(url)
     evil, anna = told["people"]
     assert (anna["name"], anna["documents"], anna["approved"], anna["corrected"], anna["rejected"]) == (
@@ -61,8 +61,8 @@ def test_numbers_of_a_day(url: str) -> None:
     assert told["fields"][1]["name"] == "total"
 
 
-def test_numbers_for_spreadsheets(sqlite_url: str) -> None:
-    """A row for each person and one for all; a row for each field; no cell is a formula."""
+def test_statistics_as_csv(sqlite_url: str) -> None:
+    """A row per person and one in total; a row per field; no cell is a formula."""
     told = collected(sqlite_url)
     rows = list(csv.DictReader(io.StringIO(numbers.per_person(told))))
     assert tuple(rows[0]) == numbers.PERSON_COLUMNS
@@ -72,8 +72,8 @@ def test_numbers_for_spreadsheets(sqlite_url: str) -> None:
     assert (fields[0]["field"], fields[0]["seen"], fields[0]["corrected"]) == ("date", "3", "1")
 
 
-def test_corrections_and_time_are_whose_they_were(url: str) -> None:
-    """Who corrects and gives the item back has corrected; who ends what was opened again has taken their own time."""
+def test_corrections_and_time_count_for_the_person_who_spent_them(url: str) -> None:
+    """A correction counts even if its author releases the item; after a reopening only the new time counts."""
 
     async def go(store: Store) -> Any:
         item = await put(store)
@@ -101,8 +101,8 @@ def test_corrections_and_time_are_whose_they_were(url: str) -> None:
     assert totals["corrections"] == {"date": 1, "vendor": 1}
 
 
-def test_what_is_left_open_is_late(url: str) -> None:
-    """Items that were due and are open count as missed, for who holds them, else for who has them assigned."""
+def test_open_overdue_items_count_as_late(url: str) -> None:
+    """They count for their holder, else for their assignee."""
 
     async def go(store: Store) -> Any:
         done, held, given, _ = [await put(store) for _ in range(4)]

@@ -1,4 +1,4 @@
-"""Watchers hear of every document, however many there are."""
+"""Streams report every document, however many there are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.working import ask
 def test_a_document_deleted_between_two_pages_hides_no_other(
     url: str, column: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next page continues where the last one ended, whether or not its last document is still there."""
+    """The next page continues where the last one ended, whether or not its last document still exists."""
     monkeypatch.setattr(updates, "MOST", 2)
 
     async def go(store: Store) -> tuple[list[str], list[str]]:
