@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.browser.chromium import launched, why_not
-from tests.browser.site import ADDRESSES, WRONG, Site, Visitor, opened
+from tests.browser.installation import ADDRESSES, WRONG, Installation, Visitor, open_installation
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -58,7 +58,11 @@ def main() -> None:
     args = parser.parse_args()
     if sentence := why_not():
         raise SystemExit(sentence)
-    with tempfile.TemporaryDirectory() as folder, opened(Path(folder) / "data") as site, launched() as browser:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_installation(Path(folder) / "data") as site,
+        launched() as browser,
+    ):
         site.documents = site.fill()
         if args.what in (None, "paint"):
             paint(site, browser, args.times)
@@ -66,7 +70,7 @@ def main() -> None:
             keys(site, browser, args.presses)
 
 
-def paint(site: Site, browser: Browser, times: int) -> None:
+def paint(site: Installation, browser: Browser, times: int) -> None:
     """Each page, cold and warm."""
     print(f"first contentful paint, median of {times} (slowest), at most {PAINT} ms")
     for path in ["/sign-in", *ADDRESSES]:
@@ -86,7 +90,7 @@ def painted(visitor: Visitor, path: str) -> float:
     return float(visitor.page.evaluate(FIRST))
 
 
-def keys(site: Site, browser: Browser, presses: int) -> None:
+def keys(site: Installation, browser: Browser, presses: int) -> None:
     """From field to field on the review screen: forth, back, and on to what still wants a look."""
     print(f"key press to the frame that shows the next field, median of {presses} (slowest), at most {PRESS} ms")
     with site.visitor(browser) as visitor:

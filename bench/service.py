@@ -53,7 +53,7 @@ def main() -> None:
 
 def paper(number: int) -> bytes:
     """A one-page invoice like no other."""
-    return bills.invoice(bills.invent("en", random.Random(number)), look=number % 3).written()
+    return bills.invoice(bills.invent("en", random.Random(number)), look=number % 3).to_bytes()
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from tests.browser.chromium import launched, why_not
-from tests.browser.site import ADMIN, WRONG, Site, Visitor, opened
+from tests.browser.installation import ADMIN, WRONG, Installation, Visitor, open_installation
 from tests.pipelines.documents import bills
 from tests.pipelines.documents.samples import samples
 from tests.working import ROOT
@@ -51,20 +51,20 @@ def main() -> None:
         raise SystemExit(sentence.replace("The browser tests are skipped", "No pictures are taken"))
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "images"
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as data, opened(Path(data) / "data") as site, launched() as browser:
+    with tempfile.TemporaryDirectory() as data, open_installation(Path(data) / "data") as site, launched() as browser:
         furnish(site, browser)
         for name, page in scenes(site, browser):
             picture(page, folder / f"{name}.png")
     with (
         tempfile.TemporaryDirectory() as data,
-        opened(Path(data) / "data", "--with", "ocr") as site,
+        open_installation(Path(data) / "data", "--with", "ocr") as site,
         launched() as browser,
     ):
         for name, page in reading_scenes(site, browser):
             picture(page, folder / f"{name}.png")
 
 
-def reading_scenes(site: Site, browser: Browser) -> Iterator[tuple[str, Page]]:
+def reading_scenes(site: Installation, browser: Browser) -> Iterator[tuple[str, Page]]:
     """The pages of extractions: the list, and a scan beside its text."""
     papers = {one.name: one.content for one in samples()}
     made = []
@@ -83,15 +83,15 @@ def reading_scenes(site: Site, browser: Browser) -> Iterator[tuple[str, Page]]:
         yield "extraction", page
 
 
-def furnish(site: Site, browser: Browser) -> None:
+def furnish(site: Installation, browser: Browser) -> None:
     """Documents, people, and some work done."""
     with contextlib.ExitStack() as stack:
         for name, role in PEOPLE.items():
-            site.person(name, role, available=True)
+            site.add_person(name, role, available=True)
         people = {name: stack.enter_context(site.visitor(browser, name)) for name in (ADMIN, *PEOPLE)}
         papers = {one.name: one.content for one in samples() if one.ending != "refused"} | dict(wrong())
         made = {name: str(site.service.upload(content, quote(name))["id"]) for name, content in papers.items()}
-        site.documents = {name: site.ended(document) for name, document in made.items()}
+        site.documents = {name: site.wait_for_end(document) for name, document in made.items()}
         waiting = site.api("GET", "/api/review/items?status=open&limit=100")["items"]
         shown = next(one for one in waiting if one["name"] == WRONG)
         site.api("POST", f"/api/review/items/{shown['id']}/assign", {"to": ADMIN, "reason": "to be shown"})
@@ -111,7 +111,7 @@ def wrong() -> Iterator[tuple[str, bytes]]:
         bill = bills.invent(("en", "fr", "de", "qc")[number % 4], chance)
         slip = Decimal(chance.choice((1, 9, 10, 90, -10, 100)))
         name = f"{bill.vendor[0].split()[0].lower()}-{bill.number}.pdf"
-        yield name, bills.invoice(replace(bill, slip=slip), number % 3).written()
+        yield name, bills.invoice(replace(bill, slip=slip), number % 3).to_bytes()
 
 
 def act(person: Visitor, path: str, body: Any = None, method: str = "POST", **headers: str) -> Any:
@@ -147,7 +147,7 @@ def finish(person: Visitor, item: dict[str, Any], *, turned_down: bool) -> None:
     assert act(person, f"{path}/approve", spent | {"unseen": True}, **{"If-Match": f'"{saved["version"]}"'}), item
 
 
-def scenes(site: Site, browser: Browser) -> Iterator[tuple[str, Page]]:
+def scenes(site: Installation, browser: Browser) -> Iterator[tuple[str, Page]]:
     """Every page, as it is to be shown."""
     document = site.documents[WRONG]
     with site.stranger(browser, viewport=SIZE) as stranger:
@@ -183,7 +183,7 @@ def scenes(site: Site, browser: Browser) -> Iterator[tuple[str, Page]]:
 
 
 @contextlib.contextmanager
-def at(site: Site, browser: Browser, **options: Any) -> Iterator[Visitor]:
+def at(site: Installation, browser: Browser, **options: Any) -> Iterator[Visitor]:
     """The admin at the pages, with a look of its own."""
     with site.visitor(browser, ADMIN, **({"viewport": SIZE} | options)) as visitor:
         yield visitor
