@@ -1,4 +1,4 @@
-"""`tabellion keys`: made and shown once, listed without secrets, revoked."""
+"""`tabellion keys`: created and shown once, listed without secrets, revoked."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def project(tmp_path: Path, url: str) -> Project:
     return Project(tmp_path, url)
 
 
-def test_a_key_is_made_listed_and_revoked(project: Project) -> None:
-    """The key alone on standard output, the rest beside it; it works until it is revoked."""
+def test_a_key_is_created_listed_and_revoked(project: Project) -> None:
+    """The key alone on standard output, the rest on standard error; it works until it is revoked."""
     made = project.run("keys", "create", "--role", "operator", "--name", "mail room", "--days", "30")
     assert made.exit_code == 0, made.output
     text = made.stdout.strip()
@@ -52,8 +52,8 @@ def test_a_key_as_json(project: Project) -> None:
     assert project.json("keys", "revoke", made["id"]) == {"id": made["id"], "revoked": True}
 
 
-def test_a_role_that_is_none_is_refused(project: Project) -> None:
-    """With the roles there are; and one must be said."""
+def test_an_unknown_role_is_rejected(project: Project) -> None:
+    """With the known roles; and a role is required."""
     refused = project.run("keys", "create", "--role", "root")
     assert refused.exit_code == 3
     assert "viewer, reviewer, operator, admin" in str(refused.exception)
