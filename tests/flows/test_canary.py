@@ -1,4 +1,4 @@
-"""Secrets and documents stay where they belong, whatever goes wrong with a model call."""
+"""Secrets and document texts do not leak, whatever goes wrong with a model call."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def owner(url: str) -> Iterator[Owner]:
 
 
 def test_no_key_and_no_document_text_leaks(url: str, owner: Owner, tmp_path: Path) -> None:
-    """Through every failure of both protocols: neither in a log line, nor in any column but a memo's own."""
+    """Through every failure of both protocols: neither in a log line, nor in any column except that of memos."""
     owner.insert(*range(len(KNOBS)))
     ask(url, lambda store: store.migrate())
     program = f"KNOBS, TEXT = {KNOBS!r}, {TEXT!r}\n{QUEUES}"

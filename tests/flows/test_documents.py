@@ -1,4 +1,4 @@
-"""Thirty documents, a model that is paid for each, and workers that are killed again and again."""
+"""Thirty documents, a model that is paid per call, and workers that are killed again and again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 from tabellion.models.fake.serving import Serving, serving
 from tabellion.pipelines.documents.reprocess import reprocess
 from tabellion.pipelines.documents.settings import Settings
-from tests.pipelines.documents.papers import document, rows, sent, settings_in, submitted
+from tests.pipelines.documents.papers import document, rows, settings_in, submit_bills, submit_file
 from tests.waiting import eventually
 from tests.working import ROOT, ask
 
@@ -42,8 +42,8 @@ def fake() -> Iterator[Serving]:
         yield running
 
 
-def started(url: str, folder: Path, fake: Serving, failpoints: str) -> subprocess.Popen[bytes]:
-    """A worker in a process group of its own, so that its children die with it."""
+def start_worker(url: str, folder: Path, fake: Serving, failpoints: str) -> subprocess.Popen[bytes]:
+    """Start a worker in its own process group, so that its children die with it."""
     environ = os.environ | fake.environment
     environ |= {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "GEMINI_API_KEY": "k", "TABELLION_FAILPOINTS": failpoints}
     command = [sys.executable, "-m", "tests.pipelines.documents.reader", url, str(folder)]
@@ -51,7 +51,7 @@ def started(url: str, folder: Path, fake: Serving, failpoints: str) -> subproces
 
 
 def calls(fake: Serving) -> int:
-    """How often the model was called, once nobody is being answered any more."""
+    """Return how often the model was called, once no request is in flight."""
     eventually(lambda: fake.report()["open"] == 0)
     return int(fake.report()["requests"])
 
@@ -60,9 +60,9 @@ def remembered(url: str) -> int:
     return int(rows(url, "SELECT count(*) AS n FROM tabellion_memos WHERE reply IS NOT NULL")[0]["n"])
 
 
-def finished(url: str, folder: Path, fake: Serving, count: int) -> None:
-    """One more worker, which lives until every document has ended."""
-    worker = started(url, folder, fake, "")
+def run_to_end(url: str, folder: Path, fake: Serving, count: int) -> None:
+    """Run one more worker until every document has ended."""
+    worker = start_worker(url, folder, fake, "")
     try:
         eventually(lambda: rows(url, ENDED)[0]["n"] == count, within=60)
     finally:
@@ -70,16 +70,16 @@ def finished(url: str, folder: Path, fake: Serving, count: int) -> None:
         worker.wait(30)
 
 
-def test_whatever_dies_every_document_ends_and_is_paid_for_once(
+def test_killed_workers_lose_no_document_and_pay_once(
     url: str, settings: Settings, fake: Serving, tmp_path: Path
 ) -> None:
-    """Each ends completed, duplicate or failed with a reason; outputs are whole; no answer is bought twice."""
-    made = submitted(url, settings, *range(DISTINCT), *range(TWICE), type="invoice", model="gemini")
-    broken = [sent(url, settings, b"%%PDF-1.7\n%d" % n, type="invoice", model="gemini") for n in range(BROKEN)]
+    """Each ends completed, duplicate or failed with a reason; outputs are complete; no answer is bought twice."""
+    made = submit_bills(url, settings, *range(DISTINCT), *range(TWICE), type="invoice", model="gemini")
+    broken = [submit_file(url, settings, b"%%PDF-1.7\n%d" % n, type="invoice", model="gemini") for n in range(BROKEN)]
     everything = len(made) + len(broken)
     for number, place in enumerate(PLACES):
         before = fake.report()["requests"]
-        worker = started(url, tmp_path, fake, place)
+        worker = start_worker(url, tmp_path, fake, place)
         try:
             if not place:
                 eventually(lambda before=before: fake.report()["requests"] >= before + 3)  # type: ignore[misc]
@@ -89,7 +89,7 @@ def test_whatever_dies_every_document_ends_and_is_paid_for_once(
             worker.kill()
             worker.wait()
     lost = calls(fake) - remembered(url)  # answers that died with whoever asked
-    finished(url, tmp_path, fake, everything)
+    run_to_end(url, tmp_path, fake, everything)
 
     found = {one.id: document(url, one.id) for one in made}
     for key in broken:
@@ -100,7 +100,7 @@ def test_whatever_dies_every_document_ends_and_is_paid_for_once(
     for one in aside:
         if one["duplicate_of"] is None:
             ask(url, lambda store, one=one: reprocess(store, settings, one["id"]))  # type: ignore[misc]
-    finished(url, tmp_path, fake, everything)
+    run_to_end(url, tmp_path, fake, everything)
 
     found = {one.id: document(url, one.id) for one in made}
     states = Counter(one["status"] for one in found.values())

@@ -1,4 +1,4 @@
-"""A forty-page document, a model that is paid per page, and a worker that is killed in the middle."""
+"""A forty-page document, a model that is paid per page, and a worker that is killed midway."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def owner(url: str) -> Iterator[Owner]:
 
 
 def test_pages_already_paid_for_are_not_called_again(url: str, owner: Owner, tmp_path: Path) -> None:
-    """kill -9 in the middle: the next worker resumes, and the model's own log has each page once, one perhaps twice."""
+    """After kill -9 the next worker resumes, and the model's own log has each page once, at most one twice."""
     owner.insert(1)
     (tmp_path / "program.py").write_text(PROGRAM)
     with serving(latency=0.02) as fake:

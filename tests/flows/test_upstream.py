@@ -1,4 +1,4 @@
-"""Workers before a model with a quota, and one that goes down: seen from the model's own log."""
+"""Workers against a model with a quota, and one that goes down: checked in the model's own log."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def reading(fake: Serving) -> Queue:
 
 
 def test_a_quota_costs_no_job_an_attempt(url: str, owner: Owner) -> None:
-    """Two workers find a quota they were not told of: every job is done at its first attempt, few calls are refused."""
+    """Two workers discover an unknown quota: every job is done at its first attempt, few calls are refused."""
     owner.insert(*range(1, 61))
     with serving(rate=20) as fake:
         gates = {"gemini": GateSettings(rate=10)}
@@ -51,7 +51,7 @@ def test_a_quota_costs_no_job_an_attempt(url: str, owner: Owner) -> None:
 
 @pytest.mark.parametrize("latency", [None, 0.3], ids=["quick", "slow"])
 def test_an_outage_is_waited_out(url: str, owner: Owner, latency: float | None) -> None:
-    """While a model is down it is hardly called, another queue goes on, and afterwards every job is done."""
+    """While a model is down it is hardly called, another queue continues, and afterwards every job is done."""
     owner.insert(*range(1, 61))
     owner("UPDATE jobs SET size = 1 WHERE id > 40")
     plain = jobs_queue("plain", where="size = 1", running="looking")
