@@ -32,7 +32,7 @@ from tests.servers import die_with_parent
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = (
-    "tabellion", "tabellion.models.fake", "tests.faults.laborer", "tests.pipelines.documents.consuming",
+    "tabellion", "tabellion.models.fake", "tests.faults.worker_process", "tests.pipelines.documents.consuming",
     "tests.pipelines.documents.deliverer", "tests.pipelines.documents.reader", "tests.pipelines.documents.review.fifty",
 )  # fmt: skip
 #: What they import; their own modules are run, not imported.

@@ -137,7 +137,7 @@ def drain(worker: Worker, within: float = 30) -> None:
 
 
 class Laborer:
-    """A worker process of `tests.faults.laborer`; its log tells what its handlers did."""
+    """A worker process of `tests.faults.worker_process`; its log tells what its handlers did."""
 
     def __init__(self, url: str, folder: Path, *, failpoints: str = "", environ: dict[str, str] | None = None,
                  **options: Any) -> None:  # fmt: skip
@@ -147,7 +147,7 @@ class Laborer:
         self._errors = (folder / f"laborer-{number}.err").open("w+b")
         orders = {"url": url, "log": str(self.log), "folder": str(folder / "temp")} | options
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.laborer", json.dumps(orders)],
+            [sys.executable, "-m", "tests.faults.worker_process", json.dumps(orders)],
             cwd=ROOT, stderr=self._errors, stdout=self._errors, start_new_session=True,
             env=os.environ | {"TABELLION_FAILPOINTS": failpoints} | (environ or {}),
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The fault matrix: one test per row, on real databases and real processes. F-numbers are the matrix's rows."""
+"""The fault matrix: one test per row, on real databases and processes. F-numbers are the rows of the matrix."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def owner(url: str) -> Iterator[Owner]:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Sweeps several times a second, comes back to a lost database soon, and leaves no failpoint armed."""
+    """Sweep several times a second, reconnect quickly, and leave no failpoint armed."""
     monkeypatch.setattr(site, "SWEEP", 0.2)
     monkeypatch.setattr(site, "LONGEST_PAUSE", 0.5)
     yield
@@ -52,13 +52,13 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def make_worker(url: str, queue: Queue, **options: Any) -> Worker:
-    """A worker in this process that polls often and gives up on a call after a second."""
+    """Return a worker in this process that polls often and abandons a call after a second."""
     deadline = options.pop("deadline", 1.0)
     return Worker([Environment("prod", url, deadline=deadline)], [queue], **({"poll": 0.05} | options))
 
 
 def counting(queue: Queue, seconds: float = 0.02) -> dict[int, int]:
-    """Gives the queue a handler; returns how often it ran for each key."""
+    """Give the queue a handler; return how often it ran for each key."""
     runs: dict[int, int] = {}
 
     @queue.handler
@@ -71,7 +71,7 @@ def counting(queue: Queue, seconds: float = 0.02) -> dict[int, int]:
 
 
 def assert_all_done(owner: Owner, count: int) -> None:
-    """Every row is done by exactly one accepted attempt, whose result it carries; nothing was charged."""
+    """Assert that every row is done by exactly one accepted attempt with its result, and nothing was charged."""
     assert owner.count("done") == count
     attempts = owner.attempts()
     done = {attempt["key"]: attempt for attempt in attempts if attempt["outcome"] == "done"}
@@ -83,7 +83,7 @@ def assert_all_done(owner: Owner, count: int) -> None:
 
 
 def wait_dead(laborer: Any) -> None:
-    """Waits until the worker has killed itself."""
+    """Wait until the worker has killed itself."""
     assert laborer.wait() == -signal.SIGKILL, laborer.errors()
 
 
@@ -97,7 +97,7 @@ def test_f01_killed_before_the_claim_commits(url: str, owner: Owner, tmp_path: P
 
 
 def test_f02_killed_between_claim_and_handler(url: str, owner: Owner, tmp_path: Path) -> None:
-    """F02: the lease runs out, the attempt is charged as a crash, the next one has a new token and finishes."""
+    """F02: the lease expires, the attempt is charged as a crash, the next one has a new token and finishes."""
     owner.insert(1)
     with laboring(url, tmp_path, failpoints="claim.post_commit:kill") as laborer:
         wait_dead(laborer)
@@ -112,7 +112,7 @@ def test_f02_killed_between_claim_and_handler(url: str, owner: Owner, tmp_path: 
 
 
 def test_f03_killed_while_working(url: str, owner: Owner, tmp_path: Path) -> None:
-    """F03: the job runs again elsewhere, with the evidence kept; the dead worker's folder is gone."""
+    """F03: the job runs again elsewhere, with the evidence kept; the dead worker's folder is removed."""
     owner.insert(1)
     with laboring(url, tmp_path, id="victim", seconds=60, scratch=True, note="page 12 of 40") as laborer:
         laborer.await_start(1)
@@ -144,8 +144,8 @@ def test_f04_killed_between_output_and_finish(url: str, owner: Owner, tmp_path: 
     assert owner.outcomes(1) == ["crashed", "done"]
 
 
-def test_f05_killed_in_the_middle_of_a_file(url: str, owner: Owner, tmp_path: Path) -> None:
-    """F05: a half-written file lies only in the job's own folder, which the next worker removes."""
+def test_f05_killed_while_writing_a_file(url: str, owner: Owner, tmp_path: Path) -> None:
+    """F05: a half-written file is only in the job's own folder, which the next worker removes."""
     owner.insert(1)
     output = tmp_path / "output"
     with laboring(url, tmp_path, id="a", scratch=True, seconds=60, output=str(output)) as laborer:
@@ -162,7 +162,7 @@ def test_f05_killed_in_the_middle_of_a_file(url: str, owner: Owner, tmp_path: Pa
 
 
 def test_f06_the_answer_to_a_finish_is_lost(url: str, owner: Owner) -> None:
-    """F06: a commit whose answer was lost is recognised as ours: done once, run once, told as done."""
+    """F06: a commit whose answer was lost is recognised as ours: done once, run once, reported as done."""
     owner.insert(*range(1, 21))
     queue = jobs_queue()
     runs = counting(queue)
@@ -177,7 +177,7 @@ def test_f06_the_answer_to_a_finish_is_lost(url: str, owner: Owner) -> None:
 
 
 def test_f06_the_answer_to_a_claim_is_lost(url: str, owner: Owner) -> None:
-    """F06: rows claimed by a call whose answer was lost are handed back uncharged, without waiting for the lease."""
+    """F06: rows claimed by a call whose answer was lost are released uncharged, without waiting for the lease."""
     queue = jobs_queue(lease=60.0)
     counting(queue)
     with working(make_worker(url, queue, concurrency=4)):
@@ -193,7 +193,7 @@ def test_f06_the_answer_to_a_claim_is_lost(url: str, owner: Owner) -> None:
 
 
 def test_f06_the_network_loses_the_answers(pg_url: str) -> None:
-    """F06: for a while every commit happens and every answer is lost; nothing is lost, doubled or charged."""
+    """F06: for a while every commit happens and every answer is lost; nothing is lost, duplicated or charged."""
     with owning(pg_url) as owner, proxied(pg_url) as proxy:
         owner.insert(*range(1, 61))
         queue = jobs_queue(lease=20.0)
@@ -210,8 +210,8 @@ def test_f06_the_network_loses_the_answers(pg_url: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["claim.pre_commit", "claim.post_commit", "settle.pre_commit", "settle.post_commit"])
-def test_f07_sigterm_in_the_middle_of_a_move(url: str, owner: Owner, tmp_path: Path, place: str) -> None:
-    """F07: SIGTERM in the middle of a claim or a commit: exit code 0, the job done or handed back, never charged."""
+def test_f07_sigterm_during_a_move(url: str, owner: Owner, tmp_path: Path, place: str) -> None:
+    """F07: SIGTERM during a claim or a commit: exit code 0, the job done or released, never charged."""
     owner.insert(1)
     with laboring(url, tmp_path, failpoints=f"{place}:stop", lease=60.0) as laborer:
         eventually(lambda: _state(laborer.pid) == "T")
@@ -224,7 +224,7 @@ def test_f07_sigterm_in_the_middle_of_a_move(url: str, owner: Owner, tmp_path: P
 
 
 def test_f07_sigterm_ends_the_worker_whatever_its_handlers_do(url: str, owner: Owner, tmp_path: Path) -> None:
-    """F07: a handler that swallows its cancellation loses its job, and the process still ends with 0."""
+    """F07: a handler that ignores its cancellation loses its job, and the process still ends with 0."""
     owner.insert(1)
     with laboring(url, tmp_path, seconds=60, stubborn=True, grace=0.2, stuck=0.5) as laborer:
         laborer.await_start(1)
@@ -240,8 +240,8 @@ def _state(pid: int) -> str:
 
 
 @pytest.mark.parametrize("fence", ["fenced", "unfenced"])
-def test_f08_the_zombie(url: str, owner: Owner, tmp_path: Path, fence: str) -> None:
-    """F08: a worker stopped past its lease and continued changes nothing. Without the fence (control) it would."""
+def test_f08_a_zombie_changes_nothing(url: str, owner: Owner, tmp_path: Path, fence: str) -> None:
+    """F08: a worker stopped past its lease and resumed changes nothing. Without the fence (control) it would."""
     owner.insert(1)
     unfenced = fence == "unfenced"
     with laboring(url, tmp_path, id="zombie", seconds=0.5, unfenced=unfenced, lease=1.0) as zombie:
@@ -263,7 +263,7 @@ def test_f08_the_zombie(url: str, owner: Owner, tmp_path: Path, fence: str) -> N
 
 
 def test_f09_a_handler_that_hangs(url: str, owner: Owner, tmp_path: Path) -> None:
-    """F09: a handler that hangs while its worker lives is past its timeout, loses its job, and another one does it."""
+    """F09: a handler that hangs exceeds its timeout and loses its job, and another worker does it."""
     owner.insert(1)
     hang = {"seconds": 30, "blocking": True, "timeout": 0.3, "lease": 1.0, "concurrency": 1}
     with laboring(url, tmp_path, id="hung", **hang) as hung:
@@ -277,12 +277,12 @@ def test_f09_a_handler_that_hangs(url: str, owner: Owner, tmp_path: Path) -> Non
 
 @pytest.fixture
 def own_url(own_server: Postgres, request: pytest.FixtureRequest) -> str:
-    """A database on it."""
+    """The URL of a database on that server."""
     return own_server.create_database(request.node.name)
 
 
 def test_f10_postgresql_crashes_and_comes_back(own_server: Postgres, own_url: str) -> None:
-    """F10: the server crashes twice in the middle of the work; everything is done once and nothing is charged."""
+    """F10: the server crashes twice during the work; everything is done once and nothing is charged."""
     diary = Diary()
     with owning(own_url) as owner:
         owner.insert(*range(1, 201))
@@ -299,8 +299,8 @@ def test_f10_postgresql_crashes_and_comes_back(own_server: Postgres, own_url: st
         assert_all_done(owner, 200)
 
 
-def test_f10_a_worker_that_works_until_idle_survives_it_too(own_server: Postgres, own_url: str) -> None:
-    """F10: a worker that waits for a retry to be due, the last job there is, still ends by itself after a crash."""
+def test_f10_a_worker_that_stops_when_idle_survives_it_too(own_server: Postgres, own_url: str) -> None:
+    """F10: a worker that waits for the retry of the last job still ends by itself after a crash."""
     diary = Diary()
     with owning(own_url) as owner:
         owner.insert(1)
@@ -339,7 +339,7 @@ def test_f11_connections_are_cut(pg_url: str) -> None:
 
 
 def test_f11_connections_are_half_open(pg_url: str, tmp_path: Path) -> None:
-    """F11: nothing passes any more: reported once, and the other environment goes on."""
+    """F11: nothing passes any more: reported once, and the other environment continues."""
     diary = Diary()
     second = f"sqlite:///{tmp_path}/second.db"
     with owning(pg_url) as owner, owning(second) as other, proxied(pg_url) as proxy:
@@ -360,7 +360,7 @@ def test_f11_connections_are_half_open(pg_url: str, tmp_path: Path) -> None:
 
 
 def test_f11_a_black_hole_at_the_start(pg_url: str, tmp_path: Path) -> None:
-    """F11: an environment that accepts connections and never answers holds nobody up, and is used once it answers."""
+    """F11: an environment that accepts connections and never answers blocks nothing, and is used once it answers."""
     diary = Diary()
     second = f"sqlite:///{tmp_path}/second.db"
     with owning(pg_url) as owner, owning(second) as other, proxied(pg_url) as proxy:
@@ -379,7 +379,7 @@ def test_f11_a_black_hole_at_the_start(pg_url: str, tmp_path: Path) -> None:
 
 
 def test_f11_the_server_is_stopped(own_server: Postgres, own_url: str) -> None:
-    """F11: the server's processes are frozen (SIGSTOP) for longer than the deadline; the work goes on afterwards."""
+    """F11: the server's processes are frozen (SIGSTOP) for longer than the deadline; the work continues afterwards."""
     diary = Diary()
     with owning(own_url) as owner:
         owner.insert(*range(1, 81))
@@ -395,7 +395,7 @@ def test_f11_the_server_is_stopped(own_server: Postgres, own_url: str) -> None:
 
 @contextlib.contextmanager
 def frozen(server: Postgres) -> Iterator[None]:
-    """The server and its children, stopped for the length of a block."""
+    """Stop the server and its children for the duration of a block."""
     assert server.process is not None
     pids = [server.process.pid, *_children(server.process.pid)]
     for pid in pids:
@@ -414,7 +414,7 @@ def _children(pid: int) -> list[int]:
 
 
 def test_f12_the_database_becomes_read_only(own_server: Postgres, own_url: str) -> None:
-    """F12: after a failover to read-only claims pause, no job fails, and the work goes on when writes are back."""
+    """F12: after a failover to read-only claims pause, no job fails, and the work continues when writes are back."""
     diary = Diary()
     with owning(own_url) as owner, owning(own_server.url, create=False) as admin:
         owner.insert(*range(1, 101))
@@ -455,7 +455,7 @@ hogging_ended = threading.Event()
 
 @contextlib.contextmanager
 def hogging(url: str) -> Iterator[None]:
-    """Every connection the server has, held until `hogging_ended`."""
+    """Hold every connection of the server until `hogging_ended`."""
     full = threading.Event()
     hogging_ended.clear()
 
@@ -482,8 +482,8 @@ def hogging(url: str) -> Iterator[None]:
         thread.join(20)
 
 
-def test_f13_the_owner_holds_a_row_for_longer_than_the_deadline(pg_url: str) -> None:
-    """F13: a finish that has to wait for the owner's lock is asked again: done once, and so are the others."""
+def test_f13_the_owner_locks_a_row_for_longer_than_the_deadline(pg_url: str) -> None:
+    """F13: a finish that waits for the owner's lock is repeated: done once, and so are the others."""
     with owning(pg_url) as owner, owning(pg_url, create=False) as watcher:
         owner.insert(1, 2)
         queue = jobs_queue(lease=30.0)
@@ -501,7 +501,7 @@ def test_f13_the_owner_holds_a_row_for_longer_than_the_deadline(pg_url: str) -> 
 
 
 def test_f13_a_deadlock_with_the_owner(pg_url: str) -> None:
-    """F13: a settlement chosen as a deadlock's victim is written again."""
+    """F13: a settlement chosen as a deadlock's victim is repeated."""
     with owning(pg_url) as owner, owning(pg_url, create=False) as watcher:
         owner.insert(1)
         queue = jobs_queue(lease=30.0)
@@ -537,7 +537,7 @@ def small_disk(folder: Path) -> Iterator[Path]:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount; F17 fills the disk another way")
 def test_f15_the_disk_is_full(tmp_path: Path) -> None:
-    """F15: claims pause while the disk is full, nothing is failed, and the work goes on when there is room again."""
+    """F15: claims pause while the disk is full, nothing fails, and the work continues when there is room."""
     diary = Diary()
     with small_disk(tmp_path / "disk") as disk:
         url = f"sqlite:///{disk}/work.db"
@@ -590,7 +590,7 @@ sys.stdin.read()
 
 
 def test_f17_writing_fails(sqlite_url: str, tmp_path: Path) -> None:
-    """F17: writes fail with an I/O error: the connection is thrown away, nothing is charged, the file stays sound."""
+    """F17: writes fail with an I/O error: the connection is discarded, nothing is charged, the file stays intact."""
     with owning(sqlite_url) as owner:
         owner.insert(*range(1, 201))
         with laboring(sqlite_url, tmp_path, seconds=0.02, lease=30.0, concurrency=4, deadline=1.0) as laborer:
@@ -610,7 +610,7 @@ def _went_down(log: Path) -> bool:
 
 @pytest.mark.parametrize("skew", [-7 * 86400.0, 7 * 86400.0])
 def test_f23_a_worker_whose_clock_is_wrong(url: str, owner: Owner, tmp_path: Path, skew: float) -> None:
-    """F23: a worker's clock is a week off: leases are the database's, so jobs longer than a lease still run once."""
+    """F23: a worker's clock is a week off: leases follow the database's, so jobs longer than a lease still run once."""
     owner.insert(*range(1, 7))
     with (
         laboring(url, tmp_path, id="wrong", skew=skew, seconds=1.5, lease=1.0, concurrency=3) as wrong,
@@ -631,8 +631,8 @@ def test_f23_a_worker_whose_clock_is_wrong(url: str, owner: Owner, tmp_path: Pat
 
 
 @pytest.mark.parametrize("step", [3600.0, -3600.0])
-def test_f24_the_database_s_clock_jumps(url: str, owner: Owner, step: float) -> None:
-    """F24: a jump of the clock may cost a retry, but never brings a second accepted result."""
+def test_f24_the_databases_clock_jumps(url: str, owner: Owner, step: float) -> None:
+    """F24: a jump of the clock may cost a retry, but never gives a second accepted result."""
     owner.insert(1)
     queue = jobs_queue(lease=60.0)
     clock = Clock(time.time())
@@ -658,7 +658,7 @@ def test_f24_the_database_s_clock_jumps(url: str, owner: Owner, step: float) -> 
 
 
 def test_f38_many_start_on_an_empty_database(url: str, owner: Owner) -> None:
-    """F38: twenty processes' worth of stores create the register at the same time; all of them find it."""
+    """F38: twenty stores create the register at the same time; all of them find it."""
 
     async def start() -> list[int]:
         stores = [Store(url, connections=1) for _ in range(20)]
@@ -674,7 +674,7 @@ def test_f38_many_start_on_an_empty_database(url: str, owner: Owner) -> None:
 
 
 def test_f38_a_migration_while_workers_run(url: str, owner: Owner) -> None:
-    """F38: migrating again and again while a worker works disturbs nobody."""
+    """F38: repeated migrations while a worker runs disturb nothing."""
     owner.insert(*range(1, 101))
     queue = jobs_queue()
     counting(queue, 0.01)
@@ -691,8 +691,8 @@ def test_f38_a_migration_while_workers_run(url: str, owner: Owner) -> None:
     assert_all_done(owner, 100)
 
 
-def test_f38_a_migration_that_is_killed_half_way(url: str, owner: Owner, tmp_path: Path) -> None:
-    """F38: killed in the middle of a migration, the register is either there or not; the next start goes on."""
+def test_f38_a_migration_that_is_killed_midway(url: str, owner: Owner, tmp_path: Path) -> None:
+    """F38: after a kill during a migration the register is either there or not; the next start continues."""
     owner.insert(1)
     with laboring(url, tmp_path, failpoints="migrate.mid:kill") as laborer:
         wait_dead(laborer)
@@ -700,8 +700,8 @@ def test_f38_a_migration_that_is_killed_half_way(url: str, owner: Owner, tmp_pat
         eventually(lambda: owner.status(1) == "done")
 
 
-def test_f38_a_register_from_the_future(url: str, owner: Owner) -> None:
-    """F38: an old worker refuses a newer register in words, claims nothing, and leaves it as it is."""
+def test_f38_a_newer_register(url: str, owner: Owner) -> None:
+    """F38: an old worker rejects a newer register with a message, claims nothing, and leaves it as it is."""
     owner.insert(1)
     queue = jobs_queue()
     counting(queue)
@@ -742,7 +742,7 @@ def test_f39_behind_a_transaction_pooler(pg_url: str, tmp_path: Path) -> None:
 
 
 def test_f40_two_hundred_start_at_once(url: str, owner: Owner) -> None:
-    """F40: two hundred workers' stores open, claim and finish at the same moment: each gets one row, none fails."""
+    """F40: two hundred stores open, claim and finish at the same moment: each gets one row, none fails."""
     owner.insert(*range(1, 201))
     queue = jobs_queue(lease=60.0)
 
@@ -763,8 +763,8 @@ def test_f40_two_hundred_start_at_once(url: str, owner: Owner) -> None:
     assert_all_done(owner, 200)
 
 
-def test_f40_no_orphan_works_on(sqlite_url: str, tmp_path: Path) -> None:
-    """F40: the supervisor is killed: its worker processes end in order and hand their jobs back."""
+def test_f40_no_orphaned_process_keeps_working(sqlite_url: str, tmp_path: Path) -> None:
+    """F40: the supervisor is killed: its worker processes stop cleanly and release their jobs."""
     with owning(sqlite_url) as owner:
         owner.insert(1, 2, 3)
         log = tmp_path / "log"
@@ -795,8 +795,8 @@ def _pids(log: Path) -> set[int]:
     return {int(line.split()[0]) for line in log.read_text().splitlines()}
 
 
-def test_two_crashes_in_a_row_are_the_last(url: str, owner: Owner, tmp_path: Path) -> None:
-    """A job that kills its worker twice in a row is quarantined with the evidence; the other jobs go on."""
+def test_two_crashes_in_a_row_quarantine_the_job(url: str, owner: Owner, tmp_path: Path) -> None:
+    """A job that kills its worker twice in a row is quarantined with the evidence; the other jobs continue."""
     owner.insert(1)
     for number in (1, 2):
         with laboring(url, tmp_path, id=f"victim-{number}", seconds=60, note="page 3", lease=0.5) as laborer:
@@ -814,8 +814,8 @@ def test_two_crashes_in_a_row_are_the_last(url: str, owner: Owner, tmp_path: Pat
     assert "page 3" in error
 
 
-def test_sqlite_may_be_closed_while_it_is_asked(sqlite_url: str) -> None:
-    """Closing a store while calls are under way neither crashes the process nor loses a call without a word."""
+def test_sqlite_may_be_closed_while_in_use(sqlite_url: str) -> None:
+    """Closing a store during calls neither crashes the process nor loses a call silently."""
     script = f"""
 import asyncio
 from tabellion import Store
@@ -842,8 +842,8 @@ asyncio.run(main())
         assert done.returncode == 0, done.stderr[-2000:]
 
 
-def test_a_broken_file_is_no_crash(tmp_path: Path) -> None:
-    """A file that is no database is reported as an environment that does not answer."""
+def test_a_file_that_is_not_a_database_is_not_a_crash(tmp_path: Path) -> None:
+    """It is reported as an environment that does not answer."""
     path = tmp_path / "work.db"
     path.write_bytes(b"this is not a database" * 500)
     queue = jobs_queue()

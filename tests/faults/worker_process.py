@@ -1,4 +1,4 @@
-"""A worker process for fault tests: `python -m tests.faults.laborer '{"url": …, "log": …}'`.
+"""A worker process for fault tests: `python -m tests.faults.worker_process '{"url": …, "log": …}'`.
 
 It works the table of `tests.owner`, writes one line per handler call and per event, and does as its orders say.
 """
@@ -46,7 +46,7 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-class Laborer:
+class WorkerProcess:
     """The handlers of one process, and its log."""
 
     def __init__(self, given: dict[str, Any]) -> None:
@@ -54,11 +54,11 @@ class Laborer:
         self._log = os.open(given["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def write(self, what: str, **facts: Any) -> None:
-        """Writes one line."""
+        """Write one line."""
         os.write(self._log, (json.dumps({"what": what, "pid": os.getpid(), **facts}) + "\n").encode())
 
     def listen(self, event: Event) -> None:
-        """Writes an event down."""
+        """Log an event."""
         self.write(event.name, key=event.key, attempt=event.attempt, error=event.error, environment=event.environment)
 
     def begin(self, job: Job) -> None:
@@ -103,10 +103,10 @@ class Laborer:
 
 
 def main(orders: dict[str, Any]) -> None:
-    """Works until told to stop."""
+    """Work until stopped."""
     die_with_parent()
     given = DEFAULTS | orders
-    laborer = Laborer(given)
+    laborer = WorkerProcess(given)
     if given["skew"]:
         honest = time.time
         time.time = lambda: honest() + given["skew"]
