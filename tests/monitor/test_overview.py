@@ -23,8 +23,8 @@ from tests.monitor.test_workers import member
 
 
 @asynchronous
-async def test_a_queue_tells_how_it_stands(store: Store, clock: Clock) -> None:
-    """Counts, what it settled, what stands in its way and who works it."""
+async def test_a_queue_reports_its_state(store: Store, clock: Clock) -> None:
+    """Counts, what it settled, what blocks it and its workers."""
     queue = await tasks(store, 10, uses="gemini", limit=8)
     await settle(store, queue, cost=0.5)
     await fail(store, queue, "bad")
@@ -60,7 +60,7 @@ async def test_a_queue_tells_how_it_stands(store: Store, clock: Clock) -> None:
 
 @asynchronous
 async def test_the_document_changes_only_when_something_happened(store: Store, clock: Clock) -> None:
-    """Its moments stay the same while time goes on."""
+    """It has points in time, not ages."""
     await tables.SCHEMA.prepare(store)
     queue = await tasks(store, 3)
     await settle(store, queue)
@@ -74,8 +74,8 @@ async def test_the_document_changes_only_when_something_happened(store: Store, c
 
 
 @asynchronous
-async def test_a_queue_that_people_work_says_so(store: Store) -> None:
-    """Pages tell it from queues of workers by `people`, whatever its table is."""
+async def test_a_manual_queue_says_so(store: Store) -> None:
+    """Pages distinguish it from queues of workers by `people`, whatever its table."""
     queue = await tasks(store, 1)
     for people in (True, False):
         [told] = (await Overview("prod", store, [QueueView(queue, people=people)]).look())["queues"]
@@ -83,8 +83,8 @@ async def test_a_queue_that_people_work_says_so(store: Store) -> None:
 
 
 @asynchronous
-async def test_live_limits_stand_over_declared_ones(store: Store) -> None:
-    """And a queue that was resumed keeps no reason."""
+async def test_current_limits_override_declared_ones(store: Store) -> None:
+    """And a resumed queue has no reason left."""
     queue = await tasks(store, 1, limit=8)
     await controls.limit(store, queue, 2)
     await controls.pause(store, queue, "lunch")
