@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.pipelines.ocr.deeds import by_gemini, plan, queued
+from tests.pipelines.ocr.deeds import by_gemini, plan, queue_files
 from tests.servers import postgres
 from tests.working import Diary, Shift, make_worker
 
@@ -51,7 +51,7 @@ def measure(url: str, fake: Serving, documents: int, workers: int, slots: int) -
     with tempfile.TemporaryDirectory() as folder:
         settings = by_gemini(Path(folder), fake, workers=slots)
         warm = workers * slots  # connections, reading children, tables: as many of them as will be needed
-        queued(url, Path(folder), *(plan(1, mark=next(_marks)) for _ in range(warm)))
+        queue_files(url, Path(folder), *(plan(1, mark=next(_marks)) for _ in range(warm)))
         diary = Diary()
         options: dict[str, Any] = {"gates": FAST, "concurrency": slots, "listeners": [diary]}
         crew = [make_worker(url, *ocr_queues(settings), **options) for _ in range(workers)]
@@ -59,7 +59,7 @@ def measure(url: str, fake: Serving, documents: int, workers: int, slots: int) -
         wait(diary, warm)
         contents = [plan(1, mark=next(_marks)) for _ in range(documents)]
         began = time.monotonic()
-        queued(url, Path(folder), *contents, first=warm)
+        queue_files(url, Path(folder), *contents, first=warm)
         wait(diary, documents + warm)
         took = time.monotonic() - began
         for one in crew:

