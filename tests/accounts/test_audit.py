@@ -15,8 +15,8 @@ from tabellion.accounts.tables import GENESIS
 from tabellion.errors import StoreError
 from tabellion.pipelines.documents import tables
 from tabellion.testing import Clock
-from tests.owner import owning
-from tests.working import ask
+from tests.table_owner import owning
+from tests.workers import ask
 
 OFF = {
     "sqlite": [

@@ -14,7 +14,7 @@ from tabellion.accounts.roles import Role
 from tabellion.engine.postgres.database import PostgreSQL
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError
-from tests.working import ask
+from tests.workers import ask
 
 
 def test_a_key_names_its_environment_and_hides_its_secret(url: str) -> None:
@@ -40,16 +40,16 @@ def test_a_key_is_valid_until_revoked_or_expired(url: str) -> None:
     """And the list says which."""
 
     async def story(store: Store) -> None:
-        made = {}
+        created = {}
         for name, seconds in (("lasting", None), ("short", 0.001), ("long", 3600.0), ("revoked", None)):
-            made[name] = await keys.create(store, "prod", "viewer", name, seconds=seconds)
-        assert await keys.revoke(store, "prod", made["revoked"][0])
-        assert not await keys.revoke(store, "prod", made["revoked"][0])
-        assert not await keys.revoke(store, "other", made["lasting"][0])
+            created[name] = await keys.create(store, "prod", "viewer", name, seconds=seconds)
+        assert await keys.revoke(store, "prod", created["revoked"][0])
+        assert not await keys.revoke(store, "prod", created["revoked"][0])
+        assert not await keys.revoke(store, "other", created["lasting"][0])
         await store.now()
         states = {row["name"]: row["state"] for row in await keys.listing(store, "prod")}
         assert states == {"lasting": "active", "short": "expired", "long": "active", "revoked": "revoked"}
-        for name, (_, text) in made.items():
+        for name, (_, text) in created.items():
             key = keys.parse(text)
             assert key is not None
             assert (await keys.holder(store, key) is not None) == (states[name] == "active")
@@ -112,8 +112,8 @@ def test_a_name_belongs_to_one_key_at_a_time(url: str) -> None:
         assert await keys.revoke(store, "prod", first)
         assert not await keys.revoke(store, "prod", first)
         await keys.create(store, "prod", "viewer", "bob")
-        told = await store.database.fetch("SELECT action FROM tabellion_audit_log ORDER BY n")
-        assert [row["action"] for row in told] == [*["key_made"] * 4, "key_revoked", "key_made"]
+        actions = await store.database.fetch("SELECT action FROM tabellion_audit_log ORDER BY n")
+        assert [row["action"] for row in actions] == [*["key_made"] * 4, "key_revoked", "key_made"]
         assert (await audit.verify(store)).whole
 
     ask(url, story)

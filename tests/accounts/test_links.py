@@ -11,7 +11,7 @@ from tabellion.accounts.sessions import Ticket
 from tabellion.accounts.users import User
 from tabellion.engine import sql
 from tabellion.engine.store import Store
-from tests.working import ask
+from tests.workers import ask
 
 
 def make(url: str, name: str, role: str | None = None) -> Ticket | None:

@@ -29,9 +29,9 @@ def age(web: Live, column: str, seconds: float) -> None:
 
 def test_a_session_identifies_its_user(anna: Browser) -> None:
     """Name, role, environment and the token; the secret is nowhere in the database."""
-    told = anna.get("/api/me").json()
-    assert (told["name"], told["role"], told["environment"]) == ("anna", "operator", "prod")
-    assert told["csrf"] == anna.token
+    body = anna.get("/api/me").json()
+    assert (body["name"], body["role"], body["environment"]) == ("anna", "operator", "prod")
+    assert body["csrf"] == anna.token
     [row] = anna.web.sql("SELECT * FROM tabellion_sessions")
     assert anna.ticket.secret not in str(row)
     assert row["hash"] == anna.ticket.hash

@@ -14,7 +14,7 @@ from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError
 from tests.web.browser import Browser, signed_in
 from tests.web.live import Live, live, problem
-from tests.working import ask
+from tests.workers import ask
 
 GOOD = "seven horses on a roof"
 
@@ -34,9 +34,9 @@ def admin(place: Live) -> Browser:
 
 def test_an_admin_adds_changes_and_disables(place: Live, admin: Browser) -> None:
     """Added without a password, given another role, disabled, enabled again; the list shows it."""
-    made = admin.ask("POST", "/api/users", json={"name": "Anna", "role": "reviewer"})
-    assert made.status_code == 201, made.text
-    anna = made.json()
+    answer = admin.ask("POST", "/api/users", json={"name": "Anna", "role": "reviewer"})
+    assert answer.status_code == 201, answer.text
+    anna = answer.json()
     assert (anna["name"], anna["role"], anna["has_password"], anna["available"]) == ("anna", "reviewer", False, True)
     where = f"/api/users/{anna['id']}"
     changed = admin.ask("PATCH", where, json={"role": "operator", "available": False}).json()
@@ -62,10 +62,10 @@ def test_user_changes_are_audited(place: Live, admin: Browser) -> None:
         assert admin.ask("PATCH", f"/api/users/{anna['id']}", json=change).status_code == 200
     assert admin.ask("PUT", "/api/me/password", json={"new": GOOD}).status_code == 204
     assert admin.ask("POST", f"/api/users/{me['id']}/link").status_code == 201
-    told = [json.loads(row["body"]) for row in place.sql("SELECT body FROM tabellion_audit_log ORDER BY n")]
-    told = [one for one in told if "user" in one]
+    body = [json.loads(row["body"]) for row in place.sql("SELECT body FROM tabellion_audit_log ORDER BY n")]
+    body = [one for one in body if "user" in one]
     reviewer, operator = ({"role": role, "disabled": False} for role in ("reviewer", "operator"))
-    assert [(one["action"], one["actor"], one["user"], one.get("before"), one.get("after")) for one in told] == [
+    assert [(one["action"], one["actor"], one["user"], one.get("before"), one.get("after")) for one in body] == [
         ("user_added", "command line", "admin", None, {"role": "admin", "disabled": False}),
         ("user_added", "admin", "anna", None, reviewer),
         ("user_changed", "admin", "anna", reviewer, operator),
@@ -73,7 +73,7 @@ def test_user_changes_are_audited(place: Live, admin: Browser) -> None:
         ("password_set", "admin", "admin", None, None),
         ("link_made", "admin", "admin", None, None),
     ]
-    assert GOOD not in str(told)
+    assert GOOD not in str(body)
     assert place.store("prod", audit.verify).whole
 
 
@@ -103,8 +103,8 @@ def test_the_last_admin_stays(place: Live, admin: Browser) -> None:
     """Nobody can lock everyone out, not even two admins disabling each other at once."""
     [me] = admin.get("/api/users").json()["users"]
     for change in ({"role": "operator"}, {"disabled": True}):
-        told = problem(admin.ask("PATCH", f"/api/users/{me['id']}", json=change), 409, "last_admin")
-        assert told["translatable"]["detail"]["code"] == "problem.last_admin"
+        error = problem(admin.ask("PATCH", f"/api/users/{me['id']}", json=change), 409, "last_admin")
+        assert error["translatable"]["detail"]["code"] == "problem.last_admin"
     other = admin.ask("POST", "/api/users", json={"name": "ben", "role": "admin"}).json()
 
     async def both(store: Store) -> list[object]:
@@ -120,9 +120,9 @@ def test_the_last_admin_stays(place: Live, admin: Browser) -> None:
 def test_an_admin_creates_a_link(place: Live, admin: Browser) -> None:
     """For the address of the admin's own browser; not for a disabled user."""
     anna = admin.ask("POST", "/api/users", json={"name": "anna", "role": "viewer"}).json()
-    told = admin.ask("POST", f"/api/users/{anna['id']}/link").json()
-    assert told["url"].startswith(f"{place.url}/enter#prod:")
-    assert told["seconds"] == 900
+    body = admin.ask("POST", f"/api/users/{anna['id']}/link").json()
+    assert body["url"].startswith(f"{place.url}/enter#prod:")
+    assert body["seconds"] == 900
     admin.ask("PATCH", f"/api/users/{anna['id']}", json={"disabled": True})
     problem(admin.ask("POST", f"/api/users/{anna['id']}/link"), 409, "user_disabled")
     problem(admin.ask("POST", "/api/users/nobody/link"), 404, "not_found")

@@ -89,10 +89,10 @@ def _apt(words: list[str]) -> bool:
 def _answers(program: str) -> bool:
     """Return whether it is a browser and not a stub that asks for another package."""
     try:
-        said = subprocess.run([program, "--version"], capture_output=True, timeout=60, check=False)
+        result = subprocess.run([program, "--version"], capture_output=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return said.returncode == 0 and bool(said.stdout.strip())
+    return result.returncode == 0 and bool(result.stdout.strip())
 
 
 if __name__ == "__main__":

@@ -66,8 +66,8 @@ class Installation:
 
     def upload(self, content: bytes, name: str, **said: str) -> str:
         """Upload a document and wait until it has ended; return its id."""
-        made = self.service.upload(content, quote(name), **said)
-        return self.wait_for_end(made["id"])
+        submitted = self.service.upload(content, quote(name), **said)
+        return self.wait_for_end(submitted["id"])
 
     def run_command(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command beside it, on the same data."""
@@ -78,17 +78,17 @@ class Installation:
 
     def wait_for_end(self, document: str) -> str:
         """Return the document once it has ended."""
-        told = {"status": "queued"}
-        while told["status"] in ("queued", "processing"):
-            told = self.api("GET", f"/api/documents/{document}?wait=60")
-            assert (told["error"] or {}).get("code") not in ("internal", "try_failed"), told["error"]
+        state = {"status": "queued"}
+        while state["status"] in ("queued", "processing"):
+            state = self.api("GET", f"/api/documents/{document}?wait=60")
+            assert (state["error"] or {}).get("code") not in ("internal", "try_failed"), state["error"]
         return document
 
     def fill(self, names: Iterable[str] = PAPERS) -> dict[str, str]:
         """Upload sample documents and wait; return the id of each by its name."""
         papers = [sample(name) for name in names]
-        made = {one.name: str(self.service.upload(one.content, quote(one.name))["id"]) for one in papers}
-        return {name: self.wait_for_end(document) for name, document in made.items()}
+        submitted = {one.name: str(self.service.upload(one.content, quote(one.name))["id"]) for one in papers}
+        return {name: self.wait_for_end(document) for name, document in submitted.items()}
 
     def address(self, path: str) -> str:
         """Return a page's address with its parameters filled in: a document and its review, a queue."""
@@ -140,13 +140,13 @@ class Installation:
                 names = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
                 [row] = database.execute(f"SELECT {', '.join(names)} FROM {table} WHERE id = ?", [id_])
                 for number in range(count):
-                    told = dict(zip(names, row, strict=True)) | {"id": f"{id_[:20]}zz{number:04}"}
-                    told |= {"name": f"copy {number:03}.pdf", "completed_at": None} if kind == "documents" else {}
-                    told |= (
+                    copy = dict(zip(names, row, strict=True)) | {"id": f"{id_[:20]}zz{number:04}"}
+                    copy |= {"name": f"copy {number:03}.pdf", "completed_at": None} if kind == "documents" else {}
+                    copy |= (
                         {"document_id": f"{item['document_id'][:20]}zz{number:04}"} if kind == "review_items" else {}
                     )
                     marks = ", ".join("?" for _ in names)
-                    database.execute(f"INSERT INTO {table} VALUES ({marks})", [told[name] for name in names])
+                    database.execute(f"INSERT INTO {table} VALUES ({marks})", [copy[name] for name in names])
 
     def add_person(self, name: str, role: str, *, available: bool = False) -> None:
         """Create a user who signs in by a link and is assigned work only when `available`."""

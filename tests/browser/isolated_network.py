@@ -20,7 +20,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.working import ROOT
+from tests.workers import ROOT
 
 EVERY_PROTOCOL = 0x0003
 OUTGOING = 4  #: how the kernel marks a packet that is being sent; on loopback each is seen twice
@@ -91,8 +91,8 @@ def main() -> None:
 
     for step in SETUP:
         subprocess.run(step.split(), check=True)
-    ear = PacketRecorder()
-    assert ear.records_packets()
+    recorder = PacketRecorder()
+    assert recorder.records_packets()
     with (
         tempfile.TemporaryDirectory() as folder,
         open_installation(Path(folder) / "data") as installation,
@@ -103,8 +103,8 @@ def main() -> None:
             for page in visitor.visit_all():
                 assert page.title()
         assert installation.service.stop() == 0
-    loopback = sum(ear.counts.values()) - sum(ear.outside().values())
-    print(json.dumps({"outside": ear.outside(), "loopback": {"packets": loopback}}))
+    loopback = sum(recorder.counts.values()) - sum(recorder.outside().values())
+    print(json.dumps({"outside": recorder.outside(), "loopback": {"packets": loopback}}))
 
 
 if __name__ == "__main__":

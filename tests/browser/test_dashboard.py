@@ -144,8 +144,8 @@ def test_workers_gates_and_cost_are_shown(gallery: Gallery) -> None:
     gallery.store(work)
     with gallery.visit("/dashboard", "viewer") as page:
         until(page, lambda: page.locator("#workers tr").count() == 2)
-        told = page.locator("#workers tr").first.inner_text()
-        assert re.search(r"paintings: 2 jobs, since \d\d:\d\d · page 12 of 40", told), told
+        text = page.locator("#workers tr").first.inner_text()
+        assert re.search(r"paintings: 2 jobs, since \d\d:\d\d · page 12 of 40", text), text
         assert [row.locator(".badge").inner_text() for row in page.locator("#workers tr").all()] == ["alive", "lost"]
         assert "no such key" in page.locator("#gates").inner_text()
         assert tile(page, "spend") == "$0.75"
@@ -198,8 +198,8 @@ def test_a_group_of_errors_is_retried_by_keyboard(gallery: Gallery) -> None:
         [row] = gallery.run_in_thread(
             lambda: gallery.live.sql("SELECT n, at, body FROM tabellion_audit_log WHERE action = 'retried'")
         )
-        told = audit.serialize_entry(row)
-        assert (told["actor"], told["more"]["queue"], told["more"]["rows"]) == ("operator", "paintings", 7)
+        entry = audit.serialize_entry(row)
+        assert (entry["actor"], entry["more"]["queue"], entry["more"]["rows"]) == ("operator", "paintings", 7)
         page.locator("#rows button").first.click()
         until(page, lambda: page.locator("#rows tr").count() == 1)
 

@@ -85,10 +85,10 @@ def test_history_says_what_happened(installation: Installation, chromium: Browse
     with installation.visitor(chromium, locale="fr-FR") as one:
         page = one.open(f"/documents/{item['document_id']}")
         expect(page.locator("#history")).to_contain_text("Il est illisible: coffee")
-        said = page.locator("#history").inner_text()
-        assert "Date de facture" in said
-        assert "2024-01-31" in said
-        assert not re.search(r"in_review|pending|unreadable|invoice_date|∅", said), said
+        text = page.locator("#history").inner_text()
+        assert "Date de facture" in text
+        assert "2024-01-31" in text
+        assert not re.search(r"in_review|pending|unreadable|invoice_date|∅", text), text
         page = one.open(f"/review/{item['id']}")
         expect(page.locator("#fields .slot").first).to_be_visible()
         page.keyboard.press("t")
@@ -127,7 +127,7 @@ def test_history_names_the_assignee(installation: Installation, chromium: Browse
 def test_confidence_is_shown_the_same_everywhere(visitor: Visitor) -> None:
     """And never rounded up to the threshold."""
     receipt = visitor.installation.documents["en-receipt-1.pdf"]
-    told = visitor.installation.api("GET", f"/api/documents/{receipt}")["fields"]
+    fields = visitor.installation.api("GET", f"/api/documents/{receipt}")["fields"]
     page = visitor.open(f"/documents/{receipt}")
     expect(page.locator(".field-row .meter").first).to_be_visible()
     shown = {
@@ -137,4 +137,4 @@ def test_confidence_is_shown_the_same_everywhere(visitor: Visitor) -> None:
     }  # fmt: skip
     assert shown
     for name, text in shown.items():
-        assert text == f"{int(100 * told[name]['confidence'] + 1e-6)} %", name
+        assert text == f"{int(100 * fields[name]['confidence'] + 1e-6)} %", name

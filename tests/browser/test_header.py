@@ -172,9 +172,9 @@ def test_statistics_use_field_titles(installation: Installation, chromium: Brows
     whole = installation.api("GET", where)
     values = {one["name"]: one["value"] for one in whole["fields"]}
     right = str(Decimal(str(values["subtotal"])) + Decimal(str(values["tax"])))
-    said = {one["name"]: {"action": "confirm"} for one in whole["fields"] if one["state"] == "needs_look"}
-    said |= {"total": {"action": "correct", "value": right}}
-    whole = installation.api("PATCH", f"{where}/fields", {"fields": said}, **{"If-Match": f'"{whole["version"]}"'})
+    changes = {one["name"]: {"action": "confirm"} for one in whole["fields"] if one["state"] == "needs_look"}
+    changes |= {"total": {"action": "correct", "value": right}}
+    whole = installation.api("PATCH", f"{where}/fields", {"fields": changes}, **{"If-Match": f'"{whole["version"]}"'})
     installation.api("POST", f"{where}/approve", {}, **{"If-Match": f'"{whole["version"]}"'})
     with installation.visitor(chromium, locale="fr-FR") as one:
         page = one.open("/numbers")

@@ -113,8 +113,8 @@ def test_a_saved_draft_is_not_a_change(installation: Installation, chromium: Bro
         until(page, lambda: TYPED in str(visitor.whole(item)["fields"]))
         page.evaluate("localStorage.clear()")  # as in another browser
     with installation.visitor(chromium) as visitor:
-        told = visitor.page.request.get(f"/api/review/items/{item['id']}").json()
-        assert told["draft"]["fields"] == {"customer": TYPED}
+        body = visitor.page.request.get(f"/api/review/items/{item['id']}").json()
+        assert body["draft"]["fields"] == {"customer": TYPED}
         page = visitor.review(item, claim=False)
         expect(page.locator("#field-customer")).to_have_value(TYPED)
         expect(page.get_by_role("dialog")).to_have_count(0)

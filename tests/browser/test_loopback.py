@@ -24,6 +24,6 @@ def test_no_packet_leaves(chromium: Browser) -> None:
     """With every packet recorded, service and browser together send to loopback alone."""
     if sentence := isolated_network.why_not():
         pytest.skip(sentence)
-    heard = isolated_network.record_visit(within=170)
-    assert heard["outside"] == {}
-    assert heard["loopback"]["packets"] > 200
+    recorded = isolated_network.record_visit(within=170)
+    assert recorded["outside"] == {}
+    assert recorded["loopback"]["packets"] > 200

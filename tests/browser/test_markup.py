@@ -105,9 +105,9 @@ def inject(installation: Installation, key: str) -> None:
     asked = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
 
     def post(path: str, body: Any, method: str = "POST", **headers: str) -> Any:
-        status, told = installation.service.ask(method, path, json.dumps(body).encode(), **asked, **headers)
-        assert status < 400, told
-        return told
+        status, answer = installation.service.ask(method, path, json.dumps(body).encode(), **asked, **headers)
+        assert status < 400, answer
+        return answer
 
     bill, note = (
         f"/api/review/items/{installation.item(installation.documents[name])['id']}" for name in ("bill", "letter")
@@ -123,8 +123,8 @@ def inject(installation: Installation, key: str) -> None:
     post(f"{note}/reject", {"code": "other", "reason": f"rejected {EVERYTHING}"})
     post("/api/queues/webhooks/pause", {"reason": f"paused {EVERYTHING}"})
     body = json.dumps({"name": IMAGE, "role": "viewer"}).encode()
-    status, told = installation.service.ask("POST", "/api/users", body, **{"Content-Type": "application/json"})
-    assert status == 422, told  # a name is no place for it
+    status, answer = installation.service.ask("POST", "/api/users", body, **{"Content-Type": "application/json"})
+    assert status == 422, answer  # a name is no place for it
 
 
 @pytest.fixture

@@ -68,10 +68,10 @@ def test_every_message_is_in_french(installation: Installation, chromium: Browse
 
 def test_english_pages_have_no_catalogue(installation: Installation, chromium: Browser) -> None:
     """Texts stay as they are, and the page carries no catalogue; nor does a French page without messages."""
-    made = Message("reason.single_candidate")
+    plain = Message("reason.single_candidate")
     with installation.visitor(chromium) as visitor:
         page = visitor.open("/documents")
-        assert render(page, [{"message": made, **translatable(message=made)}]) == [made]
+        assert render(page, [{"message": plain, **translatable(message=plain)}]) == [plain]
         expect(page.locator("#messages")).to_have_count(0)
     with installation.visitor(chromium, locale="fr-CA") as visitor:
         expect(visitor.open("/numbers").locator("#messages")).to_have_count(0)

@@ -70,10 +70,10 @@ def test_both_pages_are_accessible(clerk: Visitor) -> None:
     """axe finds nothing serious, in light and in dark."""
     body = json.dumps({"company": "1140005678"}).encode()
     sent = {"Content-Type": "application/json"}
-    status, made = clerk.installation.service.ask("POST", "/api/search-sessions", body, **sent)
-    assert status == 202, made
+    status, answer = clerk.installation.service.ask("POST", "/api/search-sessions", body, **sent)
+    assert status == 202, answer
     try:
-        for path in ("/registries", f"/registries/{made['id']}"):
+        for path in ("/registries", f"/registries/{answer['id']}"):
             for scheme in ("light", "dark"):
                 clerk.page.emulate_media(color_scheme=scheme)
                 page = clerk.open(path)

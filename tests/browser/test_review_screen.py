@@ -203,12 +203,12 @@ def test_three_readings_are_shown_side_by_side(reviewer: Visitor) -> None:
 
     def answered(route: Any) -> None:
         answer = route.fetch()
-        told = answer.json()
-        for one in told.get("fields", []):
+        body = answer.json()
+        for one in body.get("fields", []):
             if one["name"] == "customer":
                 one |= {"locked": True, "manually_corrected": True, "state": "corrected", "corrected_by": "anna"}
                 one["three_way"] = {"human": one["value"], "old_model": "Read then", "new_model": "Read now"}
-        route.fulfill(response=answer, json=told)
+        route.fulfill(response=answer, json=body)
 
     page.route(f"**/api/review/items/{item['id']}", answered)
     page.route(f"**/api/review/items/{item['id']}/claim", answered)

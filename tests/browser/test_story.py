@@ -124,9 +124,9 @@ def test_a_different_second_reading_is_shown_beside_the_correction(chromium: Bro
         page.keyboard.press("Control+Enter")
         expect(page.locator("#nothing")).to_be_visible()
         (types / "letter.yaml").write_text(letter.format(2, "Your sign"))
-        again, said = f"/api/documents/{document}/reprocess", {"Content-Type": "application/json"}
+        again, headers = f"/api/documents/{document}/reprocess", {"Content-Type": "application/json"}
         # Its outputs are written again, because somebody approved it; it can be read again when that is done.
-        until(page, lambda: installation.service.ask("POST", again, b"{}", **said)[0] == 202)
+        until(page, lambda: installation.service.ask("POST", again, b"{}", **headers)[0] == 202)
         installation.wait_for_end(document)
 
         installation.api("POST", f"/api/review/items/{item['id']}/reopen", {"reason": "it is read otherwise now"})

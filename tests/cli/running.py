@@ -78,8 +78,10 @@ class Service:
             connection.request(method, path, body, given)
             response = connection.getresponse()
             content = response.read()
-            told = "json" in response.headers.get("content-type", "")  # which an answer without content does not have
-            return response.status, json.loads(content) if told else content
+            is_json = "json" in response.headers.get(
+                "content-type", ""
+            )  # which an answer without content does not have
+            return response.status, json.loads(content) if is_json else content
         finally:
             connection.close()
 

@@ -53,8 +53,8 @@ def test_an_error_is_one_message_with_its_own_code(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
         return done.returncode, done.stderr
 
-    missing, said = code("status")
-    assert (missing, said.startswith(f"error: {WHICH}, and there is none at {tmp_path}/")) == (3, True)
+    missing, message = code("status")
+    assert (missing, message.startswith(f"error: {WHICH}, and there is none at {tmp_path}/")) == (3, True)
     assert code("status", text="quues = 'x'")[0] == 3
     assert code("explain")[0] == 2
     (tmp_path / "queues.py").write_text(
@@ -87,8 +87,8 @@ def test_the_data_folder_may_come_before_or_after_the_command(tmp_path: Path) ->
         return done.returncode, done.stdout + done.stderr
 
     assert run("migrate", "--with", "documents", "--data", str(data))[0] == 0
-    made = run("--data", "here", "keys", "create", "--role", "viewer")
-    assert made[0] == 0
+    created = run("--data", "here", "keys", "create", "--role", "viewer")
+    assert created[0] == 0
     for words in (
         ["keys", "list", "--data=here"],
         ["--data", str(data), "keys", "list"],

@@ -9,7 +9,7 @@ import pytest
 from tabellion.accounts.tables import GENESIS
 from tests.accounts.test_audit import OFF, appended, some
 from tests.cli.project import Project
-from tests.working import ask
+from tests.workers import ask
 
 pytestmark = pytest.mark.usefixtures("documents")
 

@@ -9,7 +9,7 @@ import pytest
 
 from tabellion import Queue
 from tests.cli.project import Project
-from tests.working import ask
+from tests.workers import ask
 
 
 def test_failed_rows_are_retried_by_key_by_error_and_all(project: Project) -> None:
@@ -79,8 +79,8 @@ def test_orphans_are_released(project: Project) -> None:
     assert project.json("release", "invoices", "--all-orphans", "--dry-run")["keys"] == ["1", "2"]
     result = project.run("release", "invoices", "1", "3", "--json")
     assert result.exit_code == 6
-    told = json.loads(result.stdout)
-    assert (told["keys"], told["kept"]) == (
+    output = json.loads(result.stdout)
+    assert (output["keys"], output["kept"]) == (
         ["1"],
         [{"key": "3", "reason": "not_running", "worker": None, "note": None}],
     )

@@ -124,10 +124,10 @@ def test_adopt_asks_for_what_it_cannot_guess(lite: Project) -> None:
     )
     result = lite.run("adopt", "codes")
     assert result.exit_code == 3
-    said = str(result.exception)
-    assert "--ready VALUE" in said
-    assert "--failed VALUE" in said
-    assert "7: 2, 9: 1" in said
+    text = str(result.exception)
+    assert "--ready VALUE" in text
+    assert "--failed VALUE" in text
+    assert "7: 2, 9: 1" in text
 
 
 def test_adopt_reads_the_names_behind_a_status_id(lite: Project) -> None:

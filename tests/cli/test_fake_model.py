@@ -31,9 +31,9 @@ def test_it_prints_its_address_and_stops_cleanly(started: tuple[Process, Path], 
     """The address as JSON, an answer, a line in the log; a signal ends it with 0 even with a hanging request."""
     process, log = started
     assert process.stdout
-    said = json.loads(process.stdout.readline())
-    port = int(said["url"].rpartition(":")[2])
-    assert said["environment"]["GEMINI_BASE_URL"] == said["url"]
+    output = json.loads(process.stdout.readline())
+    port = int(output["url"].rpartition(":")[2])
+    assert output["environment"]["GEMINI_BASE_URL"] == output["url"]
     hanging = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     for model in ("m", "m@hang"):
         body = json.dumps({"contents": [{"parts": [{"text": "hello"}]}]})

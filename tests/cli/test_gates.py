@@ -73,9 +73,9 @@ def test_explain_names_the_closed_gate(lite: Project) -> None:
     queues.write_text(queues.read_text().replace("retry_base=0.05,", 'retry_base=0.05, uses="gemini",'))
     lite.insert("x")
     tell(lite, CallOutcomes(refused="gemini does not accept the key"))
-    said = " ".join(lite.run("explain", "invoices", "1").output.split())
-    assert "Gate 'gemini' is closed: gemini does not accept the key" in said
-    assert "tabellion gates gemini" in said
+    text = " ".join(lite.run("explain", "invoices", "1").output.split())
+    assert "Gate 'gemini' is closed: gemini does not accept the key" in text
+    assert "tabellion gates gemini" in text
     assert "does not accept the key" in lite.json("status")[0]["queues"][0]["gate"]
 
 

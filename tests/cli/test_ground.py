@@ -39,11 +39,11 @@ def run(invoice: Path, data: object, *options: str) -> tuple[int, str]:
 def test_values_are_printed_with_their_places(invoice: Path) -> None:
     """As JSON: the data with page, box, quote and match of each value."""
     code, output = run(invoice, {"total": "1234.50", "dates": ["2026-03-14"]}, "--json")
-    told = json.loads(output)
+    body = json.loads(output)
     assert code == 0
-    assert told["total"]["quote"] == "1 234,50"
-    assert (told["dates"][0]["match"], told["dates"][0]["page"]) == ("date", 1)
-    x0, y0, x1, y1 = told["total"]["box"]
+    assert body["total"]["quote"] == "1 234,50"
+    assert (body["dates"][0]["match"], body["dates"][0]["page"]) == ("date", 1)
+    x0, y0, x1, y1 = body["total"]["box"]
     assert 0.1 < x0 < x1 < 0.4
     assert 0.14 < y0 < y1 < 0.18
 
@@ -91,8 +91,8 @@ def test_the_output_of_read_is_grounded_by_its_fields(invoice: Path) -> None:
     fields = {"total": {"value": "1234.50", "confidence": 0.9, "page": 1, "box": None, "quote": "1 234,50"}}
     reading = {"file": "invoice.pdf", "verdict": "accept", "pages": [{"number": 1}], "fields": fields}
     code, output = run(invoice, reading, "--json")
-    told = json.loads(output)
-    assert (code, list(told), told["total"]["match"]) == (0, ["total"], "exact")
+    body = json.loads(output)
+    assert (code, list(body), body["total"]["match"]) == (0, ["total"], "exact")
 
 
 def test_an_encrypted_document_is_opened_by_its_password(invoice: Path) -> None:

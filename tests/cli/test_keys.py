@@ -9,7 +9,7 @@ import pytest
 
 from tabellion.accounts import keys
 from tests.cli.project import Project
-from tests.working import ask
+from tests.workers import ask
 
 pytestmark = pytest.mark.usefixtures("documents")
 
@@ -22,11 +22,11 @@ def project(tmp_path: Path, url: str) -> Project:
 
 def test_a_key_is_created_listed_and_revoked(project: Project) -> None:
     """The key alone on standard output, the rest on standard error; it works until it is revoked."""
-    made = project.run("keys", "create", "--role", "operator", "--name", "mail room", "--days", "30")
-    assert made.exit_code == 0, made.output
-    text = made.stdout.strip()
+    created = project.run("keys", "create", "--role", "operator", "--name", "mail room", "--days", "30")
+    assert created.exit_code == 0, created.output
+    text = created.stdout.strip()
     assert re.fullmatch(r"tab_prod_[0-9a-f]{12}_[0-9a-f]{64}", text)
-    assert "not shown again" in made.stderr
+    assert "not shown again" in created.stderr
     key = keys.parse(text)
     assert key is not None
     holder = ask(project.url, lambda store: keys.holder(store, key))
@@ -46,10 +46,10 @@ def test_a_key_is_created_listed_and_revoked(project: Project) -> None:
 
 def test_a_key_as_json(project: Project) -> None:
     """For scripts."""
-    made = project.json("keys", "create", "--role", "viewer")
-    assert (made["environment"], made["role"], made["name"]) == ("prod", "viewer", "")
-    assert made["key"].startswith(f"tab_prod_{made['id']}_")
-    assert project.json("keys", "revoke", made["id"]) == {"id": made["id"], "revoked": True}
+    body = project.json("keys", "create", "--role", "viewer")
+    assert (body["environment"], body["role"], body["name"]) == ("prod", "viewer", "")
+    assert body["key"].startswith(f"tab_prod_{body['id']}_")
+    assert project.json("keys", "revoke", body["id"]) == {"id": body["id"], "revoked": True}
 
 
 def test_an_unknown_role_is_rejected(project: Project) -> None:

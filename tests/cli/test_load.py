@@ -48,12 +48,12 @@ def run(folder: Path, *words: str, **variables: str) -> tuple[int, str]:
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_module_is_one_sentence_with_file_and_line(tmp_path: Path, kind: str, how: str) -> None:
     """Exit code 3 and no traceback, whether it is named as a file or as a module."""
-    text, said = BROKEN[kind]
+    text, expected = BROKEN[kind]
     (tmp_path / "queues.py").write_text(text)
     code, errors = run(tmp_path, "--queues", how, "status")
     assert code == 3
     assert "Traceback" not in errors
-    assert said in errors if kind != "no queue" else "declares no Queue at its top level" in errors
+    assert expected in errors if kind != "no queue" else "declares no Queue at its top level" in errors
     assert errors.startswith("error: ")
 
 

@@ -37,30 +37,30 @@ def run(*words: str | bytes, folder: Path, **options: Any) -> subprocess.Complet
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with documents, good and bad."""
-    made = tmp_path_factory.mktemp("documents")
-    (made / "a.pdf").write_bytes(papers.pdf(INVOICE))
-    (made / "b.pdf").write_bytes(papers.pdf((*INVOICE[:-1], "Total 99.00 GBP")))
-    (made / "bad.pdf").write_bytes(b"%PDF-1.7 cut")
-    (made / "notes.txt").write_text("not a document")
-    return made
+    new_folder = tmp_path_factory.mktemp("documents")
+    (new_folder / "a.pdf").write_bytes(papers.pdf(INVOICE))
+    (new_folder / "b.pdf").write_bytes(papers.pdf((*INVOICE[:-1], "Total 99.00 GBP")))
+    (new_folder / "bad.pdf").write_bytes(b"%PDF-1.7 cut")
+    (new_folder / "notes.txt").write_text("not a document")
+    return new_folder
 
 
 def test_one_file_is_one_object(folder: Path) -> None:
     """Indented JSON on standard output, nothing else, exit code 0."""
     done = run("a.pdf", folder=folder)
-    told = json.loads(done.stdout)
+    output = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (0, "")
-    assert (told["file"], told["type"], told["fields"]["total"]["value"]) == ("a.pdf", "invoice", "120.00")
+    assert (output["file"], output["type"], output["fields"]["total"]["value"]) == ("a.pdf", "invoice", "120.00")
 
 
 def test_several_files_are_json_lines_in_order(folder: Path) -> None:
     """One line each; exit code 6 when some could not be read, and the others are there."""
     done = run("a.pdf", "bad.pdf", "b.pdf", "missing.pdf", folder=folder)
-    told = [json.loads(line) for line in done.stdout.splitlines()]
+    output = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 6
-    assert [one["file"] for one in told] == ["a.pdf", "bad.pdf", "b.pdf", "missing.pdf"]
-    assert [one.get("error", {}).get("code") for one in told] == [None, "pdf_damaged", None, "file_missing"]
-    assert told[2]["fields"]["total"]["value"] == "99.00"
+    assert [one["file"] for one in output] == ["a.pdf", "bad.pdf", "b.pdf", "missing.pdf"]
+    assert [one.get("error", {}).get("code") for one in output] == [None, "pdf_damaged", None, "file_missing"]
+    assert output[2]["fields"]["total"]["value"] == "99.00"
 
 
 def test_folders_are_read_and_results_written(folder: Path, tmp_path: Path) -> None:
@@ -98,12 +98,12 @@ def test_documents_of_one_name_do_not_overwrite_each_other(tmp_path: Path) -> No
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(papers.pdf((name, *INVOICE)))
     done = run("x/inv-2.pdf", "x/inv.pdf", "y/inv.pdf", "--out", "o", "--draw", "o", folder=tmp_path)
-    told = {path.name: json.loads(path.read_text()) for path in (tmp_path / "o").glob("*.json")}
+    body = {path.name: json.loads(path.read_text()) for path in (tmp_path / "o").glob("*.json")}
     assert done.returncode == 0, done.stderr
-    assert {name: one["file"] for name, one in told.items()} == {
+    assert {name: one["file"] for name, one in body.items()} == {
         "inv-2.json": "x/inv-2.pdf", "inv.json": "x/inv.pdf", "inv-3.json": "y/inv.pdf",
     }  # fmt: skip
-    pictures = [picture for one in told.values() for picture in one["drawn"]]
+    pictures = [picture for one in body.values() for picture in one["drawn"]]
     assert sorted(pictures) == ["o/inv-1.png", "o/inv-2-1.png", "o/inv-3-1.png"]
     assert len(list((tmp_path / "o").iterdir())) == 6
 

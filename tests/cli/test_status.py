@@ -11,7 +11,7 @@ from tabellion import Queue, Store
 from tabellion.engine.register import CURRENT
 from tests.cli.project import Project
 from tests.servers import Postgres
-from tests.working import ask
+from tests.workers import ask
 
 
 def test_status_counts_rows_by_state(project: Project) -> None:

@@ -114,8 +114,8 @@ def test_what_a_type_compiles_to() -> None:
     plain = json.loads(run("show", "lease", "--schema", "json")[0].stdout)
     assert plain["properties"]["rent"]["type"] == ["string", "null"]
     for provider in ("gemini", "openai"):
-        made = json.loads(run("show", "lease", "--schema", provider)[0].stdout)
-        assert list(made["properties"]["rent"]["properties"]) == ["value", "quote", "page"]
+        output = json.loads(run("show", "lease", "--schema", provider)[0].stdout)
+        assert list(output["properties"]["rent"]["properties"]) == ["value", "quote", "page"]
     assert json.loads(run("show", "lease", "--schema", "form")[0].stdout)[1]["widget"] == "money"
     assert "- tenant (required)" in run("show", "lease", "--schema", "prompt")[0].stdout
     assert "tenant" in parse_output("show", "lease", "--schema", "prompt")["prompt"]

@@ -14,8 +14,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.cli.running import CLEAN, descendants, running
-from tests.owner import owning
 from tests.pipelines.documents.samples import samples
+from tests.table_owner import owning
 from tests.waiting import eventually
 
 SAMPLES = {one.name: one for one in samples(scans=False)}
@@ -39,12 +39,12 @@ def test_a_first_start_a_document_and_a_clean_stop(tmp_path: Path) -> None:
         assert stat.S_IMODE((data / "admin.key").stat().st_mode) == 0o600
         assert started["key"] == service.key
         assert started["sign_in"].startswith(f"{started['url']}/enter#default:")
-        made = service.upload(LETTER.content, LETTER.name)
-        status, document = service.ask("GET", f"/api/documents/{made['id']}?wait=60")
+        submitted = service.upload(LETTER.content, LETTER.name)
+        status, document = service.ask("GET", f"/api/documents/{submitted['id']}?wait=60")
         assert (status, document["status"]) == (200, "completed"), document
         assert document["fields"]["total"]["value"] == LETTER.truth["total"]
         assert service.ask("GET", "/readyz")[1]["status"] == "ready"
-        assert f"GET /api/documents/{made['id']} 200 " in service.errors  # the access log, without what was asked
+        assert f"GET /api/documents/{submitted['id']} 200 " in service.errors  # the access log, without what was asked
         assert "wait=60" not in service.errors
         children = descendants(service.process.pid)
         assert service.stop() == 0
@@ -58,15 +58,15 @@ def test_a_first_start_a_document_and_a_clean_stop(tmp_path: Path) -> None:
         assert {stat.S_IMODE(file.stat().st_mode) for file in data.glob("tabellion.db*")} == {0o600}
         assert "key" not in started
         assert Path(started["key_file"]).read_text().strip() == service.key
-        assert service.ask("GET", f"/api/documents/{made['id']}")[1]["status"] == "completed"
+        assert service.ask("GET", f"/api/documents/{submitted['id']}")[1]["status"] == "completed"
         assert service.stop(signal.SIGTERM) == 0
 
 
 def test_the_default_model(tmp_path: Path) -> None:
     """`--model` is used for uploads that name none; an unknown name ends the start with a sentence."""
     with running(tmp_path / "data", "--model", "local") as service:
-        made = service.upload(LETTER.content, LETTER.name)
-        assert service.ask("GET", f"/api/documents/{made['id']}?wait=60")[1]["model"] == "local"
+        submitted = service.upload(LETTER.content, LETTER.name)
+        assert service.ask("GET", f"/api/documents/{submitted['id']}?wait=60")[1]["model"] == "local"
         assert service.stop() == 0
     command = [sys.executable, "-m", "tabellion", "up", "--data", str(tmp_path / "other"), "--model", "gemniy"]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
@@ -78,10 +78,10 @@ def test_the_default_model(tmp_path: Path) -> None:
 def test_a_request_in_flight_is_answered_before_the_stop(tmp_path: Path) -> None:
     """A client waiting for a document gets an answer, and the server is gone afterwards."""
     with running(tmp_path / "data", "--workers", "0") as service:
-        made = service.upload(LETTER.content, LETTER.name)
+        submitted = service.upload(LETTER.content, LETTER.name)
         connection = http.client.HTTPConnection(urlsplit(service.url).netloc, timeout=60)
         connection.request(
-            "GET", f"/api/documents/{made['id']}?wait=60", headers={"Authorization": f"Bearer {service.key}"}
+            "GET", f"/api/documents/{submitted['id']}?wait=60", headers={"Authorization": f"Bearer {service.key}"}
         )
         service.process.send_signal(signal.SIGINT)
         response = connection.getresponse()
@@ -121,23 +121,23 @@ def test_a_port_in_use_and_a_folder_in_use(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        code, said = tried("--port", port, "--data", str(tmp_path / "new"))
+        code, message = tried("--port", port, "--data", str(tmp_path / "new"))
         assert code == 3
-        assert said.startswith(f"error: cannot listen on 127.0.0.1:{port}: Address already in use")
+        assert message.startswith(f"error: cannot listen on 127.0.0.1:{port}: Address already in use")
         assert not (tmp_path / "new").exists()
     with running(tmp_path / "data") as service:
         service.wait_for_line("started")
-        code, said = tried("--port", "0", "--data", str(tmp_path / "data"))
+        code, message = tried("--port", "0", "--data", str(tmp_path / "data"))
         assert code == 3
-        assert "another `tabellion up` is using" in said
+        assert "another `tabellion up` is using" in message
         assert service.stop() == 0
     (tmp_path / "file").touch()
     assert tried("--port", "0", "--data", str(tmp_path / "file"))[0] == 3
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
-    code, said = tried("--port", "0", "--data", str(tmp_path / "open"))
+    code, message = tried("--port", "0", "--data", str(tmp_path / "open"))
     assert code == 3
-    assert f"chmod 700 {tmp_path}/open" in said
+    assert f"chmod 700 {tmp_path}/open" in message
     assert not list((tmp_path / "open").iterdir())
 
 
@@ -170,7 +170,7 @@ def test_a_short_database_outage_ends_nothing(tmp_path: Path, pg_url: str) -> No
     name = urlsplit(pg_url).path.lstrip("/")
     others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()"
     with running(tmp_path / "data", "--workers", "0", DATABASE_URL=pg_url) as service:
-        made = service.upload(LETTER.content, LETTER.name)
+        submitted = service.upload(LETTER.content, LETTER.name)
         assert service.stop() == 0
     with (
         owning(pg_url.replace(f"/{name}", "/postgres"), create=False) as owner,
@@ -183,7 +183,7 @@ def test_a_short_database_outage_ends_nothing(tmp_path: Path, pg_url: str) -> No
         time.sleep(1)  # three looks at what is left, none of which gets an answer
         owner(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
         with owning(pg_url, create=False) as worker:
-            worker("UPDATE tabellion_documents SET status = 'completed' WHERE id = $1", made["id"])
+            worker("UPDATE tabellion_documents SET status = 'completed' WHERE id = $1", submitted["id"])
         assert service.wait() == 0
 
 
@@ -234,8 +234,8 @@ def test_a_closed_output_does_not_matter(tmp_path: Path) -> None:
 def test_workers_in_separate_processes(tmp_path: Path) -> None:
     """Two of them read; all end with the command, and also when it is killed."""
     with running(tmp_path / "data", "--workers", "2") as service:
-        made = service.upload(LETTER.content, LETTER.name)
-        assert service.ask("GET", f"/api/documents/{made['id']}?wait=60")[1]["status"] == "completed"
+        submitted = service.upload(LETTER.content, LETTER.name)
+        assert service.ask("GET", f"/api/documents/{submitted['id']}?wait=60")[1]["status"] == "completed"
         children = descendants(service.process.pid)
         assert len(children) >= 3
         assert service.stop() == 0
@@ -251,13 +251,13 @@ def test_workers_in_separate_processes(tmp_path: Path) -> None:
 def test_a_killed_service_continues_where_it_was(tmp_path: Path) -> None:
     """Documents in progress when it died are read by the next one, without waiting for a lease."""
     with running(tmp_path / "data") as service:
-        made = [service.upload(one.content, one.name) for one in list(SAMPLES.values())[:8]]
-        service.ask("GET", f"/api/documents/{made[0]['id']}?wait=30")
+        submitted = [service.upload(one.content, one.name) for one in list(SAMPLES.values())[:8]]
+        service.ask("GET", f"/api/documents/{submitted[0]['id']}?wait=30")
         service.kill()
     with running(tmp_path / "data", "--until-done") as service:
         assert service.wait(50) == 0
     with running(tmp_path / "data", "--workers", "0") as service:
-        statuses = {service.ask("GET", f"/api/documents/{one['id']}")[1]["status"] for one in made}
+        statuses = {service.ask("GET", f"/api/documents/{one['id']}")[1]["status"] for one in submitted}
     assert statuses == {"completed"}
 
 

@@ -9,7 +9,7 @@ import pytest
 from tabellion.accounts import links, passwords, sessions, users
 from tabellion.engine.store import Store
 from tests.cli.project import Project
-from tests.working import ask
+from tests.workers import ask
 
 pytestmark = pytest.mark.usefixtures("documents")
 
@@ -25,11 +25,11 @@ def signed_in_by(project: Project, link: str) -> users.User | None:
 
 def test_a_user_is_added_listed_and_disabled(project: Project) -> None:
     """The link alone on standard output; the last admin cannot be disabled."""
-    made = project.run("users", "add", "Anna", "--role", "reviewer", "--url", "https://docs.example.com/")
-    assert made.exit_code == 0, made.output
-    link = made.stdout.strip()
+    created = project.run("users", "add", "Anna", "--role", "reviewer", "--url", "https://docs.example.com/")
+    assert created.exit_code == 0, created.output
+    link = created.stdout.strip()
     assert link.startswith("https://docs.example.com/enter#prod:")
-    assert "anna is a reviewer" in made.stderr
+    assert "anna is a reviewer" in created.stderr
     anna = signed_in_by(project, link)
     assert anna is not None
     assert (anna.name, anna.role.word) == ("anna", "reviewer")

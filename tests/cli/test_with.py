@@ -74,9 +74,9 @@ def test_migrate_alone_creates_the_register_and_nothing_else(theirs: Project) ->
     """With or without queues."""
     before = relations(theirs)
     assert theirs.run("migrate").exit_code == 0
-    made = {name.removeprefix("public.") for name in relations(theirs) - before}
-    assert "tabellion_attempts" in made
-    assert not [name for name in made if "documents" in name or "users" in name]
+    created = {name.removeprefix("public.") for name in relations(theirs) - before}
+    assert "tabellion_attempts" in created
+    assert not [name for name in created if "documents" in name or "users" in name]
 
 
 def test_with_documents_names_the_queues_of_the_service(theirs: Project) -> None:
@@ -125,8 +125,8 @@ def test_the_data_folder_belongs_to_the_service(tmp_path: Path) -> None:
         return done.returncode, done.stdout + done.stderr
 
     assert run("migrate", "--with", "documents", "--data", "here")[0] == 0
-    code, said = run("status", "--data", "here")
-    assert (code, " documents " in said) == (0, True)
+    code, message = run("status", "--data", "here")
+    assert (code, " documents " in message) == (0, True)
 
 
 def test_a_module_named_documents_is_a_module(tmp_path: Path, sqlite_url: str) -> None:

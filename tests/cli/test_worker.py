@@ -12,7 +12,7 @@ from tests.cli.project import Project
 from tests.pipelines.registries.test_tables import handmade
 from tests.servers import Postgres
 from tests.waiting import eventually
-from tests.working import ask
+from tests.workers import ask
 
 
 def test_a_killed_process_is_restarted_and_its_end_recorded(project: Project) -> None:

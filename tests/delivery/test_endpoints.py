@@ -8,7 +8,7 @@ from tabellion.delivery import endpoints
 from tabellion.delivery.endpoints import EndpointRow
 from tabellion.delivery.outbox import DeliveryResult, DeliveryRow
 from tabellion.engine.store import Store
-from tests.working import ask
+from tests.workers import ask
 
 ROWS = {"tabellion_webhook_endpoints": EndpointRow, "tabellion_webhook_deliveries": DeliveryRow}
 

@@ -22,10 +22,10 @@ from tabellion.engine import controls
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.messages import Message, translate
 from tabellion.net.guard import Rules
-from tests.owner import Owner, jobs_queue, owning
 from tests.pipelines.documents.receiver import LOOPBACK, Receiver, receiving
+from tests.table_owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
-from tests.working import ROOT, Diary, ask, drain, make_worker, working
+from tests.workers import ROOT, EventRecorder, ask, drain, make_worker, working
 
 DOCUMENT: dict[str, Any] = {"id": "d1", "status": "completed", "fields": {"vendor": "Menuiserie Côté"}}
 
@@ -81,11 +81,11 @@ def test_a_delivery_is_signed_over_exactly_its_bytes(url: str, owner: Owner, rec
     drain(make_worker(url, quick()))
     [(path, headers, content)] = receiver.got
     [row] = owner("SELECT * FROM tabellion_webhook_deliveries")
-    told = verify(headers, content, to.secret)
+    result = verify(headers, content, to.secret)
     assert path == "/hook"
     assert (content.decode(), headers["webhook-id"]) == (row["body"], row["id"])
-    assert told == json.loads(row["body"])
-    assert (told["type"], told["data"]) == ("document.completed", DOCUMENT)
+    assert result == json.loads(row["body"])
+    assert (result["type"], result["data"]) == ("document.completed", DOCUMENT)
     assert headers["content-type"] == "application/json"
     assert (row["status"], row["response_status"], row["attempts"]) == ("delivered", 204, 1)
     assert row["finished_at"] is not None
@@ -119,11 +119,11 @@ def test_errors_are_retried_with_the_same_id_and_body(url: str, owner: Owner, re
     receiver.answers((500, {}, b"x" * 5000), (302, {"location": "/elsewhere"}, b""), (200, {}, b"y" * 5000))
     endpoint(url, receiver.url)
     put(url)
-    diary = Diary()
-    drain(make_worker(url, quick(), listeners=[diary]))
+    recorder = EventRecorder()
+    drain(make_worker(url, quick(), listeners=[recorder]))
     assert [path for path, _, _ in receiver.got] == ["/hook"] * 3
     assert len({(headers["webhook-id"], content) for _, headers, content in receiver.got}) == 1
-    first, second = (event.error or "" for event in diary.of("retried"))
+    first, second = (event.error or "" for event in recorder.of("retried"))
     assert "the receiver answered 500" in first
     assert "xx" not in first  # what it said is not for all who look at queues
     assert "redirects are not followed" in second
@@ -199,9 +199,9 @@ def test_a_busy_receiver_without_a_delay_is_retried_by_our_schedule(sqlite_url: 
     receiver.answers(503, (429, {"retry-after": "soon"}, b""), 200)
     endpoint(sqlite_url, receiver.url)
     put(sqlite_url)
-    diary = Diary()
-    drain(make_worker(sqlite_url, quick(), listeners=[diary]))
-    assert len(diary.of("retried")) == 2
+    recorder = EventRecorder()
+    drain(make_worker(sqlite_url, quick(), listeners=[recorder]))
+    assert len(recorder.of("retried")) == 2
     assert len(receiver.got) == 3
 
 
@@ -226,13 +226,13 @@ def test_a_receiver_that_hangs_is_abandoned(
     endpoint(sqlite_url, receiver.url)
     put(sqlite_url)
     receiver.script.hangs = True
-    diary = Diary()
-    worker = make_worker(sqlite_url, quick(attempts=50), listeners=[diary])
+    recorder = EventRecorder()
+    worker = make_worker(sqlite_url, quick(attempts=50), listeners=[recorder])
     with working(worker):
-        eventually(lambda: diary.of("retried"))
+        eventually(lambda: recorder.of("retried"))
         receiver.script.hangs = False
-        eventually(lambda: diary.of("done"))
-    assert "no complete response within 0.3 s" in (diary.of("retried")[0].error or "")
+        eventually(lambda: recorder.of("done"))
+    assert "no complete response within 0.3 s" in (recorder.of("retried")[0].error or "")
 
 
 @pytest.mark.parametrize(

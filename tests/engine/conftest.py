@@ -14,9 +14,9 @@ from tabellion import Store
 from tabellion.engine import failpoints
 from tabellion.engine.worker import environment as site
 from tabellion.testing import Clock
-from tests.owner import Owner, owning
 from tests.pooler import pooler
 from tests.servers import Postgres
+from tests.table_owner import Owner, owning
 
 SCHEMA = "public, work"
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tabellion import Job
-from tests.owner import Owner, jobs_queue, owning
-from tests.working import drain, make_worker
+from tests.table_owner import Owner, jobs_queue, owning
+from tests.workers import drain, make_worker
 
 
 @pytest.fixture

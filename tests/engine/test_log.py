@@ -18,9 +18,9 @@ from tabellion import Event, Job, log_to_stderr
 from tabellion.engine import log
 from tabellion.engine.events import NAMES, Listeners
 from tabellion.engine.log import LEVELS, LogListener, printable
-from tests.owner import Owner, jobs_queue, owning
+from tests.table_owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
-from tests.working import drain, make_worker
+from tests.workers import drain, make_worker
 
 PRELUDE = """
 import asyncio, logging, sys

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from tabellion import Store
 from tabellion.engine.memo import Asker, Memos
-from tests.owner import Owner, jobs_queue
+from tests.table_owner import Owner, jobs_queue
 
 ONE, OTHER = Asker("pages", "1", "token-one"), Asker("", "", "token-other")
 

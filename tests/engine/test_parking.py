@@ -16,7 +16,7 @@ from tabellion.testing import Clock
 from tests.engine.conftest import EmptyDatabases, store_on
 from tests.engine.tables import asynchronous, attempts, claim_one, outcomes, row, run, tasks
 from tests.engine.test_transitions import ILLEGAL, refuse
-from tests.owner import Owner, jobs_queue
+from tests.table_owner import Owner, jobs_queue
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "postgresql-15", "pooled"])

@@ -14,9 +14,9 @@ from tabellion.testing import Clock
 from tests.engine.conftest import EmptyDatabases, store_on
 from tests.engine.tables import asynchronous, attempts, row, rows, run, tasks
 from tests.engine.test_transitions import ILLEGAL, refuse
-from tests.owner import Owner, jobs_queue
+from tests.table_owner import Owner, jobs_queue
 from tests.waiting import eventually
-from tests.working import Diary, make_worker, working
+from tests.workers import EventRecorder, make_worker, working
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "postgresql-15", "pooled"])
@@ -109,7 +109,7 @@ async def test_a_retry_that_is_set_aside_keeps_its_count(store: Store, clock: Cl
 @pytest.mark.usefixtures("often")
 def test_a_worker_reports_the_row_and_continues(url: str, owner: Owner) -> None:
     """One event for the row, none for the queue."""
-    queue, diary = jobs_queue(), Diary()
+    queue, recorder = jobs_queue(), EventRecorder()
     owner.insert(1, 2, 3)
     if url.startswith("sqlite"):
         owner(f"CREATE TRIGGER guard BEFORE UPDATE ON jobs WHEN NEW.id = 2 BEGIN SELECT RAISE(ABORT, '{ILLEGAL}'); END")
@@ -121,11 +121,11 @@ $$ BEGIN RAISE EXCEPTION '{ILLEGAL}'; END $$""")
     @queue.handler
     async def work(job: Job) -> None: ...
 
-    with working(make_worker(url, queue, listeners=[diary])):
+    with working(make_worker(url, queue, listeners=[recorder])):
         eventually(lambda: owner.count("done") == 2)
         owner.insert(4)
         eventually(lambda: owner.status(4) == "done")
-    [event] = diary.of("set_aside")
+    [event] = recorder.of("set_aside")
     assert (event.key, event.due_in) == ("2", refusing.AGAIN)
     assert ILLEGAL in (event.error or "")
-    assert "claim_refused" not in diary.names
+    assert "claim_refused" not in recorder.names

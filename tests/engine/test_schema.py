@@ -8,7 +8,7 @@ from tabellion import Store
 from tabellion.engine.database import Database
 from tabellion.engine.schema import Schema, in_order, substitute_types
 from tabellion.errors import NotMigrated
-from tests.working import ask
+from tests.workers import ask
 
 FIRST = Schema("first", (("CREATE TABLE tabellion_first (id text PRIMARY KEY, at TIME)",),), ("tabellion_first",))
 SECOND = Schema(

@@ -7,7 +7,7 @@ from tabellion.extractions.columns import ColumnChoice
 from tabellion.extractions.lookup import ExtractionTable, load_metadata, tell_times
 from tabellion.extractions.tables import SCHEMA
 from tests.extractions.handmade import make_by_hand
-from tests.working import ask
+from tests.workers import ask
 
 
 def test_pages_of_a_list_have_each_row_once(url: str) -> None:

@@ -12,7 +12,7 @@ from tabellion.extractions.row import ExtractionRow
 from tabellion.extractions.states import ExtractionStatus
 from tabellion.extractions.tables import SCHEMA, TABLE
 from tests.extractions.handmade import make_by_hand
-from tests.working import ask
+from tests.workers import ask
 
 #: Both lives of a row.
 QUEUES = (

@@ -34,8 +34,8 @@ from tests.faults import checker
 from tests.faults.chaos_worker import GRACE, PERMANENT, Orders, Progress, spawn
 from tests.faults.checker import Attempt, Logs, Report, Row, Terms
 from tests.faults.mutants import MUTANTS
-from tests.owner import INDEX, TABLE
 from tests.servers import Postgres, postgres
+from tests.table_owner import INDEX, TABLE
 
 LEASE, SWEEP, CONCURRENCY, MAX_ATTEMPTS = 1.5, 0.3, 50, 6
 FROZEN = LEASE * 1.6 + SWEEP  # how long a zombie is stopped
@@ -366,8 +366,8 @@ def judge(table: Table, folder: Path, tally: Tally, slack: float) -> Report:
         report.blame("leaked", f"needed all of their {GRACE:g} s of grace although every row had ended", tally.leaked)
     disorder = sum(count for code, count in tally.exits.items() if code != 0)
     if disorder:
-        told = [path.read_text().strip().splitlines()[-1] for path in folder.glob("died-*.txt")]
-        ended = f"exit codes {dict(tally.exits)}, {tally.hung} after {LONGEST_END:g} s without ending: {told[:1]}"
+        last_lines = [path.read_text().strip().splitlines()[-1] for path in folder.glob("died-*.txt")]
+        ended = f"exit codes {dict(tally.exits)}, {tally.hung} after {LONGEST_END:g} s without ending: {last_lines[:1]}"
         report.blame("bad_exits", ended, disorder)
     janitor = Folders("janitor", folder / "temp")
     janitor.open()

@@ -19,7 +19,7 @@ from tabellion.engine import failpoints
 from tabellion.engine.worker import environment as site
 from tabellion.engine.worker import settling as ledger
 from tests.faults.mutants import MUTANTS
-from tests.owner import jobs_queue
+from tests.table_owner import jobs_queue
 
 PERMANENT, BROKEN, LIMITED, FILED = (
     101,

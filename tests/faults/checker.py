@@ -188,8 +188,8 @@ def _check_order(history: Sequence[Attempt], report: Report, terms: Terms) -> No
 
 def crashed(attempt: Attempt) -> bool:
     """Return whether the attempt ended because its lease expired."""
-    told = attempt.error or ""
-    return attempt.outcome in ("crashed", "quarantined") or (attempt.outcome == "failed" and "crashed on" in told)
+    text = attempt.error or ""
+    return attempt.outcome in ("crashed", "quarantined") or (attempt.outcome == "failed" and "crashed on" in text)
 
 
 def _check_reclaim(attempt: Attempt, where: str, report: Report, terms: Terms) -> None:
@@ -229,8 +229,8 @@ def _check_answers(history: Sequence[Attempt], logs: Logs, report: Report) -> No
         place = (attempt.key, attempt.n)
         if attempt.outcome == "done" and place not in logs.runs:
             report.blame("unexpected", f"{place}")
-        told = logs.accepted.get(place)
-        if told is not None and told != attempt.outcome:
-            report.blame("unheard", f"{place}: told {told}, the register says {attempt.outcome}")
-        if place in logs.refused and told is None and attempt.outcome == "done":
+        accepted = logs.accepted.get(place)
+        if accepted is not None and accepted != attempt.outcome:
+            report.blame("unheard", f"{place}: told {accepted}, the register says {attempt.outcome}")
+        if place in logs.refused and accepted is None and attempt.outcome == "done":
             report.blame("unheard", f"{place}: refused, but the register says done")

@@ -26,11 +26,11 @@ from tabellion.engine.worker import environment as site
 from tabellion.errors import NotMigrated
 from tabellion.testing import Clock
 from tests.faults.proxy import proxied
-from tests.owner import NOW, Owner, jobs_queue, owning, seconds
 from tests.pooler import pooler
 from tests.servers import Postgres, die_with_parent
+from tests.table_owner import NOW, Owner, jobs_queue, owning, seconds
 from tests.waiting import eventually
-from tests.working import ROOT, Diary, Shift, drain, laboring, working
+from tests.workers import ROOT, EventRecorder, RunningWorker, drain, worker_process, working
 
 CHARGED = {"retried", "crashed", "failed", "quarantined"}
 
@@ -82,16 +82,16 @@ def assert_all_done(owner: Owner, count: int) -> None:
     assert {attempt["attempt"] for attempt in attempts} == {1}
 
 
-def wait_dead(laborer: Any) -> None:
+def wait_dead(child: Any) -> None:
     """Wait until the worker has killed itself."""
-    assert laborer.wait() == -signal.SIGKILL, laborer.errors()
+    assert child.wait() == -signal.SIGKILL, child.errors()
 
 
 def test_f01_killed_before_the_claim_commits(url: str, owner: Owner, tmp_path: Path) -> None:
     """F01: the row is untouched and no attempt is charged."""
     owner.insert(1)
-    with laboring(url, tmp_path, failpoints="claim.pre_commit:kill") as laborer:
-        wait_dead(laborer)
+    with worker_process(url, tmp_path, failpoints="claim.pre_commit:kill") as child:
+        wait_dead(child)
     assert owner.row(1)["status"] == "new"
     assert owner.attempts() == []
 
@@ -99,10 +99,10 @@ def test_f01_killed_before_the_claim_commits(url: str, owner: Owner, tmp_path: P
 def test_f02_killed_between_claim_and_handler(url: str, owner: Owner, tmp_path: Path) -> None:
     """F02: the lease expires, the attempt is charged as a crash, the next one has a new token and finishes."""
     owner.insert(1)
-    with laboring(url, tmp_path, failpoints="claim.post_commit:kill") as laborer:
-        wait_dead(laborer)
+    with worker_process(url, tmp_path, failpoints="claim.post_commit:kill") as child:
+        wait_dead(child)
     assert (owner.status(1), owner.outcomes(1)) == ("running", [None])
-    with laboring(url, tmp_path):
+    with worker_process(url, tmp_path):
         eventually(lambda: owner.status(1) == "done")
     first, second = owner.attempts(1)
     assert (first["outcome"], second["outcome"]) == ("crashed", "done")
@@ -114,13 +114,13 @@ def test_f02_killed_between_claim_and_handler(url: str, owner: Owner, tmp_path: 
 def test_f03_killed_while_working(url: str, owner: Owner, tmp_path: Path) -> None:
     """F03: the job runs again elsewhere, with the evidence kept; the dead worker's folder is removed."""
     owner.insert(1)
-    with laboring(url, tmp_path, id="victim", seconds=60, scratch=True, note="page 12 of 40") as laborer:
-        laborer.await_start(1)
+    with worker_process(url, tmp_path, id="victim", seconds=60, scratch=True, note="page 12 of 40") as child:
+        child.await_start(1)
         eventually(lambda: owner.attempts(1)[0]["note"])
-        laborer.send(signal.SIGKILL)
-        wait_dead(laborer)
+        child.send(signal.SIGKILL)
+        wait_dead(child)
     assert list((tmp_path / "temp" / "victim").glob("*/half-written"))
-    with laboring(url, tmp_path):
+    with worker_process(url, tmp_path):
         eventually(lambda: owner.status(1) == "done")
         assert not (tmp_path / "temp" / "victim").exists()
     first, _ = owner.attempts(1)
@@ -134,10 +134,10 @@ def test_f04_killed_between_output_and_finish(url: str, owner: Owner, tmp_path: 
     """F04: the work was done but not accepted: it runs again, and only the second result counts."""
     owner.insert(1)
     output = tmp_path / "output"
-    with laboring(url, tmp_path, id="a", failpoints=f"{place}:kill", output=str(output)) as laborer:
-        wait_dead(laborer)
+    with worker_process(url, tmp_path, id="a", failpoints=f"{place}:kill", output=str(output)) as child:
+        wait_dead(child)
     assert (owner.status(1), owner.row(1)["result"]) == ("running", None)
-    with laboring(url, tmp_path, id="b", output=str(output)):
+    with worker_process(url, tmp_path, id="b", output=str(output)):
         eventually(lambda: owner.status(1) == "done")
     assert output.read_text() == "1 1\n1 2\n"
     assert owner.row(1)["result"] == "1:2:b"
@@ -148,12 +148,12 @@ def test_f05_killed_while_writing_a_file(url: str, owner: Owner, tmp_path: Path)
     """F05: a half-written file is only in the job's own folder, which the next worker removes."""
     owner.insert(1)
     output = tmp_path / "output"
-    with laboring(url, tmp_path, id="a", scratch=True, seconds=60, output=str(output)) as laborer:
-        laborer.await_start(1)
-        laborer.send(signal.SIGKILL)
-        wait_dead(laborer)
+    with worker_process(url, tmp_path, id="a", scratch=True, seconds=60, output=str(output)) as child:
+        child.await_start(1)
+        child.send(signal.SIGKILL)
+        wait_dead(child)
     assert not output.exists()
-    with laboring(url, tmp_path, id="b", scratch=True, output=str(output)) as again:
+    with worker_process(url, tmp_path, id="b", scratch=True, output=str(output)) as again:
         eventually(lambda: owner.status(1) == "done")
         again.send(signal.SIGTERM)
         assert again.wait() == 0
@@ -166,12 +166,12 @@ def test_f06_the_answer_to_a_finish_is_lost(url: str, owner: Owner) -> None:
     owner.insert(*range(1, 21))
     queue = jobs_queue()
     runs = counting(queue)
-    diary = Diary()
+    recorder = EventRecorder()
     failpoints.arm("settle.drop_ack:raise@2")
-    with working(make_worker(url, queue, concurrency=4, listeners=[diary])):
-        eventually(lambda: len(diary.of("done")) == 20)
-    assert "environment_down" in diary.names, "the failpoint did not fire"
-    assert "lease_lost" not in diary.names
+    with working(make_worker(url, queue, concurrency=4, listeners=[recorder])):
+        eventually(lambda: len(recorder.of("done")) == 20)
+    assert "environment_down" in recorder.names, "the failpoint did not fire"
+    assert "lease_lost" not in recorder.names
     assert set(runs.values()) == {1}
     assert_all_done(owner, 20)
 
@@ -198,11 +198,11 @@ def test_f06_the_network_loses_the_answers(pg_url: str) -> None:
         owner.insert(*range(1, 61))
         queue = jobs_queue(lease=20.0)
         counting(queue)
-        diary = Diary()
-        with working(make_worker(proxy.url, queue, concurrency=5, listeners=[diary], deadline=0.5)):
+        recorder = EventRecorder()
+        with working(make_worker(proxy.url, queue, concurrency=5, listeners=[recorder], deadline=0.5)):
             eventually(lambda: owner.count("done") >= 5)
             proxy.swallow()
-            eventually(lambda: diary.of("environment_down"))
+            eventually(lambda: recorder.of("environment_down"))
             proxy.swallow(False)
             proxy.cut()
             eventually(lambda: owner.count("done") == 60)
@@ -213,11 +213,11 @@ def test_f06_the_network_loses_the_answers(pg_url: str) -> None:
 def test_f07_sigterm_during_a_move(url: str, owner: Owner, tmp_path: Path, place: str) -> None:
     """F07: SIGTERM during a claim or a commit: exit code 0, the job done or released, never charged."""
     owner.insert(1)
-    with laboring(url, tmp_path, failpoints=f"{place}:stop", lease=60.0) as laborer:
-        eventually(lambda: _state(laborer.pid) == "T")
-        laborer.send(signal.SIGTERM)
-        laborer.send(signal.SIGCONT)
-        assert laborer.wait() == 0, laborer.errors()
+    with worker_process(url, tmp_path, failpoints=f"{place}:stop", lease=60.0) as child:
+        eventually(lambda: _state(child.pid) == "T")
+        child.send(signal.SIGTERM)
+        child.send(signal.SIGCONT)
+        assert child.wait() == 0, child.errors()
     assert owner.status(1) in ("new", "done")
     assert not CHARGED & set(owner.outcomes(1))
     assert None not in owner.outcomes(1), "a claim was left behind"
@@ -226,10 +226,10 @@ def test_f07_sigterm_during_a_move(url: str, owner: Owner, tmp_path: Path, place
 def test_f07_sigterm_ends_the_worker_whatever_its_handlers_do(url: str, owner: Owner, tmp_path: Path) -> None:
     """F07: a handler that ignores its cancellation loses its job, and the process still ends with 0."""
     owner.insert(1)
-    with laboring(url, tmp_path, seconds=60, stubborn=True, grace=0.2, stuck=0.5) as laborer:
-        laborer.await_start(1)
-        laborer.send(signal.SIGTERM)
-        assert laborer.wait(20) == 0
+    with worker_process(url, tmp_path, seconds=60, stubborn=True, grace=0.2, stuck=0.5) as child:
+        child.await_start(1)
+        child.send(signal.SIGTERM)
+        assert child.wait(20) == 0
     assert (owner.status(1), owner.outcomes(1)) == ("new", ["released"])
 
 
@@ -244,10 +244,10 @@ def test_f08_a_zombie_changes_nothing(url: str, owner: Owner, tmp_path: Path, fe
     """F08: a worker stopped past its lease and resumed changes nothing. Without the fence (control) it would."""
     owner.insert(1)
     unfenced = fence == "unfenced"
-    with laboring(url, tmp_path, id="zombie", seconds=0.5, unfenced=unfenced, lease=1.0) as zombie:
+    with worker_process(url, tmp_path, id="zombie", seconds=0.5, unfenced=unfenced, lease=1.0) as zombie:
         zombie.await_start(1)
         zombie.send(signal.SIGSTOP)
-        with laboring(url, tmp_path, id="winner"):
+        with worker_process(url, tmp_path, id="winner"):
             eventually(lambda: owner.status(1) == "done")
         before, history = owner.row(1), owner.attempts(1)
         assert before["result"] == "1:2:winner"
@@ -266,9 +266,9 @@ def test_f09_a_handler_that_hangs(url: str, owner: Owner, tmp_path: Path) -> Non
     """F09: a handler that hangs exceeds its timeout and loses its job, and another worker does it."""
     owner.insert(1)
     hang = {"seconds": 30, "blocking": True, "timeout": 0.3, "lease": 1.0, "concurrency": 1}
-    with laboring(url, tmp_path, id="hung", **hang) as hung:
+    with worker_process(url, tmp_path, id="hung", **hang) as hung:
         hung.await_start(1)
-        with laboring(url, tmp_path, id="free"):
+        with worker_process(url, tmp_path, id="free"):
             eventually(lambda: owner.status(1) == "done")
     assert owner.outcomes(1) == ["retried", "done"]
     assert "timed out" in owner.attempts(1)[0]["error"]
@@ -283,25 +283,27 @@ def own_url(own_server: Postgres, request: pytest.FixtureRequest) -> str:
 
 def test_f10_postgresql_crashes_and_comes_back(own_server: Postgres, own_url: str) -> None:
     """F10: the server crashes twice during the work; everything is done once and nothing is charged."""
-    diary = Diary()
+    recorder = EventRecorder()
     with owning(own_url) as owner:
         owner.insert(*range(1, 201))
         queue = jobs_queue(lease=30.0)
         counting(queue)
-        with working(make_worker(own_url, queue, concurrency=10, listeners=[diary])):
+        with working(make_worker(own_url, queue, concurrency=10, listeners=[recorder])):
             for reached in (40, 90):
                 eventually(lambda reached=reached: owner.count("done") >= reached)  # type: ignore[misc]
                 own_server.crash()
-                eventually(lambda: diary.names[-1] == "environment_down" or "environment_down" in diary.names[-40:])
+                eventually(
+                    lambda: recorder.names[-1] == "environment_down" or "environment_down" in recorder.names[-40:]
+                )
                 own_server.start()
             eventually(lambda: owner.count("done") == 200)
-        assert len(diary.of("environment_down")) >= 2
+        assert len(recorder.of("environment_down")) >= 2
         assert_all_done(owner, 200)
 
 
 def test_f10_a_worker_that_stops_when_idle_survives_it_too(own_server: Postgres, own_url: str) -> None:
     """F10: a worker that waits for the retry of the last job still ends by itself after a crash."""
-    diary = Diary()
+    recorder = EventRecorder()
     with owning(own_url) as owner:
         owner.insert(1)
         queue = jobs_queue(lease=30.0, retry_base=3.0)
@@ -311,17 +313,17 @@ def test_f10_a_worker_that_stops_when_idle_survives_it_too(own_server: Postgres,
             if job.attempt == 1:
                 raise OSError("once")
 
-        shift = Shift(make_worker(own_url, queue, listeners=[diary]), until_idle=True)
+        running = RunningWorker(make_worker(own_url, queue, listeners=[recorder]), until_idle=True)
         try:
             eventually(lambda: owner.outcomes(1) == ["retried"])
             own_server.crash()
-            eventually(lambda: diary.of("environment_down"))
+            eventually(lambda: recorder.of("environment_down"))
             own_server.start()
             eventually(lambda: owner.status(1) == "done")
-            eventually(lambda: shift.over, within=8)
+            eventually(lambda: running.over, within=8)
         finally:
-            shift.worker.stop()
-            shift.end()
+            running.worker.stop()
+            running.end()
 
 
 def test_f11_connections_are_cut(pg_url: str) -> None:
@@ -340,20 +342,20 @@ def test_f11_connections_are_cut(pg_url: str) -> None:
 
 def test_f11_connections_are_half_open(pg_url: str, tmp_path: Path) -> None:
     """F11: nothing passes any more: reported once, and the other environment continues."""
-    diary = Diary()
+    recorder = EventRecorder()
     second = f"sqlite:///{tmp_path}/second.db"
     with owning(pg_url) as owner, owning(second) as other, proxied(pg_url) as proxy:
         owner.insert(*range(1, 61))
         queue = jobs_queue(lease=3.0)
         counting(queue)
         environments = [Environment("frozen", proxy.url, deadline=0.5), Environment("free", second)]
-        with working(Worker(environments, [queue], poll=0.05, concurrency=5, listeners=[diary])):
+        with working(Worker(environments, [queue], poll=0.05, concurrency=5, listeners=[recorder])):
             eventually(lambda: owner.count("done") >= 10)
             proxy.freeze()
-            eventually(lambda: diary.of("environment_down"))
+            eventually(lambda: recorder.of("environment_down"))
             other.insert(*range(1, 21))
             eventually(lambda: other.count("done") == 20)
-            assert [event.environment for event in diary.of("environment_down")] == ["frozen"]
+            assert [event.environment for event in recorder.of("environment_down")] == ["frozen"]
             proxy.thaw()
             eventually(lambda: owner.count("done") == 60)
         assert owner.count("failed") == 0
@@ -361,7 +363,7 @@ def test_f11_connections_are_half_open(pg_url: str, tmp_path: Path) -> None:
 
 def test_f11_a_black_hole_at_the_start(pg_url: str, tmp_path: Path) -> None:
     """F11: an environment that accepts connections and never answers blocks nothing, and is used once it answers."""
-    diary = Diary()
+    recorder = EventRecorder()
     second = f"sqlite:///{tmp_path}/second.db"
     with owning(pg_url) as owner, owning(second) as other, proxied(pg_url) as proxy:
         proxy.freeze()
@@ -370,25 +372,25 @@ def test_f11_a_black_hole_at_the_start(pg_url: str, tmp_path: Path) -> None:
         queue = jobs_queue()
         counting(queue)
         environments = [Environment("hole", proxy.url, deadline=0.5), Environment("free", second)]
-        with working(Worker(environments, [queue], poll=0.05, concurrency=5, listeners=[diary])):
+        with working(Worker(environments, [queue], poll=0.05, concurrency=5, listeners=[recorder])):
             eventually(lambda: other.count("done") == 20)
             assert owner.status(1) == "new"
             proxy.thaw()
             eventually(lambda: owner.status(1) == "done")
-        assert [event.environment for event in diary.of("environment_down")] == ["hole"]
+        assert [event.environment for event in recorder.of("environment_down")] == ["hole"]
 
 
 def test_f11_the_server_is_stopped(own_server: Postgres, own_url: str) -> None:
     """F11: the server's processes are frozen (SIGSTOP) for longer than the deadline; the work continues afterwards."""
-    diary = Diary()
+    recorder = EventRecorder()
     with owning(own_url) as owner:
         owner.insert(*range(1, 81))
         queue = jobs_queue(lease=30.0)
         counting(queue)
-        with working(make_worker(own_url, queue, concurrency=5, listeners=[diary], deadline=0.5)):
+        with working(make_worker(own_url, queue, concurrency=5, listeners=[recorder], deadline=0.5)):
             eventually(lambda: owner.count("done") >= 10)
             with frozen(own_server):
-                eventually(lambda: diary.of("environment_down"))
+                eventually(lambda: recorder.of("environment_down"))
             eventually(lambda: owner.count("done") == 80)
         assert_all_done(owner, 80)
 
@@ -415,38 +417,38 @@ def _children(pid: int) -> list[int]:
 
 def test_f12_the_database_becomes_read_only(own_server: Postgres, own_url: str) -> None:
     """F12: after a failover to read-only claims pause, no job fails, and the work continues when writes are back."""
-    diary = Diary()
+    recorder = EventRecorder()
     with owning(own_url) as owner, owning(own_server.url, create=False) as admin:
         owner.insert(*range(1, 101))
         queue = jobs_queue(lease=30.0)
         counting(queue)
-        with working(make_worker(own_url, queue, concurrency=5, listeners=[diary])):
+        with working(make_worker(own_url, queue, concurrency=5, listeners=[recorder])):
             eventually(lambda: owner.count("done") >= 10)
             try:
                 admin("ALTER SYSTEM SET default_transaction_read_only = on")
                 admin("SELECT pg_reload_conf()")
-                eventually(lambda: diary.of("environment_down"))
+                eventually(lambda: recorder.of("environment_down"))
             finally:
                 admin("SET default_transaction_read_only = off")
                 admin("ALTER SYSTEM RESET default_transaction_read_only")
                 admin("SELECT pg_reload_conf()")
             eventually(lambda: owner.count("done") == 100)
-        assert "read-only" in str(diary.of("environment_down")[0].error)
+        assert "read-only" in str(recorder.of("environment_down")[0].error)
         assert_all_done(owner, 100)
 
 
 def test_f13_no_connection_is_left(own_server: Postgres, own_url: str) -> None:
     """F13: `max_connections` is reached: the worker waits, says why, and works as soon as one is free."""
-    diary = Diary()
+    recorder = EventRecorder()
     with owning(own_url) as owner:
         owner.insert(*range(1, 21))
         queue = jobs_queue()
         counting(queue)
-        with hogging(own_url), working(make_worker(own_url, queue, listeners=[diary])):
-            eventually(lambda: diary.of("environment_down"))
+        with hogging(own_url), working(make_worker(own_url, queue, listeners=[recorder])):
+            eventually(lambda: recorder.of("environment_down"))
             hogging_ended.set()
             eventually(lambda: owner.count("done") == 20)
-        assert "TooManyConnections" in str(diary.of("environment_down")[0].error)
+        assert "TooManyConnections" in str(recorder.of("environment_down")[0].error)
         assert_all_done(owner, 20)
 
 
@@ -488,12 +490,12 @@ def test_f13_the_owner_locks_a_row_for_longer_than_the_deadline(pg_url: str) -> 
         owner.insert(1, 2)
         queue = jobs_queue(lease=30.0)
         runs = counting(queue, 0.3)
-        diary = Diary()
-        with working(make_worker(pg_url, queue, listeners=[diary], deadline=0.5)):
+        recorder = EventRecorder()
+        with working(make_worker(pg_url, queue, listeners=[recorder], deadline=0.5)):
             eventually(lambda: len(runs) == 2)
             owner("BEGIN")
             owner("UPDATE jobs SET size = 1 WHERE id = 1")
-            eventually(lambda: diary.of("environment_down"))
+            eventually(lambda: recorder.of("environment_down"))
             owner("COMMIT")
             eventually(lambda: watcher.count("done") == 2)
         assert runs == {1: 1, 2: 1}
@@ -506,8 +508,8 @@ def test_f13_a_deadlock_with_the_owner(pg_url: str) -> None:
         owner.insert(1)
         queue = jobs_queue(lease=30.0)
         runs = counting(queue, 0.3)
-        diary = Diary()
-        with working(make_worker(pg_url, queue, listeners=[diary], deadline=10.0)):
+        recorder = EventRecorder()
+        with working(make_worker(pg_url, queue, listeners=[recorder], deadline=10.0)):
             eventually(lambda: runs)
             owner("SET deadlock_timeout = '60s'")  # the worker's session will be the one that notices
             owner("BEGIN")
@@ -518,7 +520,7 @@ def test_f13_a_deadlock_with_the_owner(pg_url: str) -> None:
             eventually(lambda: watcher.count("done") == 1)
             counted = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
             eventually(lambda: watcher(counted)[0]["deadlocks"] >= 1)  # else nothing was tested
-        assert "environment_down" not in diary.names, "a deadlock is no outage"
+        assert "environment_down" not in recorder.names, "a deadlock is no outage"
         assert_all_done(watcher, 1)
 
 
@@ -538,46 +540,46 @@ def small_disk(folder: Path) -> Iterator[Path]:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount; F17 fills the disk another way")
 def test_f15_the_disk_is_full(tmp_path: Path) -> None:
     """F15: claims pause while the disk is full, nothing fails, and the work continues when there is room."""
-    diary = Diary()
+    recorder = EventRecorder()
     with small_disk(tmp_path / "disk") as disk:
         url = f"sqlite:///{disk}/work.db"
         with owning(url) as owner:
             owner.insert(*range(1, 301))
             queue = jobs_queue(lease=30.0)
             counting(queue)
-            with working(make_worker(url, queue, concurrency=5, listeners=[diary])):
+            with working(make_worker(url, queue, concurrency=5, listeners=[recorder])):
                 eventually(lambda: owner.count("done") >= 20)
                 ballast = disk / "ballast"
                 with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
                     while True:
                         file.write(bytes(4096))
-                eventually(lambda: diary.of("environment_down"))
+                eventually(lambda: recorder.of("environment_down"))
                 ballast.unlink()
                 eventually(lambda: owner.count("done") == 300)
-            assert "full" in str(diary.of("environment_down")[0].error)
+            assert "full" in str(recorder.of("environment_down")[0].error)
             assert owner("PRAGMA integrity_check") == [{"integrity_check": "ok"}]
             assert_all_done(owner, 300)
 
 
 def test_f16_sqlite_is_locked_by_someone_else(sqlite_url: str) -> None:
     """F16: a lock held past the deadline is reported as such and costs no attempt."""
-    diary = Diary()
+    recorder = EventRecorder()
     with owning(sqlite_url) as owner:
         owner.insert(*range(1, 41))
         queue = jobs_queue(lease=30.0)
         counting(queue)
-        with working(make_worker(sqlite_url, queue, concurrency=5, listeners=[diary], deadline=0.3)):
+        with working(make_worker(sqlite_url, queue, concurrency=5, listeners=[recorder], deadline=0.3)):
             eventually(lambda: owner.count("done") >= 5)
             holder = subprocess.Popen(
                 [sys.executable, "-c", _HOLD, sqlite_url.removeprefix("sqlite:///")],
                 stdin=subprocess.PIPE, preexec_fn=die_with_parent,
             )  # fmt: skip
             try:
-                eventually(lambda: diary.of("environment_down"))
+                eventually(lambda: recorder.of("environment_down"))
             finally:
                 holder.communicate(timeout=20)
             eventually(lambda: owner.count("done") == 40)
-        assert "busy" in str(diary.of("environment_down")[0].error)
+        assert "busy" in str(recorder.of("environment_down")[0].error)
         assert_all_done(owner, 40)
 
 
@@ -593,12 +595,12 @@ def test_f17_writing_fails(sqlite_url: str, tmp_path: Path) -> None:
     """F17: writes fail with an I/O error: the connection is discarded, nothing is charged, the file stays intact."""
     with owning(sqlite_url) as owner:
         owner.insert(*range(1, 201))
-        with laboring(sqlite_url, tmp_path, seconds=0.02, lease=30.0, concurrency=4, deadline=1.0) as laborer:
+        with worker_process(sqlite_url, tmp_path, seconds=0.02, lease=30.0, concurrency=4, deadline=1.0) as child:
             eventually(lambda: owner.count("done") >= 10)
-            unlimited = resource.prlimit(laborer.pid, resource.RLIMIT_FSIZE)
-            resource.prlimit(laborer.pid, resource.RLIMIT_FSIZE, (20_000, unlimited[1]))
-            eventually(lambda: _went_down(laborer.log))
-            resource.prlimit(laborer.pid, resource.RLIMIT_FSIZE, unlimited)
+            unlimited = resource.prlimit(child.pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (20_000, unlimited[1]))
+            eventually(lambda: _went_down(child.log))
+            resource.prlimit(child.pid, resource.RLIMIT_FSIZE, unlimited)
             eventually(lambda: owner.count("done") == 200)
         assert owner("PRAGMA integrity_check") == [{"integrity_check": "ok"}]
         assert_all_done(owner, 200)
@@ -613,8 +615,8 @@ def test_f23_a_worker_whose_clock_is_wrong(url: str, owner: Owner, tmp_path: Pat
     """F23: a worker's clock is a week off: leases follow the database's, so jobs longer than a lease still run once."""
     owner.insert(*range(1, 7))
     with (
-        laboring(url, tmp_path, id="wrong", skew=skew, seconds=1.5, lease=1.0, concurrency=3) as wrong,
-        laboring(url, tmp_path, id="right", seconds=1.5, lease=1.0, concurrency=3) as right,
+        worker_process(url, tmp_path, id="wrong", skew=skew, seconds=1.5, lease=1.0, concurrency=3) as wrong,
+        worker_process(url, tmp_path, id="right", seconds=1.5, lease=1.0, concurrency=3) as right,
     ):
         eventually(lambda: owner.count("done") == 6)
         runs = wrong.lines("start") + right.lines("start")
@@ -694,9 +696,9 @@ def test_f38_a_migration_while_workers_run(url: str, owner: Owner) -> None:
 def test_f38_a_migration_that_is_killed_midway(url: str, owner: Owner, tmp_path: Path) -> None:
     """F38: after a kill during a migration the register is either there or not; the next start continues."""
     owner.insert(1)
-    with laboring(url, tmp_path, failpoints="migrate.mid:kill") as laborer:
-        wait_dead(laborer)
-    with laboring(url, tmp_path):
+    with worker_process(url, tmp_path, failpoints="migrate.mid:kill") as child:
+        wait_dead(child)
+    with worker_process(url, tmp_path):
         eventually(lambda: owner.status(1) == "done")
 
 
@@ -705,7 +707,7 @@ def test_f38_a_newer_register(url: str, owner: Owner) -> None:
     owner.insert(1)
     queue = jobs_queue()
     counting(queue)
-    diary = Diary()
+    recorder = EventRecorder()
     drain(make_worker(url, queue))
     owner("INSERT INTO tabellion_schema (version) VALUES (999)")
     owner.insert(2)
@@ -719,9 +721,9 @@ def test_f38_a_newer_register(url: str, owner: Owner) -> None:
 
     with pytest.raises(NotMigrated, match="999"):
         asyncio.run(opened())
-    with working(make_worker(url, queue, listeners=[diary])):
-        eventually(lambda: diary.of("environment_down"))
-    assert "upgrade tabellion" in str(diary.of("environment_down")[0].error)
+    with working(make_worker(url, queue, listeners=[recorder])):
+        eventually(lambda: recorder.of("environment_down"))
+    assert "upgrade tabellion" in str(recorder.of("environment_down")[0].error)
     assert owner.status(2) == "new"
 
 
@@ -732,11 +734,13 @@ def test_f39_behind_a_transaction_pooler(pg_url: str, tmp_path: Path) -> None:
         owner.insert(*range(1, 201))
         queue = jobs_queue(lease=2.0)
         runs = counting(queue)
-        diary = Diary()
-        with working(*(make_worker(pooled, queue, concurrency=10, listeners=[diary], deadline=5.0) for _ in range(2))):
+        recorder = EventRecorder()
+        with working(
+            *(make_worker(pooled, queue, concurrency=10, listeners=[recorder], deadline=5.0) for _ in range(2))
+        ):
             eventually(lambda: owner.count("done") == 200)
         assert set(runs.values()) == {1}
-        assert "environment_down" not in diary.names
+        assert "environment_down" not in recorder.names
         assert_all_done(owner, 200)
     gc.collect()  # the pooler leaves its connections to the collector: let it complain here
 
@@ -773,7 +777,7 @@ def test_f40_no_orphaned_process_keeps_working(sqlite_url: str, tmp_path: Path) 
             [sys.executable, "-m", "tabellion", "--queues", "tests.faults.declared", "worker", "--processes", "2",
              "--concurrency", "1", "--grace", "0.1"],
             cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, preexec_fn=die_with_parent,
-            env=os.environ | {"DATABASE_URL": sqlite_url, "LABOR_LOG": str(log), "TMPDIR": str(tmp_path)},
+            env=os.environ | {"DATABASE_URL": sqlite_url, "WORKER_LOG": str(log), "TMPDIR": str(tmp_path)},
         )  # fmt: skip
         pids: set[int] = set()
         try:
@@ -799,13 +803,13 @@ def test_two_crashes_in_a_row_quarantine_the_job(url: str, owner: Owner, tmp_pat
     """A job that kills its worker twice in a row is quarantined with the evidence; the other jobs continue."""
     owner.insert(1)
     for number in (1, 2):
-        with laboring(url, tmp_path, id=f"victim-{number}", seconds=60, note="page 3", lease=0.5) as laborer:
-            laborer.await_start(1)
+        with worker_process(url, tmp_path, id=f"victim-{number}", seconds=60, note="page 3", lease=0.5) as child:
+            child.await_start(1)
             eventually(lambda: owner.attempts(1)[-1]["note"])
-            laborer.send(signal.SIGKILL)
-            wait_dead(laborer)
+            child.send(signal.SIGKILL)
+            wait_dead(child)
     owner.insert(2)
-    with laboring(url, tmp_path):
+    with worker_process(url, tmp_path):
         eventually(lambda: owner.status(1) == "failed" and owner.status(2) == "done")
     assert owner.outcomes(1) == ["crashed", "quarantined"]
     error = owner.row(1)["error"]
@@ -848,9 +852,9 @@ def test_a_file_that_is_not_a_database_is_not_a_crash(tmp_path: Path) -> None:
     path.write_bytes(b"this is not a database" * 500)
     queue = jobs_queue()
     counting(queue)
-    diary = Diary()
-    with working(make_worker(f"sqlite:///{path}", queue, listeners=[diary])):
-        eventually(lambda: diary.of("environment_down"))
-    assert "not a database" in str(diary.of("environment_down")[0].error)
+    recorder = EventRecorder()
+    with working(make_worker(f"sqlite:///{path}", queue, listeners=[recorder])):
+        eventually(lambda: recorder.of("environment_down"))
+    assert "not a database" in str(recorder.of("environment_down")[0].error)
     with pytest.raises(sqlite3.DatabaseError), contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("SELECT 1 FROM sqlite_master")

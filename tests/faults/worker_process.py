@@ -1,6 +1,6 @@
 """A worker process for fault tests: `python -m tests.faults.worker_process '{"url": …, "log": …}'`.
 
-It works the table of `tests.owner`, writes one line per handler call and per event, and does as its orders say.
+It works the table of `tests.table_owner`, writes one line per handler call and per event, and does as its orders say.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tabellion import Environment, Event, Job, Worker
 from tabellion.engine.worker import environment as site
 from tabellion.engine.worker import worker as engine
 from tests.faults.mutants import MUTANTS
-from tests.owner import jobs_queue
 from tests.servers import die_with_parent
+from tests.table_owner import jobs_queue
 
 DEFAULTS: dict[str, Any] = {
     "id": None,
@@ -106,7 +106,7 @@ def main(orders: dict[str, Any]) -> None:
     """Work until stopped."""
     die_with_parent()
     given = DEFAULTS | orders
-    laborer = WorkerProcess(given)
+    child = WorkerProcess(given)
     if given["skew"]:
         honest = time.time
         time.time = lambda: honest() + given["skew"]
@@ -116,12 +116,12 @@ def main(orders: dict[str, Any]) -> None:
     site.SWEEP, engine.STUCK = given["sweep"], given["stuck"]
     queue = jobs_queue(lease=given["lease"], max_attempts=given["max_attempts"], timeout=given["timeout"])
     if given["threads"]:
-        queue.handler(laborer.in_thread)
+        queue.handler(child.in_thread)
     else:
-        queue.handler(laborer.on_loop)
+        queue.handler(child.on_loop)
     worker = Worker(
         [Environment("prod", given["url"], deadline=given["deadline"])], [queue], id=given["id"], poll=given["poll"],
-        grace=given["grace"], concurrency=given["concurrency"], listeners=[laborer.listen],
+        grace=given["grace"], concurrency=given["concurrency"], listeners=[child.listen],
         folder=Path(given["folder"]),
     )  # fmt: skip
     worker.run(until_idle=given["until_idle"])

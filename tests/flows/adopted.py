@@ -21,7 +21,7 @@ from tabellion.cli.app import app
 from tabellion.cli.queue_module import declared_queues
 from tabellion.errors import TabellionError
 from tests.flows.kinds import Kind
-from tests.working import Diary, drain, make_worker
+from tests.workers import EventRecorder, drain, make_worker
 
 HANDLER = """    if job[{work!r}] == "bad":
         raise Permanent("no such file")
@@ -140,9 +140,9 @@ class Adopted:
 
     def work(self) -> list[Event]:
         """Run a worker until nothing is left to do; return its events about jobs."""
-        diary = Diary()
-        drain(make_worker(self.url, *declared_queues(str(self.file)), concurrency=4, listeners=[diary]))
-        return [event for event in diary.events if event.key]
+        recorder = EventRecorder()
+        drain(make_worker(self.url, *declared_queues(str(self.file)), concurrency=4, listeners=[recorder]))
+        return [event for event in recorder.events if event.key]
 
     def findings(self) -> list[str]:
         """Return what `doctor` reports about the queue."""

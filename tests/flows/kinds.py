@@ -59,8 +59,8 @@ class Kind:
     def page_row(self) -> str:
         """Return its line of docs/how-to/adopt-a-table.md."""
         todo = [self._recipe() if self.recipe else "", self.advice]
-        told = " ".join(["adopt", self.table, *self.options])
-        todo.append(f"`{told}`" if self.options or self.first else "")
+        command = " ".join(["adopt", self.table, *self.options])
+        todo.append(f"`{command}`" if self.options or self.first else "")
         todo.append(f"add `{self.edit}`" if self.edit else "")
         says = " … ".join(self.says) or "writes the declaration"
         where = ["all six" if dialect in self.databases else "–" for dialect in DATABASES]

@@ -21,7 +21,7 @@ from tabellion.pipelines.documents.reprocess import reprocess
 from tabellion.pipelines.documents.settings import Settings
 from tests.pipelines.documents.papers import document, rows, settings_in, submit_bills, submit_file
 from tests.waiting import eventually
-from tests.working import ROOT, ask
+from tests.workers import ROOT, ask
 
 DISTINCT, TWICE, BROKEN = 22, 6, 2
 #: Where workers die: in the middle of whatever they do, then at the places that matter most.
@@ -74,9 +74,9 @@ def test_killed_workers_lose_no_document_and_pay_once(
     url: str, settings: Settings, fake: Serving, tmp_path: Path
 ) -> None:
     """Each ends completed, duplicate or failed with a reason; outputs are complete; no answer is bought twice."""
-    made = submit_bills(url, settings, *range(DISTINCT), *range(TWICE), type="invoice", model="gemini")
+    submitted = submit_bills(url, settings, *range(DISTINCT), *range(TWICE), type="invoice", model="gemini")
     broken = [submit_file(url, settings, b"%%PDF-1.7\n%d" % n, type="invoice", model="gemini") for n in range(BROKEN)]
-    everything = len(made) + len(broken)
+    everything = len(submitted) + len(broken)
     for number, place in enumerate(PLACES):
         before = fake.report()["requests"]
         worker = start_worker(url, tmp_path, fake, place)
@@ -91,7 +91,7 @@ def test_killed_workers_lose_no_document_and_pay_once(
     lost = calls(fake) - remembered(url)  # answers that died with whoever asked
     run_to_end(url, tmp_path, fake, everything)
 
-    found = {one.id: document(url, one.id) for one in made}
+    found = {one.id: document(url, one.id) for one in submitted}
     for key in broken:
         assert document(url, key)["error"]["code"] == "pdf_damaged"
     # A document that two workers in a row died over is set aside with the evidence, and its duplicates with it.
@@ -102,7 +102,7 @@ def test_killed_workers_lose_no_document_and_pay_once(
             ask(url, lambda store, one=one: reprocess(store, settings, one["id"]))  # type: ignore[misc]
     run_to_end(url, tmp_path, fake, everything)
 
-    found = {one.id: document(url, one.id) for one in made}
+    found = {one.id: document(url, one.id) for one in submitted}
     states = Counter(one["status"] for one in found.values())
     assert states == {"completed": DISTINCT, "duplicate": TWICE}
     for key, told in found.items():

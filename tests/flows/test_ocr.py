@@ -16,7 +16,7 @@ from tests.cli.running import CLEAN
 from tests.extractions.handmade import make_by_hand
 from tests.pipelines.ocr.deeds import by_gemini, deed, plan, queue_files, rows, run_worker, settings_in
 from tests.waiting import eventually
-from tests.working import ask, working
+from tests.workers import ask, working
 
 DOCUMENTS = 12
 

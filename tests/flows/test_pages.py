@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tabellion.models.fake.serving import serving
-from tests.owner import Owner, owning
+from tests.table_owner import Owner, owning
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ PAGES = 40
 PROGRAM = """
 import os
 from tabellion import Environment, GateSettings, Job, Worker, model
-from tests.owner import jobs_queue
+from tests.table_owner import jobs_queue
 
 queue, gemini = jobs_queue(uses="gemini", lease=2.0), model("gemini")
 

@@ -21,7 +21,7 @@ from tests.cli.running import Service, running
 from tests.models.bills import LINES, bill
 from tests.pipelines.documents.receiver import Receiver, receiving
 from tests.waiting import eventually
-from tests.working import ask
+from tests.workers import ask
 
 #: A total that does not add up, and two order numbers: the reader goes by one label, the fake model by the other.
 PAPER = bill(*LINES[:6], "Total: 121.00", *LINES[7:], "PO number: 4711-X", "Purchase_order: PO-9")
@@ -75,13 +75,13 @@ def document(service: Service, id: str, but: Any = None) -> Any:  # noqa: A002
 
 def outputs(service: Service, found: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return JSON and Parquet; asserts their hashes."""
-    made = []
+    collected = []
     for kind in ("json", "parquet"):
         content = (service.data / found["outputs"][kind]).read_bytes()
         assert hashlib.sha256(content).hexdigest() == found["hashes"][kind]
-        made.append(content)
-    [row] = pq.read_table(io.BytesIO(made[1])).to_pylist()
-    return json.loads(made[0]), row
+        collected.append(content)
+    [row] = pq.read_table(io.BytesIO(collected[1])).to_pylist()
+    return json.loads(collected[0]), row
 
 
 def field(item: Any, name: str) -> Any:
@@ -125,8 +125,8 @@ def test_a_document_goes_through_review(url: str, service: Service, receiver: Re
 
     # The outputs have it, and so has whoever listens, exports or sends the file again.
     found = document(service, id, found["hashes"])
-    told, row = outputs(service, found)
-    assert (told["fields"]["purchase_order"]["value"], told["locked"]) == ("4711-Y", ["total", "purchase_order"])
+    result, row = outputs(service, found)
+    assert (result["fields"]["purchase_order"]["value"], result["locked"]) == ("4711-Y", ["total", "purchase_order"])
     assert (row["purchase_order"], row["total"], row["locked"]) == ("4711-Y", 120, ["total", "purchase_order"])
     assert (row["reviewed"], row["verdict"]) == (True, "accept")
     assert (found["reviewed"], found["review"]["status"], found["verdict"]) == (True, "corrected", "accept")
@@ -164,8 +164,8 @@ def test_a_document_goes_through_review(url: str, service: Service, receiver: Re
     item = request(service, "POST", f"/api/review/items/{item['id']}/claim")
     item = edit_item(service, item, purchase_order={"action": "unlock"})
     assert approve_item(service, item)["status"] == "corrected"
-    told, row = outputs(service, document(service, id, found["hashes"]))
-    assert (row["purchase_order"], told["locked"], told["reviewed"]) == ("PO-9", ["total"], True)
+    result, row = outputs(service, document(service, id, found["hashes"]))
+    assert (row["purchase_order"], result["locked"], result["reviewed"]) == ("PO-9", ["total"], True)
     actions = [one["action"] for one in request(service, "GET", f"/api/documents/{id}/history")["entries"]]
     assert [one for one in actions if one not in ("assigned", "claimed")] == [
         "extracted", "created", "corrected", "confirmed", "corrected", "approved", "reprocessed", "extracted",

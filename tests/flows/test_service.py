@@ -24,11 +24,11 @@ import pytest
 from tabellion.models.fake.serving import Serving, serving
 from tabellion.testing import verify
 from tests.cli.running import CLEAN, Service, running
-from tests.owner import owning
 from tests.pipelines.documents.receiver import receiving
 from tests.pipelines.documents.samples import Sample, many, samples
+from tests.table_owner import owning
 from tests.waiting import eventually
-from tests.working import ROOT
+from tests.workers import ROOT
 
 #: `make chaos-documents` runs the whole of it: 200 documents, killed a dozen times.
 DOCUMENTS = int(os.environ.get("TABELLION_CHAOS_DOCUMENTS", "30"))
@@ -166,17 +166,17 @@ def test_a_service_killed_again_and_again_loses_nothing(tmp_path: Path, fake: Se
             service.wait_for_line("started")
             death = threading.Timer(chance.uniform(0.2, 3.0), service.kill)  # in the middle of whatever it does
             death.start()
-            while todo and (made := try_upload(service, todo[0])):
-                taken[made] = todo.pop(0)
+            while todo and (document := try_upload(service, todo[0])):
+                taken[document] = todo.pop(0)
             death.join()
         now = calls(fake) - remembered(data)
         assert now >= lost
         lost = now
     with running(data, **variables) as service:
         while todo:
-            made = try_upload(service, todo[0])
-            assert made is not None
-            taken[made] = todo.pop(0)
+            document = try_upload(service, todo[0])
+            assert document is not None
+            taken[document] = todo.pop(0)
         eventually(lambda: _open(data) == 0, within=PATIENCE)
         documents = {one: service.ask("GET", f"/api/documents/{one}")[1] for one in taken}
         _assert_whole(data, documents)
@@ -223,8 +223,8 @@ def _assert_whole(data: Path, documents: dict[str, dict[str, Any]]) -> None:
             path = data / one["outputs"][kind]
             named.add(path)
             assert hashlib.sha256(path.read_bytes()).hexdigest() == one["hashes"][kind]
-        told = json.loads((data / one["outputs"]["json"]).read_text())
-        assert told["sha256"] == one["sha256"]
+        body = json.loads((data / one["outputs"]["json"]).read_text())
+        assert body["sha256"] == one["sha256"]
         assert pq.read_table(data / one["outputs"]["parquet"]).num_rows == 1
     orphans = {path for kind in ("json", "parquet") for path in (data / kind).rglob("*.*")} - named
     crashed = {id_ for id_, one in documents.items() if one["status"] == "failed"}

@@ -36,9 +36,9 @@ def is_empty(table: Adopted, row: dict[str, Any]) -> bool:
 
 def state_of(table: Adopted, state: str) -> dict[str, Any]:
     """Return the column values that the declaration gives to a state."""
-    said = table.kind.expected[state]
-    said = table.kind.differs.get(table.dialect, {}).get(state, said)
-    return said if isinstance(said, dict) else {table.kind.expected["status"]: said}
+    declared = table.kind.expected[state]
+    declared = table.kind.differs.get(table.dialect, {}).get(state, declared)
+    return declared if isinstance(declared, dict) else {table.kind.expected["status"]: declared}
 
 
 @pytest.mark.parametrize(("kind", "dialect"), CASES)
@@ -62,13 +62,13 @@ def check_first_adopt(table: Adopted) -> None:
     """Check what `adopt` says of the table as it is, and do what its owner would."""
     kind, content = table.kind, table.content()
     result = table.run("adopt", kind.first or kind.table)
-    said = result.output + result.stderr
-    assert result.exit_code == kind.code, said
+    printed = result.output + result.stderr
+    assert result.exit_code == kind.code, printed
     for sentence in kind.says:
-        assert sentence in said
+        assert sentence in printed
     assert table.content() == content
     recipe = kind.recipe.get(table.dialect, "")
-    assert recipe in said
+    assert recipe in printed
     if done := recipe + kind.script(table.dialect, ".mended").replace("{role}", table.role):
         table.script(done)
 
@@ -80,8 +80,8 @@ def check_adopt(table: Adopted) -> None:
     assert table.content() == content
     given = dict(zip(kind.options[::2], kind.options[1::2], strict=True))
     declared = {guess["argument"]: guess["value"] for guess in found["guesses"]}
-    told = {name.removeprefix("--"): kind.expected[name.removeprefix("--")] for name in given}
-    assert declared | told == {**kind.expected, **kind.differs.get(table.dialect, {})}
+    answers = {name.removeprefix("--"): kind.expected[name.removeprefix("--")] for name in given}
+    assert declared | answers == {**kind.expected, **kind.differs.get(table.dialect, {})}
     assert all(guess["why"] for guess in found["guesses"])
     assert found["problems"] == []
     for note in kind.notes:
@@ -148,10 +148,10 @@ def check_explain(table: Adopted) -> None:
     ):
         found = table.json("explain", queue, table.key_of(work))
         assert (found["state"], [one["outcome"] for one in found["history"]]) == (state, outcomes)
-    said = " ".join(table.run("explain", queue, table.key_of("bad")).output.split())
-    assert "It has failed" in said
-    assert "no such file" in said
-    assert f"tabellion retry {queue}" in said
+    text = " ".join(table.run("explain", queue, table.key_of("bad")).output.split())
+    assert "It has failed" in text
+    assert "no such file" in text
+    assert f"tabellion retry {queue}" in text
 
 
 def check_retry(table: Adopted) -> None:
@@ -217,8 +217,8 @@ def test_a_row_that_may_not_fail_is_parked_and_restarted(adopted: Adopted) -> No
     adopted.script(adopted.kind.script(adopted.dialect, ".parking"))
     adopted.adopt()
     adopted.edit()
-    told = adopted.work()
-    assert [event.name for event in told if event.key == adopted.key_of("bad")].count("parked") == 1
+    events = adopted.work()
+    assert [event.name for event in events if event.key == adopted.key_of("bad")].count("parked") == 1
     row = adopted.rows()["bad"]
     assert row["status"] == "packing"
     found = adopted.json("explain", "shipments", adopted.key_of("bad"))

@@ -11,9 +11,9 @@ from tabellion import GateSettings, Job, Queue
 from tabellion.models.catalog import make
 from tabellion.models.fake.serving import Serving, serving
 from tabellion.models.gated import GatedModel
-from tests.owner import Owner, jobs_queue, owning
+from tests.table_owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
-from tests.working import Diary, make_worker, working
+from tests.workers import EventRecorder, make_worker, working
 
 
 @pytest.fixture
@@ -60,13 +60,13 @@ def test_an_outage_is_waited_out(url: str, owner: Owner, latency: float | None) 
     async def look(job: Job) -> None:
         pass
 
-    diary = Diary()
+    recorder = EventRecorder()
     slots, gate = 8, GateSettings(rate=50, recovery=0.5)
     with serving(knobs="503", latency=latency) as fake:
-        worker = make_worker(url, reading(fake), plain, gates={"gemini": gate}, listeners=[diary], concurrency=slots)
+        worker = make_worker(url, reading(fake), plain, gates={"gemini": gate}, listeners=[recorder], concurrency=slots)
         began = time.monotonic()
         with working(worker):
-            eventually(lambda: diary.of("gate_closed"))
+            eventually(lambda: recorder.of("gate_closed"))
             eventually(lambda: owner.count("done") == 20)
             refused = fake.report()["statuses"].get("503", 0)
             probes = 1 + (time.monotonic() - began) / gate.recovery
@@ -75,6 +75,6 @@ def test_an_outage_is_waited_out(url: str, owner: Owner, latency: float | None) 
     # However slow the model is: the first failure, then what is under way at the second, from which on no more calls go
     # than the threshold allows.
     assert refused <= 1 + slots + (gate.threshold - 2) + probes
-    assert diary.of("gate_opened")
+    assert recorder.of("gate_opened")
     [spent] = owner("SELECT count(*) AS n FROM tabellion_attempts WHERE outcome = 'retried'")
     assert spent["n"] < gate.threshold + probes  # once the gate is closed, a failure costs no attempt

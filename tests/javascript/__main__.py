@@ -52,10 +52,10 @@ def install(npm: list[str]) -> None:
     except subprocess.TimeoutExpired:
         raise NotCheckedError(f"the npm registry did not answer within {SECONDS} s") from None
     if done.returncode:
-        said = done.stderr.strip() or done.stdout.strip() or f"npm ended with {done.returncode}"
-        if any(code in said for code in OURS):
-            sys.exit(f"tests/javascript/package-lock.json cannot be installed:\n{said}")
-        telling = next((line for line in said.splitlines() if "reason:" in line), said.splitlines()[0])
+        output = done.stderr.strip() or done.stdout.strip() or f"npm ended with {done.returncode}"
+        if any(code in output for code in OURS):
+            sys.exit(f"tests/javascript/package-lock.json cannot be installed:\n{output}")
+        telling = next((line for line in output.splitlines() if "reason:" in line), output.splitlines()[0])
         raise NotCheckedError(f"npm could not install the checkers ({telling.removeprefix('npm error ')[:200]})")
     ready.write_text(wanted)
 

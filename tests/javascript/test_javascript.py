@@ -20,21 +20,21 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def npm(*lines: str, code: int = 1) -> tuple[list[str], list[str]]:
     """A node, and an npm that prints this and ends with this code."""
-    said = "\n".join(lines)
-    return ["node"], [sys.executable, "-c", f"import sys; print({said!r}, file=sys.stderr); sys.exit({code})"]
+    text = "\n".join(lines)
+    return ["node"], [sys.executable, "-c", f"import sys; print({text!r}, file=sys.stderr); sys.exit({code})"]
 
 
 def test_without_a_registry_nothing_is_checked_and_nothing_fails(
     modules: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It says so, and why."""
-    said = ("npm error code ECONNREFUSED", "npm error FetchError: request failed, reason: connect ECONNREFUSED")
-    monkeypatch.setattr(checks, "node_commands", lambda: npm(*said))
+    text = ("npm error code ECONNREFUSED", "npm error FetchError: request failed, reason: connect ECONNREFUSED")
+    monkeypatch.setattr(checks, "node_commands", lambda: npm(*text))
     monkeypatch.setattr(checks, "check", lambda node: pytest.fail("there is nothing to check with"))
     assert checks.main() == 0
-    told = capsys.readouterr().err
-    assert told.startswith("JavaScript was not checked: ")
-    assert "connect ECONNREFUSED" in told
+    output = capsys.readouterr().err
+    assert output.startswith("JavaScript was not checked: ")
+    assert "connect ECONNREFUSED" in output
     assert not modules.exists()
 
 

@@ -45,15 +45,15 @@ def bill(*lines: str) -> bytes:
 
 def reply_about(doctype: DocumentType = SMALL, **values: Any) -> dict[str, Any]:
     """Return a model's answer: a value, or a value and its quote; everything else is null."""
-    made: dict[str, Any] = {}
+    reply: dict[str, Any] = {}
     for spec in doctype.fields:
         given = values.get(spec.name)
         if spec.kind == "list":
-            made[spec.name] = [{"quote": None, "page": None, **row} for row in given or ()]
+            reply[spec.name] = [{"quote": None, "page": None, **row} for row in given or ()]
         else:
             value, quote = given if isinstance(given, tuple) else (given, None)
-            made[spec.name] = {"value": value, "quote": quote, "page": 1 if quote else None}
-    return made
+            reply[spec.name] = {"value": value, "quote": quote, "page": 1 if quote else None}
+    return reply
 
 
 class FixedModel:

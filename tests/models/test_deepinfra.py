@@ -154,9 +154,9 @@ def test_another_model_of_the_provider_is_called_plainly(fake: Serving) -> None:
 def test_every_image_format_becomes_a_png(mode: str) -> None:
     """Whatever scanners and phones produce."""
     image = Image.new(mode, (40, 20))
-    made = io.BytesIO()
-    image.save(made, "TIFF" if mode in ("CMYK", "I;16") else "PNG")
-    page = Image.open(io.BytesIO(page_image(made.getvalue())))
+    buffer = io.BytesIO()
+    image.save(buffer, "TIFF" if mode in ("CMYK", "I;16") else "PNG")
+    page = Image.open(io.BytesIO(page_image(buffer.getvalue())))
     assert (page.format, page.size, page.mode) == ("PNG", (1288, 644), "RGB")
 
 
@@ -164,9 +164,9 @@ def test_a_rotation_is_clockwise() -> None:
     """The top left is at the top right after a quarter turn."""
     image = Image.new("RGB", (100, 50), "white")
     image.paste((0, 0, 0), (0, 0, 50, 25))
-    made = io.BytesIO()
-    image.save(made, "PNG")
-    page = Image.open(io.BytesIO(page_image(made.getvalue(), 90)))
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    page = Image.open(io.BytesIO(page_image(buffer.getvalue(), 90)))
     assert page.size == (644, 1288)
     assert page.getpixel((600, 40)) == (0, 0, 0)
     assert page.getpixel((40, 40)) == (255, 255, 255)

@@ -15,9 +15,9 @@ from tabellion.errors import ConfigurationError, GateClosed, Permanent
 from tabellion.models.base import Ask, Blob, Part, Reply, Schema
 from tabellion.models.errors import BadOutput, KeyRefused, Rejected, Throttled, Unavailable
 from tabellion.models.gated import GatedModel, memo_key
-from tests.owner import Owner, jobs_queue, owning
+from tests.table_owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
-from tests.working import make_worker, working
+from tests.workers import make_worker, working
 
 FAST = GateSettings(rate=500, min_rate=500, max_rate=500)
 Answer = Callable[[Sequence[Part], Schema | None, Ask], Reply]

@@ -110,9 +110,9 @@ def rows(*amounts: str) -> list[dict[str, Any]]:
 )
 def test_rows_of_the_side_that_adds_up(mine: Any, theirs: Any, taken: Any) -> None:
     """The model's where they add up, else the other side's if they do, else the model's."""
-    said = {"line_items": model(theirs, 0.6)} if theirs else {}
+    fields = {"line_items": model(theirs, 0.6)} if theirs else {}
     sums = {"subtotal": words("100.00"), "total": words("120.00")}
-    assert merge_fields({**sums, "line_items": words(mine, 0.9)}, said, SMALL)["line_items"].value == taken
+    assert merge_fields({**sums, "line_items": words(mine, 0.9)}, fields, SMALL)["line_items"].value == taken
 
 
 def test_rows_that_add_up_are_more_certain() -> None:

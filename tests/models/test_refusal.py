@@ -120,10 +120,10 @@ def test_documents_and_keys_stay_out_of_messages() -> None:
     """Only the server's own sentence is shown, cut, and without anything that looks like a key."""
     body = {"detail": [{"msg": "field required", "input": "canary document"}]}
     assert "canary" not in str(error_from_response("openai", 422, body))
-    told = openai("Incorrect API key provided: sk-abcdefgh12345678, or canary-key")
-    said = error_from_response("openai", 401, told, {}, "canary-key")
-    assert "abcdefgh" not in str(said)
-    assert "canary" not in str(said)
+    response = openai("Incorrect API key provided: sk-abcdefgh12345678, or canary-key")
+    error = error_from_response("openai", 401, response, {}, "canary-key")
+    assert "abcdefgh" not in str(error)
+    assert "canary" not in str(error)
     assert len(str(error_from_response("openai", 400, openai("x" * 5000)))) < 600
 
 

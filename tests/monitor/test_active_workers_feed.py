@@ -59,9 +59,9 @@ async def test_environments_without_an_answer_are_listed_beside_the_others(
         finally:
             await feed.close()
         assert names(found) == [("prod", "w1", "tasks", 1), ("dev", "w2", "tasks", 1)]
-        told = problems(found)
-        assert told.pop("silent") in ("too_slow", "unreachable")
-        assert told == {"bare": "not_migrated", "missing": "unreachable", "gone": "unreachable"}
+        result = problems(found)
+        assert result.pop("silent") in ("too_slow", "unreachable")
+        assert result == {"bare": "not_migrated", "missing": "unreachable", "gone": "unreachable"}
         assert not (tmp_path / "missing.db").exists()
         assert (tmp_path / "bare.db").stat().st_size == 0
         await store.counts(tasks_queue())  # the server's own store stays open

@@ -457,12 +457,12 @@ def test_the_oldest_comes_first_whatever_its_column(url: str, column: str) -> No
 
 def test_a_computed_status_is_not_used(url: str) -> None:
     """It cannot be written: the column behind it is asked for, or its booleans are used."""
-    made = "GENERATED ALWAYS AS (CASE WHEN code = 1 THEN 'new' ELSE 'done' END) STORED"
+    generated = "GENERATED ALWAYS AS (CASE WHEN code = 1 THEN 'new' ELSE 'done' END) STORED"
     flags = "processing boolean NOT NULL, processed boolean NOT NULL, failed boolean NOT NULL"
     run(
         url,
-        f"CREATE TABLE jobs (id KEY, code integer, status text {made})",
-        f"CREATE TABLE mails (id KEY, {flags}, code integer, status text {made})",
+        f"CREATE TABLE jobs (id KEY, code integer, status text {generated})",
+        f"CREATE TABLE mails (id KEY, {flags}, code integer, status text {generated})",
     )
     for given in (None, "status"):
         with pytest.raises(ConfigurationError, match=r"computed by the database.*--status.*one of id, code;"):

@@ -80,7 +80,7 @@ def test_parked_rows_are_listed(url: str) -> None:
 def test_row_security_is_reported_before_the_register_exists(pg_url: str) -> None:
     """A role bound by policies sees too few rows, and its worker would wait forever."""
     role = "bound_by_policies"
-    made = (
+    statements = (
         "CREATE TABLE jobs (id integer PRIMARY KEY, status text)",
         "ALTER TABLE jobs ENABLE ROW LEVEL SECURITY",
         f"CREATE ROLE {role} LOGIN",
@@ -91,7 +91,7 @@ def test_row_security_is_reported_before_the_register_exists(pg_url: str) -> Non
     async def story() -> tuple[list[Finding], list[Finding]]:
         queue, address = Queue("jobs", **STATES), pg_url.replace("postgres@", f"{role}@")
         store = Store(pg_url)
-        await store.database.transact([(statement, ()) for statement in made])
+        await store.database.transact([(statement, ()) for statement in statements])
         try:
             return await examine(Environment("here", address), [queue]), await examine(
                 Environment("here", pg_url), [queue]

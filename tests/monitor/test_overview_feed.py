@@ -55,11 +55,11 @@ async def test_many_watchers_share_one_query(store: Store) -> None:
         assert await one.next(0.01) is None
         await settle(store, queue)
         for watch in (one, other):
-            told: Any = await watch.next(10)
-            while told is not None and told["queues"][0]["done"] == 0:
-                told = await watch.next(10)  # the claim was news already
-            assert told is not None
-            assert told["queues"][0]["done"] == 1
+            result: Any = await watch.next(10)
+            while result is not None and result["queues"][0]["done"] == 0:
+                result = await watch.next(10)  # the claim was news already
+            assert result is not None
+            assert result["queues"][0]["done"] == 1
         async with lookout.watch() as late:
             assert await late.next(10) is not None
     task = lookout._task

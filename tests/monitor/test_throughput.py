@@ -88,20 +88,20 @@ async def test_queues_are_counted_separately(store: Store, clock: Clock) -> None
 async def test_no_query_scans_the_history(store: Store) -> None:
     """Settled jobs are counted, and waiting ones have an index: attempts are never scanned."""
     await store.open()
-    told: list[str] = []
+    plans: list[str] = []
     ask = store.database.fetch
     begin = "EXPLAIN QUERY PLAN" if store.dialect == "sqlite" else "EXPLAIN"
     first = [("SET LOCAL enable_seqscan = off", ())] if store.dialect == "postgresql" else []  # all is small here
 
     async def fetch(text: str, *values: object) -> list[dict[str, object]]:
         if "tabellion_attempts" in text:
-            told.append(str(await store.database.transact([*first, (f"{begin} {text}", values)])))
+            plans.append(str(await store.database.transact([*first, (f"{begin} {text}", values)])))
         return await ask(text, *values)
 
     store.database.fetch = fetch  # type: ignore[method-assign]
     await Throughput(store).look()
     await waiting(store)
-    [plan] = told
+    [plan] = plans
     assert "tabellion_attempts_due" in plan
     if store.dialect == "postgresql":
         assert "Index Cond" in plan

@@ -44,7 +44,7 @@ def test_offers_are_few_and_distinct() -> None:
 def test_an_offer_round_trips_as_json() -> None:
     """Its box rounded, its source as `from`."""
     offer = Alternative("12.00", 2, (0.123456, 0.2, 0.3, 0.4), "12,00", "xml")
-    told = offer.as_dict()
-    assert told == {"value": "12.00", "page": 2, "box": [0.1235, 0.2, 0.3, 0.4], "quote": "12,00", "from": "xml"}
-    assert Alternative.from_dict(told).as_dict() == told
+    result = offer.as_dict()
+    assert result == {"value": "12.00", "page": 2, "box": [0.1235, 0.2, 0.3, 0.4], "quote": "12,00", "from": "xml"}
+    assert Alternative.from_dict(result).as_dict() == result
     assert Alternative.from_dict(Alternative("x").as_dict()) == Alternative("x")

@@ -41,9 +41,9 @@ def refusal(content: bytes, password: str | None = None) -> Unreadable:
 
 def test_words_have_the_places_where_they_are_seen() -> None:
     """Boxes are fractions of the page from the top left."""
-    said = words(papers.pdf())
-    assert [word.text for word in said[:4]] == ["Northern", "Tool", "Hire", "Ltd"]
-    x0, y0, x1, y1 = found(said, "Northern").box
+    read_words = words(papers.pdf())
+    assert [word.text for word in read_words[:4]] == ["Northern", "Tool", "Hire", "Ltd"]
+    x0, y0, x1, y1 = found(read_words, "Northern").box
     assert x0 == pytest.approx(20 / 210, abs=0.003)
     assert y0 < 30 / 297 < y1  # the baseline
     assert 0.05 < x1 - x0 < 0.15
@@ -92,8 +92,8 @@ def test_form_fields_are_read() -> None:
         b"7 0 obj<</Type/XObject/Subtype/Form/BBox[0 0 160 20]/Resources<</Font<</F1 5 0 R>>>>/Length 43>>stream\n"
         b"BT /F1 12 Tf 2 5 Td (Filled in field) Tj ET\nendstream endobj\n"
     )
-    said = words(papers.raw_pdf(b"/MediaBox[0 0 200 100]/Annots[6 0 R]", extra=extra))
-    assert {"Hello", "Filled"} <= {word.text for word in said}
+    read_words = words(papers.raw_pdf(b"/MediaBox[0 0 200 100]/Annots[6 0 R]", extra=extra))
+    assert {"Hello", "Filled"} <= {word.text for word in read_words}
 
 
 def test_lines_follow_the_print() -> None:
@@ -141,8 +141,8 @@ def test_embedded_xml_is_found_without_a_table_of_names() -> None:
 
 def test_metadata_has_what_the_file_claims_to_be() -> None:
     """Profile, name and type are read from elements or attributes; without them there is no claim."""
-    told = {"facturx": {"profile": "EN 16931", "filename": "factur-x.xml", "type": "INVOICE"}}
-    assert Pdf(papers.pdf_with_file("a.xml", XML, XMP), Limits()).claims() == told
+    expected = {"facturx": {"profile": "EN 16931", "filename": "factur-x.xml", "type": "INVOICE"}}
+    assert Pdf(papers.pdf_with_file("a.xml", XML, XMP), Limits()).claims() == expected
     attributes = b"% zf:ConformanceLevel='BASIC' zf:DocumentFileName=\"ZUGFeRD-invoice.xml\"\n"
     claims = Pdf(papers.raw_pdf(b"/MediaBox[0 0 200 100]", extra=attributes), Limits()).claims()
     assert claims == {"facturx": {"profile": "BASIC", "filename": "ZUGFeRD-invoice.xml"}}

@@ -42,22 +42,28 @@ def test_the_json_has_the_documented_keys(sandbox: Sandbox, tmp_path: Path) -> N
     """File as given, type, pages with source, quality and size, fields, issues."""
     path = tmp_path / "a.pdf"
     path.write_bytes(papers.pdf(INVOICE))
-    told = read_local(path, "invoice", sandbox=sandbox, types=()).as_dict()
-    assert told["file"] == str(path)
-    assert told["pages"][0] == {"number": 1, "source": "text", "quality": 1.0, "size": [595.28, 841.89], "rotation": 0}
-    assert set(told["fields"]["total"]) == {
+    result = read_local(path, "invoice", sandbox=sandbox, types=()).as_dict()
+    assert result["file"] == str(path)
+    assert result["pages"][0] == {
+        "number": 1,
+        "source": "text",
+        "quality": 1.0,
+        "size": [595.28, 841.89],
+        "rotation": 0,
+    }
+    assert set(result["fields"]["total"]) == {
         "value", "confidence", "page", "box", "quote", "source", "reasons", "translatable",
     }  # fmt: skip
-    assert len(told["fields"]["total"]["box"]) == 4
-    assert "error" not in told
-    assert told["verdict"] in ("accept", "warn")
+    assert len(result["fields"]["total"]["box"]) == 4
+    assert "error" not in result
+    assert result["verdict"] in ("accept", "warn")
 
 
 def test_words_are_returned_on_request(sandbox: Sandbox) -> None:
     """With the text and each word's box."""
-    told = read_local(papers.pdf(), sandbox=sandbox, words=True, types=()).as_dict(words=True)
-    assert "Northern Tool Hire Ltd" in told["text"]
-    word, box, score = told["pages"][0]["words"][0]
+    result = read_local(papers.pdf(), sandbox=sandbox, words=True, types=()).as_dict(words=True)
+    assert "Northern Tool Hire Ltd" in result["text"]
+    word, box, score = result["pages"][0]["words"][0]
     assert (word, score, len(box)) == ("Northern", 1.0, 4)
 
 
@@ -123,12 +129,12 @@ fields:
 def test_a_reading_records_its_origin(sandbox: Sandbox) -> None:
     """The type's version and key, the bytes' digest, the given name, the time."""
     content = papers.pdf(INVOICE)
-    told = read_local(bytearray(content), "invoice", sandbox=sandbox, types=(), name="post/a.pdf").as_dict()
-    assert (told["file"], told["sha256"], told["type_version"]) == (
+    result = read_local(bytearray(content), "invoice", sandbox=sandbox, types=(), name="post/a.pdf").as_dict()
+    assert (result["file"], result["sha256"], result["type_version"]) == (
         "post/a.pdf", hashlib.sha256(content).hexdigest(), "1",
     )  # fmt: skip
-    assert told["type_key"].startswith("invoice/1/")
-    assert told["seconds"] >= 0.0
+    assert result["type_key"].startswith("invoice/1/")
+    assert result["seconds"] >= 0.0
 
 
 def test_a_limit_keeps_its_code_when_no_page_is_left() -> None:

@@ -275,8 +275,8 @@ def test_a_child_killed_while_idle_is_replaced(pool: Sandbox) -> None:
 def test_a_child_that_dies_before_its_first_message_is_replaced_once(pool: Sandbox, tmp_path: Path) -> None:
     """The task runs again in a fresh child: the document need not be the cause."""
     with (tmp_path / "died").open("w") as file:
-        [said] = pool.run(HERE + "flaky", {}, file.fileno())
-        assert alive(said["pid"])
+        [messages] = pool.run(HERE + "flaky", {}, file.fileno())
+        assert alive(messages["pid"])
 
 
 def test_a_child_killed_from_outside_is_not_blamed_on_the_document(pool: Sandbox) -> None:

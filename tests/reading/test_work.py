@@ -71,13 +71,13 @@ def test_values_of_the_page_are_offered_beside_xml() -> None:
         "pages": [serialize_page(page) for page in PAGES], "types": [str(typefile.SHIPPED / "invoice.yaml")],
         "attachments": [("factur-x.xml", base64.b64encode(invoices.CII.encode()).decode())],
     }  # fmt: skip
-    [said] = read(None, **arguments, offers=True)
-    assert (said["fields"]["total"]["value"], said["fields"]["total"]["source"]) == ("144.00", "xml")
-    first = said["offers"]["total"][0]
+    [reading] = read(None, **arguments, offers=True)
+    assert (reading["fields"]["total"]["value"], reading["fields"]["total"]["source"]) == ("144.00", "xml")
+    first = reading["offers"]["total"][0]
     assert (first["value"], first["from"], first["page"], first["quote"]) == ("119.00", "words", 1, "119,00 €")
     [silent] = read(None, **arguments)
     assert "offers" not in silent
-    assert silent["fields"] == said["fields"]
+    assert silent["fields"] == reading["fields"]
 
 
 def test_wrong_check_digits_are_doubted() -> None:

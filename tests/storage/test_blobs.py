@@ -338,14 +338,14 @@ def test_blobs_of_a_period_are_found(tmp_path: Path) -> None:
 
     async def run() -> None:
         blobs = Blobs(tmp_path / "blobs")
-        made = {}
+        created = {}
         for number in range(3):
             async with blobs.receive() as sink:
                 await sink.write(f"{number}".encode())
             os.utime(sink.blob.path, (number, number))
-            made[number] = sink.blob.sha256
-        assert sorted(await blobs.came(0, 9)) == sorted(made.values())
-        assert await blobs.came(1, 1.5) == [made[1]]
+            created[number] = sink.blob.sha256
+        assert sorted(await blobs.came(0, 9)) == sorted(created.values())
+        assert await blobs.came(1, 1.5) == [created[1]]
         assert await blobs.came(time.time() + 60, time.time() + 90) == []
 
     asyncio.run(run())

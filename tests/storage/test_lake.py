@@ -68,8 +68,8 @@ def test_one_of_many_concurrent_writers_creates_a_new_file(lake: Lake) -> None:
             *(lake.put("a", str(number).encode(), create=True) for number in range(8)), return_exceptions=True
         )
         assert sum(isinstance(answer, Present) for answer in answers) == 7
-        [made] = [answer for answer in answers if isinstance(answer, str)]
-        assert hashlib.sha256(await lake.get("a")).hexdigest() == made
+        [hashes] = [answer for answer in answers if isinstance(answer, str)]
+        assert hashlib.sha256(await lake.get("a")).hexdigest() == hashes
 
     run(do)
 

@@ -92,11 +92,14 @@ class Live:
         self._loop = asyncio.get_running_loop()
         environments = []
         for name, url in self.urls.items():
-            made = serve_environment(self.config, self.pipelines, name, Store(url, durable=False))
-            documents = made.served.get("documents")
+            environment = serve_environment(self.config, self.pipelines, name, Store(url, durable=False))
+            documents = environment.served.get("documents")
             if isinstance(documents, ServedDocuments):
-                made.served = {**made.served, "documents": replace(documents, settings=self.settings(name))}
-            environments.append(made)
+                environment.served = {
+                    **environment.served,
+                    "documents": replace(documents, settings=self.settings(name)),
+                }
+            environments.append(environment)
         self.app = make_app(self.config, environments, self.pipelines, limits=self.limits)
         try:
             await serve(self.app, "127.0.0.1", 0, started=self._started, signals=False)

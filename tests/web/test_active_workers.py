@@ -40,7 +40,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 def test_an_admin_sees_the_workers_of_all_environments(several: Live) -> None:
     """In configuration order; an environment's problem is one word, without its address."""
-    answer = eventually(lambda: "too_slow" not in (answer := several.get(PATH)).text and answer, every=1)
+    answer = eventually(lambda: "too_slow" not in (latest := several.get(PATH)).text and latest, every=1)
     idle = {"queue": None, "jobs": 0, "oldest_at": None, "newest_at": None, "note": None, "registered": True}
     assert answer
     assert answer.json() == {

@@ -24,7 +24,7 @@ from tests.models.bills import bill
 from tests.reading import papers
 from tests.web.live import Live, problem
 from tests.web.test_events import data, listening
-from tests.working import make_worker, working
+from tests.workers import make_worker, working
 
 
 @contextlib.contextmanager

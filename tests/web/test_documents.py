@@ -50,7 +50,7 @@ def test_a_document_has_all_its_fields(web_any: Live) -> None:
 
 def test_a_list_is_paged_with_cursors(web_any: Live) -> None:
     """Newest first, each once, even when others arrive meanwhile."""
-    made = [web_any.upload(bill(f"n {number}"))["id"] for number in range(7)]
+    submitted = [web_any.upload(bill(f"n {number}"))["id"] for number in range(7)]
     seen: list[str] = []
     page = web_any.get(f"{URL}?limit=3").json()
     while True:
@@ -59,7 +59,7 @@ def test_a_list_is_paged_with_cursors(web_any: Live) -> None:
             break
         web_any.upload(bill(f"later {len(seen)}"))
         page = web_any.get(f"{URL}?limit=3&cursor={page['next']}").json()
-    assert seen == made[::-1]
+    assert seen == submitted[::-1]
 
 
 def test_a_list_is_filtered(web_any: Live) -> None:
@@ -163,8 +163,8 @@ def test_invalid_reprocess_requests_are_rejected(web: Live, body: Any, code: str
     """422 with the field."""
     one = web.upload(bill("again"))
     finish(web, one["id"])
-    told = problem(web.ask("POST", f"{one['status_url']}/reprocess", json=body), 422, code)
-    assert told["field"] == field
+    error = problem(web.ask("POST", f"{one['status_url']}/reprocess", json=body), 422, code)
+    assert error["field"] == field
 
 
 def test_reprocessing_a_finished_review_needs_reopen(web_any: Live) -> None:
@@ -182,8 +182,8 @@ def test_reprocessing_a_finished_review_needs_reopen(web_any: Live) -> None:
         assert answer.status_code == 202, answer.text
         assert web_any.get(one["status_url"]).json()["review"]["status"] == status
         finish(web_any, one["id"])
-    told = web_any.sql("SELECT actor, action FROM tabellion_audit_log WHERE document_id IS NOT NULL ORDER BY n")
-    assert [(row["actor"], row["action"]) for row in told] == [
+    entries = web_any.sql("SELECT actor, action FROM tabellion_audit_log WHERE document_id IS NOT NULL ORDER BY n")
+    assert [(row["actor"], row["action"]) for row in entries] == [
         ("key:operator", action) for action in ("reprocessed", "reprocessed", "reopened")
     ]
 
@@ -230,8 +230,8 @@ def test_a_type_may_reject_duplicates(tmp_path_factory: pytest.TempPathFactory) 
     with live(folder, {"prod": f"sqlite:///{folder}/p.db"}, types=(folder / "types",)) as web:
         first = web.upload(bill(), data={"type": "once"})
         files = {"file": ("a.pdf", bill(), "application/pdf")}
-        told = problem(web.ask("POST", URL, files=files, data={"type": "once"}), 409, "duplicate_rejected")
-        assert (told["original"], told["original_url"]) == (first["id"], first["status_url"])
+        error = problem(web.ask("POST", URL, files=files, data={"type": "once"}), 409, "duplicate_rejected")
+        assert (error["original"], error["original_url"]) == (first["id"], first["status_url"])
 
 
 def test_several_files_are_accepted_or_rejected_one_by_one(tmp_path: Path) -> None:
@@ -255,8 +255,8 @@ def test_several_files_are_accepted_or_rejected_one_by_one(tmp_path: Path) -> No
         assert (refused["duplicate_of"], refused["status_url"]) == (known["id"], known["status_url"])
         again = send()
         assert (again.status_code, again.json()) == (202, answer.json())
-        told = problem(web.ask("POST", URL, files=files, data={"type": "once"}), 409, "duplicate_rejected")
-        assert [entry["duplicate_of"] for entry in told["documents"]] == [one["id"], known["id"], two["id"]]
+        error = problem(web.ask("POST", URL, files=files, data={"type": "once"}), 409, "duplicate_rejected")
+        assert [entry["duplicate_of"] for entry in error["documents"]] == [one["id"], known["id"], two["id"]]
         assert len(web.sql("SELECT id FROM tabellion_documents")) == 3
 
 
@@ -267,10 +267,10 @@ def test_an_invalid_type_file_is_reported(tmp_path: Path) -> None:
     with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}, types=(tmp_path / "types",)) as web:
         first = web.upload(bill())
         files = {"file": ("a.pdf", bill(), "application/pdf")}
-        told = problem(web.ask("POST", URL, files=files, data={"type": "slip"}), 422, "type_broken")
-        assert (told["field"], told["mistakes"][0].partition(": ")[0]) == ("/type", "slip.yaml:4:17")
-        assert "'slip'" in told["detail"]
-        assert str(tmp_path) not in json.dumps(told)
+        error = problem(web.ask("POST", URL, files=files, data={"type": "slip"}), 422, "type_broken")
+        assert (error["field"], error["mistakes"][0].partition(": ")[0]) == ("/type", "slip.yaml:4:17")
+        assert "'slip'" in error["detail"]
+        assert str(tmp_path) not in json.dumps(error)
         web.sql("UPDATE tabellion_documents SET status = 'completed'")
         again = web.ask("POST", f"{first['status_url']}/reprocess", json={"type": "slip"})
         problem(again, 422, "type_broken")

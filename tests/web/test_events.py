@@ -151,9 +151,9 @@ def test_streams_end_with_the_server(tmp_path_factory: pytest.TempPathFactory) -
 def test_a_stream_resumed_far_back_gets_everything_in_batches(web: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """More events than one query returns are not lost."""
     monkeypatch.setattr(updates, "MOST", 2)
-    made = {web.upload(bill(f"pieces {number}"))["id"] for number in range(5)}
+    submitted = {web.upload(bill(f"pieces {number}"))["id"] for number in range(5)}
     with listening(web, ALL, last_event_id="1") as stream:
         next(stream)
         seen: set[str] = set()
-        while not made <= seen:
+        while not submitted <= seen:
             seen.add(data(next(stream))["id"])

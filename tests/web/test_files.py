@@ -173,8 +173,8 @@ def test_a_missing_page(web: Live, one: str, tail: str, status: int, code: str) 
 def test_a_document_that_cannot_be_rendered_is_reported(web: Live) -> None:
     """With the reader's own code; the failed child process does no harm."""
     broken = web.upload(b"%PDF-1.4\nbroken beyond repair")["status_url"]
-    told = problem(web.get(f"{broken}/pages/1.png"), 422, "document_unreadable")
-    assert told["reason"] == "pdf_damaged"
+    error = problem(web.get(f"{broken}/pages/1.png"), 422, "document_unreadable")
+    assert error["reason"] == "pdf_damaged"
 
 
 def test_the_words_of_a_page_are_returned(web: Live, one: str) -> None:

@@ -13,7 +13,7 @@ from tabellion.engine.store import Store
 from tabellion.web import idempotency
 from tests.models.bills import bill
 from tests.web.live import Live, problem
-from tests.working import ask
+from tests.workers import ask
 
 URL = "/api/documents"
 

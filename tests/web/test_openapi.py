@@ -104,9 +104,9 @@ def test_no_request_breaks_it(tmp_path: Path) -> None:
             web.upload(bill(f"seen {number}"))
         _known(web, folder)
         eventually(lambda: web.get("/readyz", key=None).status_code == 200)
-        code, told = schemathesis(web, folder, examples=int(os.environ.get("TABELLION_TEST_EXAMPLES", "5")))
-    assert code == 0, told[-6000:]
-    assert "No issues found" in told or "passed" in told
+        code, output = schemathesis(web, folder, examples=int(os.environ.get("TABELLION_TEST_EXAMPLES", "5")))
+    assert code == 0, output[-6000:]
+    assert "No issues found" in output or "passed" in output
 
 
 def _known(web: Live, folder: Path) -> None:

@@ -54,10 +54,10 @@ def test_changes_are_streamed(web_any: Live) -> None:
         assert first["event"] == "overview"
         assert data(first)["queues"][0]["ready"] == 0
         web_any.upload(bill())
-        told = next(stream)
-        while data(told)["queues"][0]["ready"] == 0:
-            told = next(stream)
-        assert data(told)["queues"][0]["ready"] == 1
+        event = next(stream)
+        while data(event)["queues"][0]["ready"] == 0:
+            event = next(stream)
+        assert data(event)["queues"][0]["ready"] == 1
 
 
 def test_two_servers_show_the_same(web_any: Live) -> None:
@@ -66,10 +66,10 @@ def test_two_servers_show_the_same(web_any: Live) -> None:
         next(stream)
         assert data(next(stream))["queues"][0]["paused"] is False
         web_any.ask("POST", "/api/queues/documents/pause", json={"reason": "lunch"})
-        told = data(next(stream))
-        while not told["queues"][0]["paused"]:
-            told = data(next(stream))
-        assert told["queues"][0]["reason"] == "lunch"
+        overview = data(next(stream))
+        while not overview["queues"][0]["paused"]:
+            overview = data(next(stream))
+        assert overview["queues"][0]["reason"] == "lunch"
 
 
 def test_other_queues_can_be_configured(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_environments_are_separate(tmp_path_factory: pytest.TempPathFactory) -> 
     with live(folder, urls, gates_at=home) as web:
         web.upload(bill(), key=web.key("operator", "prod"))
         for name, ready in (("prod", 1), ("dev", 0)):
-            told = web.get("/api/overview", key=web.key("viewer", name)).json()
-            assert (told["environment"], told["queues"][0]["ready"]) == (name, ready)
-            assert [one["spent"] for one in told["gates"]] == [2.5]
+            body = web.get("/api/overview", key=web.key("viewer", name)).json()
+            assert (body["environment"], body["queues"][0]["ready"]) == (name, ready)
+            assert [one["spent"] for one in body["gates"]] == [2.5]
         problem(web.get("/api/overview?unknown=1"), 422, "value_unknown")

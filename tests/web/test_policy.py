@@ -128,8 +128,8 @@ def test_a_route_admits_its_role_and_those_above(
             assert answer.status_code == 403
             assert answer.headers["content-type"] == "text/html; charset=utf-8"
         else:
-            told = problem(answer, 403, "role_required")
-            assert told["detail"].startswith(f"role_required: {needed.word}")
+            error = problem(answer, 403, "role_required")
+            assert error["detail"].startswith(f"role_required: {needed.word}")
 
 
 @pytest.mark.parametrize("path", sorted(path for method, path in EVERY_ROUTE if method == "GET"))
@@ -155,8 +155,8 @@ def test_documents_of_another_environment_are_not_found(
     for mine, theirs in (("prod", "dev_2"), ("dev_2", "prod")):
         answer = two.ask(method, address(path, owned[theirs]), key=two.key("admin", mine))
         never = two.ask(method, address(path, "0" * 26), key=two.key("admin", mine))
-        told, unknown = problem(answer, 404, "not_found"), problem(never, 404, "not_found")
-        assert told | {"request_id": ""} == unknown | {"request_id": ""}
+        problems, unknown = problem(answer, 404, "not_found"), problem(never, 404, "not_found")
+        assert problems | {"request_id": ""} == unknown | {"request_id": ""}
         assert signed_in(two, "admin", mine).ask(method, address(path, owned[theirs])).status_code == 404
         assert two.get(f"/api/documents/{owned[theirs]}", key=two.key("viewer", theirs)).status_code == 200
 
@@ -218,8 +218,8 @@ def test_roles_are_ordered() -> None:
 def test_a_revoked_or_expired_key_is_refused(two: Live) -> None:
     """At once."""
     short = two.make_key("admin", "prod", seconds=0.001)
-    made = two.store("prod", lambda store: store.now())
-    eventually(lambda: two.store("prod", lambda store: store.now()) > made + 0.01)  # the database's clock decides
+    created_at = two.store("prod", lambda store: store.now())
+    eventually(lambda: two.store("prod", lambda store: store.now()) > created_at + 0.01)  # the database's clock decides
     problem(two.get("/api/documents", key=short), 401, "auth_invalid")
     from tabellion.accounts import keys
 

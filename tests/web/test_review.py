@@ -344,12 +344,12 @@ def test_a_draft_belongs_to_its_author(app: Live) -> None:
 def test_lists_are_filtered_and_paged(app: Live) -> None:
     """By status, type, reason and name; cursors lead through the whole queue, each item once."""
     doubt = '[{"code": "low_confidence", "message": "m", "fields": ["total"], "confidence": 0.5}]'
-    made = [add_item(app, name=f"b{n}_%.pdf", confidence=n / 10, reasons=doubt if n % 2 else "[]") for n in range(5)]
+    created = [add_item(app, name=f"b{n}_%.pdf", confidence=n / 10, reasons=doubt if n % 2 else "[]") for n in range(5)]
     other = add_item(app, type="deed", name="deed.pdf")
     anna = Reviewer(app)
     assert {one["id"] for one in anna.ok("GET", "/items?type=deed")["items"]} == {other}
-    assert {one["id"] for one in anna.ok("GET", "/items?reason=low_confidence")["items"]} == {made[1], made[3]}
-    assert {one["id"] for one in anna.ok("GET", "/items?q=3_%25.PDF")["items"]} == {made[3]}
+    assert {one["id"] for one in anna.ok("GET", "/items?reason=low_confidence")["items"]} == {created[1], created[3]}
+    assert {one["id"] for one in anna.ok("GET", "/items?q=3_%25.PDF")["items"]} == {created[3]}
     assert anna.ok("GET", "/items?status=approved")["items"] == []
     seen, cursor = [], ""
     while cursor is not None:
@@ -357,7 +357,7 @@ def test_lists_are_filtered_and_paged(app: Live) -> None:
         seen += [one["id"] for one in page["items"]]
         cursor = page["next"]
     assert len(seen) == 6
-    assert set(seen) == {*made, other}
+    assert set(seen) == {*created, other}
     whole = anna.ok("GET", "/items?limit=200")["items"]
     assert [one["id"] for one in whole] == seen
     cursor = anna.ok("GET", "/items?limit=2")["next"]

@@ -19,7 +19,7 @@ from tabellion.errors import ConfigurationError
 from tabellion.web.server import check_listening, is_loopback, listening
 from tests.waiting import eventually
 from tests.web.live import live
-from tests.working import ask
+from tests.workers import ask
 
 ROOT = Path(__file__).parent.parent.parent
 PROGRAM = """

@@ -32,8 +32,8 @@ def document(done: Live) -> str:
 
 def test_every_attempt_is_listed(done: Live, document: str) -> None:
     """With worker, time and outcome; and its single review item."""
-    told = done.get(f"/api/documents/{document}/work").json()
-    [attempt] = told["attempts"]
+    body = done.get(f"/api/documents/{document}/work").json()
+    [attempt] = body["attempts"]
     assert (attempt["queue"], attempt["attempt"], attempt["outcome"], attempt["error"]) == (
         "documents",
         1,
@@ -42,8 +42,8 @@ def test_every_attempt_is_listed(done: Live, document: str) -> None:
     )
     assert attempt["claimed_at"] < attempt["settled_at"]
     assert attempt["worker"]
-    assert told["review"]["status"] == "pending"
-    assert told["review"]["url"] == f"/review/{told['review']['id']}"
+    assert body["review"]["status"] == "pending"
+    assert body["review"]["url"] == f"/review/{body['review']['id']}"
 
 
 def test_attempts_in_a_types_own_queue_are_listed(tmp_path: Path) -> None:
@@ -63,10 +63,10 @@ def test_a_failure_says_why(done: Live) -> None:
     """As a problem with a code."""
     one = done.upload(b"%PDF-1.7\n nothing of a document", name="broken.pdf")
     assert done.get(f"{one['status_url']}?wait=30").json()["status"] == "failed"
-    told = done.get(f"/api/documents/{one['id']}/work").json()
-    assert told["attempts"][0]["outcome"] == "failed"
-    assert told["attempts"][0]["error"]["code"]
-    assert told["review"] is None
+    body = done.get(f"/api/documents/{one['id']}/work").json()
+    assert body["attempts"][0]["outcome"] == "failed"
+    assert body["attempts"][0]["error"]["code"]
+    assert body["review"] is None
     problem(done.get(f"/api/documents/{one['id']}/outputs/json"), 404, "not_found")
 
 

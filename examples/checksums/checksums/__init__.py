@@ -1,4 +1,4 @@
-"""A pipeline of your own: texts in, their SHA-256 out."""
+"""A custom pipeline: texts in, their SHA-256 out."""
 
 from tabellion import messages
 

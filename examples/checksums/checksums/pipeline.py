@@ -1,4 +1,4 @@
-"""A pipeline of your own: texts are sent in, a worker computes their SHA-256, people see the list on a page.
+"""A custom pipeline: texts are submitted, a worker computes their SHA-256, and a page lists them.
 
 Install it beside tabellion (`pip install ./examples/checksums`), then
 
@@ -36,21 +36,21 @@ SCHEMA = Schema(
 
 
 def queue() -> Queue:
-    """The table as a queue, with its handler."""
-    made = Queue(
+    """Return the table as a queue, with its handler."""
+    checksums = Queue(
         "tabellion_checksums", name="checksums", ready="waiting", running="running", done="done", failed="failed",
         error="error",
     )  # fmt: skip
 
-    @made.handler
+    @checksums.handler
     async def compute(job: Job) -> dict[str, Any]:
         return {"sha256": hashlib.sha256(job["content"].encode()).hexdigest()}
 
-    return made
+    return checksums
 
 
 async def add(store: Store, content: str) -> str:
-    """Puts a text in line; its id."""
+    """Add a text to the queue; return its id."""
     id_ = uuid.uuid4().hex
     insert = f"INSERT INTO tabellion_checksums (id, content, created_at) VALUES ($1, $2, {NOW}) RETURNING id"
     await store.database.fetch(insert, id_, content)
@@ -59,14 +59,14 @@ async def add(store: Store, content: str) -> str:
 
 
 async def newest(store: Store) -> list[dict[str, Any]]:
-    """The last hundred."""
+    """Return the last hundred."""
     return await store.database.fetch(
         "SELECT id, status, sha256 FROM tabellion_checksums ORDER BY created_at DESC, id LIMIT 100"
     )
 
 
 class Checksums(Pipeline):
-    """What it adds: a table, a queue, two routes of the API, a page with its place in the header, and a command."""
+    """What it adds: a table, a queue, two API routes, a page with a navigation entry, and a command."""
 
     name = "checksums"
     title = "Checksums"

@@ -21,9 +21,9 @@ from tabellion.engine.gates.passes import Slot
 from tabellion.engine.gates.row import GateRow
 from tabellion.engine.gates.state import CallOutcomes, GateSettings, ThrottledCall, TurnResult
 from tabellion.errors import GateClosed, Unreachable
-from tests.owner import Owner, jobs_queue
+from tests.table_owner import Owner, jobs_queue
 from tests.waiting import eventually
-from tests.working import Diary, Gauge, make_worker, working
+from tests.workers import EventRecorder, Gauge, make_worker, working
 
 FAST = GateSettings(rate=500, min_rate=500, max_rate=500)
 
@@ -158,17 +158,17 @@ def test_a_closed_gate_stops_claims_of_its_own_queue_only(url: str, owner: Owner
             await GateRow(store, "gemini", FAST).edit({}, reset=True)
 
     asyncio.run(close_it())
-    diary = Diary()
-    worker = make_worker(url, gated, plain, gates={"gemini": FAST}, listeners=[diary])
+    recorder = EventRecorder()
+    worker = make_worker(url, gated, plain, gates={"gemini": FAST}, listeners=[recorder])
     with working(worker):
         eventually(lambda: owner.count("done") == 5)
-        eventually(lambda: diary.of("gate_closed"))
+        eventually(lambda: recorder.of("gate_closed"))
         assert owner("SELECT count(*) AS n FROM tabellion_attempts WHERE queue = 'gated'")[0]["n"] == 0
         asyncio.run(open_it())
         eventually(lambda: owner.count("done") == 10)
     attempts = owner("SELECT attempt, outcome FROM tabellion_attempts WHERE queue = 'gated'")
     assert [(row["attempt"], row["outcome"]) for row in attempts] == [(1, "done")] * 5
-    assert diary.of("gate_opened")
+    assert recorder.of("gate_opened")
 
 
 def test_a_gate_that_closes_during_a_job_costs_no_attempt(url: str, owner: Owner) -> None:
@@ -313,7 +313,7 @@ def test_jobs_are_released_while_the_gates_database_is_down(
     """An environment whose gates' database is down reports it and spends no attempt."""
     monkeypatch.setattr(gate_module, "AWAY", 0.1)
     owner.insert(1)
-    queue, diary = jobs_queue("visits"), Diary()
+    queue, recorder = jobs_queue("visits"), EventRecorder()
 
     @queue.handler
     async def call(job: Job) -> None:
@@ -321,11 +321,11 @@ def test_jobs_are_released_while_the_gates_database_is_down(
         await job.context.admit("site", job)
 
     dead = Environment("dead", "postgresql://127.0.0.1:1/x")
-    worker = Worker([dead, Environment("dev", url)], [queue], poll=0.05, listeners=[diary])
+    worker = Worker([dead, Environment("dev", url)], [queue], poll=0.05, listeners=[recorder])
     with working(worker):
-        eventually(lambda: diary.of("limited"))
+        eventually(lambda: recorder.of("limited"))
         eventually(lambda: owner.status(1) == "new")
-        [closed] = diary.of("gate_closed")
+        [closed] = recorder.of("gate_closed")
     assert "the gate's database cannot be reached" in (closed.error or "")
     assert owner("SELECT attempts FROM jobs")[0]["attempts"] == 0
 

@@ -16,9 +16,9 @@ from tabellion.engine.settlement import Settlement
 from tabellion.engine.worker.leases import Leases
 from tabellion.engine.worker.runner import Run, Runner, Why
 from tabellion.errors import StoreError, TabellionError
-from tests.owner import NOW, Owner, jobs_queue, owning, seconds
+from tests.table_owner import NOW, Owner, jobs_queue, owning, seconds
 from tests.waiting import eventually
-from tests.working import Diary, ask, drain, make_worker, working
+from tests.workers import EventRecorder, ask, drain, make_worker, working
 
 pytestmark = pytest.mark.usefixtures("often")
 
@@ -74,7 +74,7 @@ def test_a_strange_note_does_not_take_the_environment_down(url: str, owner: Owne
     """A note that cannot be written affects its own job only: other leases are renewed, the database is up."""
     owner.insert(1, 2)
     queue = jobs_queue(lease=3.0)
-    diary = Diary()
+    recorder = EventRecorder()
     noted, go = threading.Event(), threading.Event()
 
     @queue.handler
@@ -86,14 +86,14 @@ def test_a_strange_note_does_not_take_the_environment_down(url: str, owner: Owne
         while not go.is_set():
             await asyncio.sleep(0.01)
 
-    with working(make_worker(url, queue, listeners=[diary])):
+    with working(make_worker(url, queue, listeners=[recorder])):
         assert noted.wait(20)
         lease = eventually(lambda: owner.attempts(2)[0]["lease_until"])
         eventually(lambda: owner.attempts(2)[0]["lease_until"] != lease)
         go.set()
         eventually(lambda: owner.status(2) == "done")
     assert owner.outcomes(2) == ["done"]
-    assert "environment_down" not in diary.names
+    assert "environment_down" not in recorder.names
 
 
 def test_a_timeout_stops_a_coroutine_and_retries(url: str, owner: Owner) -> None:
@@ -111,12 +111,12 @@ def test_a_timeout_stops_a_coroutine_and_retries(url: str, owner: Owner) -> None
                 stopped.append(job.attempt)
                 raise
 
-    diary = Diary()
-    drain(make_worker(url, queue, listeners=[diary]))
+    recorder = EventRecorder()
+    drain(make_worker(url, queue, listeners=[recorder]))
     assert owner.outcomes(1) == ["retried", "done"]
     assert owner.attempts(1)[0]["error"] == "timed out after 0.2 s"
     assert stopped == [1]
-    assert len(diary.of("timed_out")) == 1
+    assert len(recorder.of("timed_out")) == 1
 
 
 def test_a_timeout_stops_a_thread_and_retries(url: str, owner: Owner) -> None:
@@ -324,7 +324,7 @@ def test_a_worker_that_cannot_renew_stops_its_own_jobs(url: str, owner: Owner, m
     owner.insert(1)
     queue = jobs_queue(lease=3.0)
     stopped: list[float] = []
-    diary = Diary()
+    recorder = EventRecorder()
 
     @queue.handler
     async def work(job: Job) -> None:
@@ -347,7 +347,7 @@ def test_a_worker_that_cannot_renew_stops_its_own_jobs(url: str, owner: Owner, m
 
     monkeypatch.setattr(Store, "renew", refuse)
     owner_again = _in_thread(url)
-    with working(make_worker(url, queue, listeners=[diary])):
+    with working(make_worker(url, queue, listeners=[recorder])):
         eventually(lambda: owner.status(1) == "done")
     assert len(stopped) == 1
     assert stopped[0] > 0, "the handler ran past its lease"

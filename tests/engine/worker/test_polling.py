@@ -18,9 +18,9 @@ from tabellion.engine.worker.environment import WorkerEnvironment
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.engine.worker.runner import Run, Runner
 from tabellion.engine.worker.slots import Lane, Slots
-from tests.owner import Owner, jobs_queue, owning
+from tests.table_owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
-from tests.working import Diary, ask, drain, make_worker, working
+from tests.workers import EventRecorder, ask, drain, make_worker, working
 
 pytestmark = pytest.mark.usefixtures("often")
 
@@ -179,16 +179,16 @@ def test_a_refused_claim_pauses_only_its_queue(pg_url: str) -> None:
         jobs = jobs_queue()
         for queue in (strict, jobs):
             queue.handler(_nothing)
-        diary = Diary()
-        with working(Worker([Environment("one", pg_url)], [strict, jobs], poll=0.05, listeners=[diary])):
+        recorder = EventRecorder()
+        with working(Worker([Environment("one", pg_url)], [strict, jobs], poll=0.05, listeners=[recorder])):
             eventually(lambda: owner.status(1) == "done")
             owner("ALTER TABLE strict ADD CHECK (status IN ('new', 'done', 'failed'))")
             owner("INSERT INTO strict SELECT n, 'new' FROM generate_series(1, 9) AS n")
-            eventually(lambda: "claim_refused" in diary.names)
+            eventually(lambda: "claim_refused" in recorder.names)
             owner.insert(2)
             eventually(lambda: owner.status(2) == "done")
-        assert diary.names.count("claim_refused") == 1
-        assert "environment_down" not in diary.names
+        assert recorder.names.count("claim_refused") == 1
+        assert "environment_down" not in recorder.names
 
 
 @pytest.mark.parametrize("begun", [0, 3])

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tabellion import Job, Permanent, RateLimited
-from tests.owner import Owner, jobs_queue, owning, seconds
+from tests.table_owner import Owner, jobs_queue, owning, seconds
 from tests.waiting import eventually
-from tests.working import Diary, drain, laboring, make_worker, working
+from tests.workers import EventRecorder, drain, make_worker, worker_process, working
 
 pytestmark = pytest.mark.usefixtures("often")
 
@@ -263,9 +263,9 @@ def test_a_handler_may_raise_cancelled_error_itself(url: str, owner: Owner) -> N
 def test_a_handler_that_exits_does_not_end_the_worker(url: str, owner: Owner, tmp_path: Path, threads: bool) -> None:
     """`sys.exit()` in a handler is an error of that job: the worker continues and reports it."""
     owner.insert(1)
-    with laboring(url, tmp_path, exits=1, threads=threads, max_attempts=2, lease=0.5) as laborer:
-        eventually(lambda: owner.status(1) == "failed" or laborer.process.poll() is not None, within=8)
-        assert laborer.process.poll() is None, laborer.errors()
+    with worker_process(url, tmp_path, exits=1, threads=threads, max_attempts=2, lease=0.5) as child:
+        eventually(lambda: owner.status(1) == "failed" or child.process.poll() is not None, within=8)
+        assert child.process.poll() is None, child.errors()
         assert "SystemExit" in owner.row(1)["error"]
         owner.insert(2)
         eventually(lambda: owner.status(2) == "done", within=8)
@@ -283,8 +283,8 @@ def test_a_locked_row_does_not_delay_other_endings(pg_url: str) -> None:
             await asyncio.to_thread(go.wait, 30)
             return {"result": "ok"}
 
-        diary = Diary()
-        with working(make_worker(pg_url, queue, listeners=[diary])):
+        recorder = EventRecorder()
+        with working(make_worker(pg_url, queue, listeners=[recorder])):
             eventually(lambda: owner.count("running") == 3)
             psql("BEGIN")
             psql("SELECT 1 FROM jobs WHERE id = 2 FOR UPDATE")
@@ -293,4 +293,4 @@ def test_a_locked_row_does_not_delay_other_endings(pg_url: str) -> None:
             assert owner.status(2) == "running"
             psql("ROLLBACK")
             eventually(lambda: owner.status(2) == "done")
-        assert "environment_down" not in diary.names
+        assert "environment_down" not in recorder.names

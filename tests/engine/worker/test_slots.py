@@ -15,9 +15,9 @@ from tabellion.engine.worker import polling as rounds
 from tabellion.engine.worker.environment import WorkerEnvironment
 from tabellion.engine.worker.runner import Run
 from tabellion.engine.worker.slots import Lane, Slots
-from tests.owner import Owner, jobs_queue
+from tests.table_owner import Owner, jobs_queue
 from tests.waiting import eventually
-from tests.working import Gauge, ask, drain, make_worker, working
+from tests.workers import Gauge, ask, drain, make_worker, working
 
 pytestmark = pytest.mark.usefixtures("often")
 

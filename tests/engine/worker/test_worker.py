@@ -14,9 +14,9 @@ import pytest
 
 from tabellion import Environment, Event, Job, Permanent, Worker
 from tabellion.errors import ConfigurationError, DeclarationError
-from tests.owner import Owner, jobs_queue, owning
+from tests.table_owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
-from tests.working import Diary, Shift, drain, laboring, make_worker, working
+from tests.workers import EventRecorder, RunningWorker, drain, make_worker, worker_process, working
 
 pytestmark = pytest.mark.usefixtures("often")
 
@@ -25,7 +25,7 @@ def test_stop_lets_handlers_finish(url: str, owner: Owner) -> None:
     """A worker asked to stop claims no more and lets running jobs finish."""
     owner.insert(1)
     queue = jobs_queue()
-    diary = Diary()
+    recorder = EventRecorder()
     go = threading.Event()
 
     @queue.handler
@@ -34,14 +34,14 @@ def test_stop_lets_handlers_finish(url: str, owner: Owner) -> None:
             await asyncio.sleep(0.01)
         return {"result": "finished"}
 
-    worker = make_worker(url, queue, listeners=[diary])
+    worker = make_worker(url, queue, listeners=[recorder])
     with working(worker):
-        eventually(lambda: diary.of("claimed"))
+        eventually(lambda: recorder.of("claimed"))
         worker.stop()
-        eventually(lambda: diary.of("worker_stopping"))
+        eventually(lambda: recorder.of("worker_stopping"))
         owner.insert(2)
         go.set()
-        eventually(lambda: diary.of("worker_stopped"))
+        eventually(lambda: recorder.of("worker_stopped"))
     assert (owner.status(1), owner.row(1)["result"]) == ("done", "finished")
     assert (owner.status(2), owner.attempts(2)) == ("new", [])
 
@@ -134,11 +134,11 @@ def test_an_embedded_worker_ends_when_its_task_is_cancelled(url: str, owner: Own
 def test_sigterm_lets_handlers_finish_and_exits_with_zero(url: str, owner: Owner, tmp_path: Path) -> None:
     """SIGTERM: no new claims, the running job finishes, exit code 0."""
     owner.insert(1)
-    with laboring(url, tmp_path, seconds=0.5, concurrency=1) as laborer:
-        laborer.await_start(1)
-        laborer.send(signal.SIGTERM)
+    with worker_process(url, tmp_path, seconds=0.5, concurrency=1) as child:
+        child.await_start(1)
+        child.send(signal.SIGTERM)
         owner.insert(2)
-        assert laborer.wait() == 0
+        assert child.wait() == 0
     assert (owner.status(1), owner.status(2)) == ("done", "new")
     assert owner.attempts(2) == []
 
@@ -146,12 +146,12 @@ def test_sigterm_lets_handlers_finish_and_exits_with_zero(url: str, owner: Owner
 def test_a_second_signal_stops_at_once(url: str, owner: Owner, tmp_path: Path) -> None:
     """The second SIGTERM releases the jobs at once, uncharged; exit code 0."""
     owner.insert(1)
-    with laboring(url, tmp_path, seconds=60) as laborer:
-        laborer.await_start(1)
-        laborer.send(signal.SIGTERM)
-        laborer.await_event("worker_stopping")
-        laborer.send(signal.SIGTERM)
-        assert laborer.wait() == 0
+    with worker_process(url, tmp_path, seconds=60) as child:
+        child.await_start(1)
+        child.send(signal.SIGTERM)
+        child.await_event("worker_stopping")
+        child.send(signal.SIGTERM)
+        assert child.wait() == 0
     assert owner.outcomes(1) == ["released"]
     assert (owner.status(1), owner.row(1)["attempts"]) == ("new", 0)
     assert list((tmp_path / "temp").iterdir()) == []
@@ -168,7 +168,7 @@ def test_a_stop_before_the_start(url: str, owner: Owner) -> None:
 
     worker = make_worker(url, queue)
     worker.stop()
-    Shift(worker).end()
+    RunningWorker(worker).end()
     assert owner.attempts(1) == []
 
 
@@ -176,15 +176,15 @@ def test_events_come_in_order(url: str, owner: Owner) -> None:
     """Exactly these events for one job that fails once and then succeeds."""
     owner.insert(1)
     queue = jobs_queue()
-    diary = Diary()
+    recorder = EventRecorder()
 
     @queue.handler
     async def work(job: Job) -> None:
         if job.attempt == 1:
             raise OSError("once")
 
-    drain(make_worker(url, queue, listeners=[diary], id="w1"))
-    assert diary.names == [
+    drain(make_worker(url, queue, listeners=[recorder], id="w1"))
+    assert recorder.names == [
         "worker_started",
         "environment_up",
         "claimed",
@@ -194,7 +194,7 @@ def test_events_come_in_order(url: str, owner: Owner) -> None:
         "worker_stopping",
         "worker_stopped",
     ]
-    done = diary.of("done")[0]
+    done = recorder.of("done")[0]
     assert (done.worker, done.environment, done.queue, done.key, done.attempt) == ("w1", "prod", "jobs", "1", 2)
 
 
@@ -202,7 +202,7 @@ def test_a_listener_that_raises_is_harmless(url: str, owner: Owner) -> None:
     """The worker continues, and the other listeners are informed."""
     owner.insert(1)
     queue = jobs_queue()
-    diary = Diary()
+    recorder = EventRecorder()
 
     def bad(event: Event) -> None:
         raise ValueError(event.name)
@@ -211,10 +211,10 @@ def test_a_listener_that_raises_is_harmless(url: str, owner: Owner) -> None:
     async def work(job: Job) -> None:
         pass
 
-    drain(make_worker(url, queue, listeners=[bad, diary]))
+    drain(make_worker(url, queue, listeners=[bad, recorder]))
     assert owner.status(1) == "done"
-    assert "listener_failed" in diary.names
-    assert [name for name in diary.names if name != "listener_failed"] == [
+    assert "listener_failed" in recorder.names
+    assert [name for name in recorder.names if name != "listener_failed"] == [
         "worker_started", "environment_up", "claimed", "done", "worker_stopping", "worker_stopped",
     ]  # fmt: skip
 
@@ -222,17 +222,17 @@ def test_a_listener_that_raises_is_harmless(url: str, owner: Owner) -> None:
 def test_an_id_in_use_is_refused(url: str, owner: Owner, tmp_path: Path) -> None:
     """A second live worker with the same id, possibly on another machine, is refused; the first continues."""
     queue = jobs_queue()
-    diary = Diary()
+    recorder = EventRecorder()
 
     @queue.handler
     async def work(job: Job) -> None:
         pass
 
-    first = make_worker(url, queue, id="worker-1", listeners=[diary], folder=tmp_path / "host-1")
+    first = make_worker(url, queue, id="worker-1", listeners=[recorder], folder=tmp_path / "host-1")
     with working(first):
-        eventually(lambda: diary.of("environment_up"))
+        eventually(lambda: recorder.of("environment_up"))
         with pytest.raises(ConfigurationError, match="worker-1"):
-            Shift(make_worker(url, queue, id="worker-1", folder=tmp_path / "host-2")).end()
+            RunningWorker(make_worker(url, queue, id="worker-1", folder=tmp_path / "host-2")).end()
         owner.insert(1)
         eventually(lambda: owner.status(1) == "done")
 
@@ -240,28 +240,28 @@ def test_an_id_in_use_is_refused(url: str, owner: Owner, tmp_path: Path) -> None
 def test_an_id_in_use_on_this_machine_is_refused(url: str, owner: Owner, tmp_path: Path) -> None:
     """On one machine both would share a temp folder: the second is refused, the first one's files stay."""
     queue = jobs_queue()
-    diary = Diary()
+    recorder = EventRecorder()
 
     @queue.handler
     async def work(job: Job) -> None:
         pass
 
-    first = make_worker(url, queue, id="worker-1", listeners=[diary], folder=tmp_path)
+    first = make_worker(url, queue, id="worker-1", listeners=[recorder], folder=tmp_path)
     with working(first):
-        eventually(lambda: diary.of("environment_up"))
+        eventually(lambda: recorder.of("environment_up"))
         with pytest.raises(ConfigurationError, match="worker-1"):
-            Shift(make_worker(url, queue, id="worker-1", folder=tmp_path)).end()
+            RunningWorker(make_worker(url, queue, id="worker-1", folder=tmp_path)).end()
         assert (tmp_path / "worker-1").is_dir()
 
 
 def test_an_id_may_be_used_again_after_a_crash(url: str, owner: Owner, tmp_path: Path) -> None:
     """A worker with a given id that was killed may be started again at once, on the same machine."""
     owner.insert(1)
-    with laboring(url, tmp_path, id="worker-1", seconds=60) as killed:
+    with worker_process(url, tmp_path, id="worker-1", seconds=60) as killed:
         killed.await_start(1)
         killed.send(signal.SIGKILL)
         killed.wait()
-    with laboring(url, tmp_path, id="worker-1") as again:
+    with worker_process(url, tmp_path, id="worker-1") as again:
         eventually(lambda: owner.status(1) == "done" or again.process.poll() is not None)
         assert again.process.poll() is None, again.errors()
 
@@ -347,16 +347,16 @@ def test_folders_of_dead_workers_are_removed_at_start(sqlite_url: str, tmp_path:
     """A killed worker's folder is removed by the next one to start; that of a live one is not."""
     with owning(sqlite_url) as owner:
         owner.insert(1)
-        with laboring(sqlite_url, tmp_path, id="dead", seconds=60, scratch=True, lease=60.0) as dead:
+        with worker_process(sqlite_url, tmp_path, id="dead", seconds=60, scratch=True, lease=60.0) as dead:
             dead.await_start(1)
             dead.send(signal.SIGKILL)
             dead.wait()
         left = tmp_path / "temp" / "dead"
         assert list(left.glob("*/half-written"))
         owner.insert(2)
-        with laboring(sqlite_url, tmp_path, id="alive", seconds=60, scratch=True, lease=60.0) as alive:
+        with worker_process(sqlite_url, tmp_path, id="alive", seconds=60, scratch=True, lease=60.0) as alive:
             alive.await_start(2)
             assert not left.exists()
-            with laboring(sqlite_url, tmp_path, id="third") as third:
+            with worker_process(sqlite_url, tmp_path, id="third") as third:
                 third.await_event("environment_up")
             assert list((tmp_path / "temp" / "alive").glob("*/half-written"))

@@ -10,8 +10,8 @@ import pytest
 from tabellion.pipelines.documents.pipeline import PIPELINE as DOCUMENTS
 from tabellion.pipelines.ocr.configured import settings_of
 from tabellion.pipelines.ocr.pipeline import PIPELINE as OCR
-from tests.owner import owning
 from tests.pipelines.ocr.deeds import deed, run_worker
+from tests.table_owner import owning
 from tests.web.live import Live, live, problem
 
 

@@ -52,10 +52,10 @@ def test_image_sizes_are_read_from_headers(kind: str) -> None:
 
     from PIL import Image
 
-    made = io.BytesIO()
-    Image.new("RGB", (123, 45), "red").save(made, kind)
-    assert picture_size(made.getvalue()) == (123, 45)
-    assert picture_size(made.getvalue()[:8]) is None
+    buffer = io.BytesIO()
+    Image.new("RGB", (123, 45), "red").save(buffer, kind)
+    assert picture_size(buffer.getvalue()) == (123, 45)
+    assert picture_size(buffer.getvalue()[:8]) is None
 
 
 def test_both_base64_alphabets() -> None:

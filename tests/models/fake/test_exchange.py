@@ -76,10 +76,10 @@ def test_429_with_every_hint(google: genai.Client, openai: OpenAI) -> None:
     """RetryInfo, QuotaFailure and the sentence from Gemini; the header and the sentence from OpenAI."""
     with pytest.raises(errors.ClientError) as theirs:
         by_google(google, "429=36")
-    said = theirs.value.details["error"]
-    assert said["status"] == "RESOURCE_EXHAUSTED"
-    assert "Please retry in 36.4s." in said["message"]
-    kinds = {detail["@type"].rpartition(".")[2]: detail for detail in said["details"]}
+    google_error = theirs.value.details["error"]
+    assert google_error["status"] == "RESOURCE_EXHAUSTED"
+    assert "Please retry in 36.4s." in google_error["message"]
+    kinds = {detail["@type"].rpartition(".")[2]: detail for detail in google_error["details"]}
     assert kinds["RetryInfo"]["retryDelay"] == "36s"
     assert kinds["QuotaFailure"]["violations"][0]["quotaDimensions"]["model"] == "gemini-2.5-flash"
     with pytest.raises(sdk.RateLimitError) as ours:

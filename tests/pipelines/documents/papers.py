@@ -18,8 +18,8 @@ from tabellion.pipelines.documents.submit import Submitted, submit
 from tabellion.storage.blobs import Blobs, StoredBlob
 from tabellion.storage.lake import Lake
 from tests.models.bills import LINES, bill
-from tests.owner import owning
-from tests.working import ask, drain, make_worker
+from tests.table_owner import owning
+from tests.workers import ask, drain, make_worker
 
 
 def settings_in(folder: Path, **changes: Any) -> Settings:
@@ -95,12 +95,12 @@ def finish_review(url: str, key: str, status: str = "corrected") -> None:
 
 def put(settings: Settings, number: int = 0, name: str = "bill.pdf", data: bytes | None = None) -> StoredBlob:
     """Store a bill in the files, a different one for every number; or any other file."""
-    made = paper(number) if data is None else data
-    sha256 = hashlib.sha256(made).hexdigest()
+    content = paper(number) if data is None else data
+    sha256 = hashlib.sha256(content).hexdigest()
     path = settings.blobs.path(sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(made)
-    return StoredBlob(sha256, len(made), path, name, "application/pdf")
+    path.write_bytes(content)
+    return StoredBlob(sha256, len(content), path, name, "application/pdf")
 
 
 def paper(number: int = 0) -> bytes:

@@ -11,7 +11,7 @@ from tabellion.pipelines.documents.cleanup import DELIVERED, GRACE, sweep
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
 from tests.pipelines.documents.papers import document, process_all, put, rows, submit_bills, write_type
-from tests.working import ask
+from tests.workers import ask
 
 
 def sweep_once(url: str, settings: Settings, since: float = 0.0) -> dict[str, int]:

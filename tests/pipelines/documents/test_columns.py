@@ -103,12 +103,14 @@ def test_the_limits_of_an_amount() -> None:
 def test_fields_named_like_our_columns_are_renamed() -> None:
     """Whatever a type calls its fields."""
     text = LEASE.replace("  begins: date", "  id: id\n  version: number\n  field_id: text\n  unfit: bool")
-    made = columns_of(lease(text))
-    names = {spec.name: column for column, spec in made.fields}
+    columns = columns_of(lease(text))
+    names = {spec.name: column for column, spec in columns.fields}
     assert (names["id"], names["field_id"]) == ("field_field_id", "field_id")
     assert (names["version"], names["unfit"]) == ("field_version", "field_unfit")
-    assert len(set(made.schema.names)) == len(made.schema.names)
-    [found] = made.table([serialize_document(document(fields={"id": "A-1", "version": "2"}), lease(text))]).to_pylist()
+    assert len(set(columns.schema.names)) == len(columns.schema.names)
+    [found] = columns.table(
+        [serialize_document(document(fields={"id": "A-1", "version": "2"}), lease(text))]
+    ).to_pylist()
     assert (found["id"], found["field_field_id"], found["version"], found["field_version"]) == ("01", "A-1", 1, 2)
 
 
@@ -126,12 +128,12 @@ def test_the_schema_of_a_version_is_stable() -> None:
 def test_several_types_together_have_all_their_columns() -> None:
     """Columns they agree on keep their type, the others are text; so are fields that no type knows."""
     other = lease(LEASE.replace("name: lease", "name: sale").replace("begins: date", "begins: text\n  price: money"))
-    made = merge_columns([lease(), other], names=["rent", "colour"])
-    types = {name: made.schema.field(name).type for name in made.schema.names}
+    columns = merge_columns([lease(), other], names=["rent", "colour"])
+    types = {name: columns.schema.field(name).type for name in columns.schema.names}
     assert (types["rent"], types["price"]) == (pa.decimal128(18, 4), pa.decimal128(18, 4))
     assert (types["begins"], types["colour"]) == (pa.string(), pa.string())
     fields = {"begins": field("2024-02-29"), "colour": field({"a": "é"}), "rent": field("1")}
-    [found] = made.table([serialize_document(document() | {"fields": fields})]).to_pylist()
+    [found] = columns.table([serialize_document(document() | {"fields": fields})]).to_pylist()
     assert (found["begins"], found["colour"], found["rent"]) == ("2024-02-29", '{"a": "é"}', 1)
     assert merge_columns([lease()], names=["rent"]) is columns_of(lease())
 

@@ -436,8 +436,8 @@ def test_day_files_are_not_taken_for_small_files() -> None:
     assert path == "parquet/daily/2024/02/28/000007-lease-0123abcd.parquet"
     assert Template("parquet/{type}/{yyyy}/{mm}/{dd}/{id}.parquet").match(path) is None
     assert Template("parquet/{yyyy}/{mm}/{dd}/{id}.parquet").match("parquet/2024/02/28/../x.parquet") is None
-    said = Template("parquet/{yyyy}/{mm}/{dd}/{id}.parquet").match("parquet/2024/02/28/01.parquet")
-    assert said == {"yyyy": "2024", "mm": "02", "dd": "28", "id": "01"}
+    parts = Template("parquet/{yyyy}/{mm}/{dd}/{id}.parquet").match("parquet/2024/02/28/01.parquet")
+    assert parts == {"yyyy": "2024", "mm": "02", "dd": "28", "id": "01"}
 
 
 def test_many_rows_make_several_ordered_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

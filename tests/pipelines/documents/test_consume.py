@@ -20,12 +20,12 @@ from tabellion import Store
 from tabellion.pipelines.documents import consume
 from tabellion.pipelines.documents.consume import Consumer
 from tabellion.pipelines.documents.submit import FileGone
-from tests.owner import Owner, owning
 from tests.pipelines.documents.consuming import consumer
 from tests.pipelines.documents.papers import paper
 from tests.pipelines.documents.samples import many
+from tests.table_owner import Owner, owning
 from tests.waiting import eventually
-from tests.working import ROOT, ask
+from tests.workers import ROOT, ask
 
 Told = list[tuple[str, str, str]]
 
@@ -41,18 +41,18 @@ def watch(
     inbox: Path, url: str, story: Callable[[Consumer, Owner], Awaitable[None]], **options: Any
 ) -> Told:  # fmt: skip
     """Run a consumer; return what it reported."""
-    told: Told = []
+    reported: Told = []
 
     async def go(store: Store) -> None:
         with owning(url, create=False) as owner:
-            one = consumer(inbox, store, inbox.parent, listen=lambda *what: told.append(what), **options)
+            one = consumer(inbox, store, inbox.parent, listen=lambda *what: reported.append(what), **options)
             try:
                 await story(one, owner)
             finally:
                 one.close()
 
     ask(url, go)
-    return told
+    return reported
 
 
 def list_files(folder: Path) -> set[str]:
@@ -81,9 +81,9 @@ def test_a_file_is_taken_once_it_is_stable(inbox: Path, sqlite_url: str) -> None
         end(owner, "completed")
         assert await one.look() == 1
 
-    told = watch(inbox, sqlite_url, story)
+    reported = watch(inbox, sqlite_url, story)
     assert list_files(inbox) == {"consumed/a.pdf"}
-    assert [what for what, _, _ in told] == ["taken", "consumed"]
+    assert [what for what, _, _ in reported] == ["taken", "consumed"]
 
 
 def test_a_file_open_for_writing_is_left(inbox: Path, sqlite_url: str) -> None:
@@ -191,9 +191,9 @@ def test_a_document_that_fails_later_moves_its_file_to_failed(inbox: Path, sqlit
     watch(inbox, sqlite_url, story)
     assert list_files(inbox) == {f"failed/{name}" for name in (
         "a.pdf", "a.pdf.reason.json", "a-2.pdf", "a-2.pdf.reason.json")}  # fmt: skip
-    told = json.loads((inbox / "failed" / "a.pdf.reason.json").read_text())
-    assert (told["file"], told["code"], told["message"]) == ("a.pdf", "pdf_encrypted", "requires a password")
-    assert len(told["document"]) == 26
+    body = json.loads((inbox / "failed" / "a.pdf.reason.json").read_text())
+    assert (body["file"], body["code"], body["message"]) == ("a.pdf", "pdf_encrypted", "requires a password")
+    assert len(body["document"]) == 26
     assert {(inbox / "failed" / name).read_bytes() for name in ("a.pdf", "a-2.pdf")} == {paper(1), paper(2)}
 
 
@@ -208,10 +208,10 @@ def test_a_file_that_vanishes_or_grows_meanwhile(inbox: Path, sqlite_url: str) -
         original = one._submit
 
         async def growing(path: Path, name: str) -> str:
-            made = await original(path, name)
+            created = await original(path, name)
             with path.open("ab") as late:
                 late.write(b"% more")
-            return made
+            return created
 
         one._submit = growing
         assert await one.look() == 0
@@ -228,11 +228,11 @@ def test_a_file_that_vanishes_or_grows_meanwhile(inbox: Path, sqlite_url: str) -
 def test_without_a_database_files_stay_where_they_are(inbox: Path, tmp_path: Path) -> None:
     """It is reported once, and nothing is lost or moved."""
     (inbox / "a.pdf").write_bytes(paper())
-    told: Told = []
+    reported: Told = []
 
     async def go() -> None:
         store = Store("postgresql://127.0.0.1:1/nowhere", deadline=0.5)
-        one = consumer(inbox, store, tmp_path, listen=lambda *what: told.append(what))
+        one = consumer(inbox, store, tmp_path, listen=lambda *what: reported.append(what))
         for _ in range(4):
             assert await one.look() == 0
         one.close()
@@ -242,7 +242,7 @@ def test_without_a_database_files_stay_where_they_are(inbox: Path, tmp_path: Pat
 
     asyncio.run(go())
     assert list_files(inbox) == {"a.pdf"}
-    assert [what for what, _, _ in told] == ["trouble"]
+    assert [what for what, _, _ in reported] == ["trouble"]
 
 
 def test_a_file_deleted_meanwhile_is_taken_later(inbox: Path, sqlite_url: str) -> None:
@@ -284,13 +284,13 @@ def test_files_of_a_dead_process_are_released(inbox: Path, sqlite_url: str) -> N
 
 def test_two_processes_on_one_folder_killed_at_random_lose_nothing(inbox: Path, url: str, tmp_path: Path) -> None:
     """Every file is submitted at least once, twice only where a process died in between, and no byte is lost."""
-    made = {one.name: one.content for one in many(40) if one.ending == "completed"}
+    contents = {one.name: one.content for one in many(40) if one.ending == "completed"}
     chance = random.Random(5)
     command = [sys.executable, "-m", "tests.pipelines.documents.consuming", str(inbox), url, str(tmp_path)]
     running = [subprocess.Popen(command, cwd=ROOT) for _ in range(2)]
     kills = 0
     try:
-        for number, (name, content) in enumerate(made.items()):
+        for number, (name, content) in enumerate(contents.items()):
             (inbox / name).write_bytes(content)
             if number % 12 == 11:
                 eventually(lambda: list_files(inbox / ".waiting") or list_files(inbox / ".taking"))
@@ -299,10 +299,10 @@ def test_two_processes_on_one_folder_killed_at_random_lose_nothing(inbox: Path, 
                 victim.wait(10)
                 kills += 1
                 running.append(subprocess.Popen(command, cwd=ROOT))
-        eventually(lambda: len(list_files(inbox / ".waiting")) == len(made), within=60)
+        eventually(lambda: len(list_files(inbox / ".waiting")) == len(contents), within=60)
         with owning(url, create=False) as owner:
             owner("UPDATE tabellion_documents SET status = 'completed'")
-            eventually(lambda: len(list_files(inbox / "consumed")) == len(made), within=60)
+            eventually(lambda: len(list_files(inbox / "consumed")) == len(contents), within=60)
             counts = Counter(row["name"] for row in owner("SELECT name FROM tabellion_documents"))
     finally:
         for process in running:
@@ -310,10 +310,10 @@ def test_two_processes_on_one_folder_killed_at_random_lose_nothing(inbox: Path, 
         for process in running:
             assert process.wait(20) == 0
     assert kills == 3
-    assert {path.name: path.read_bytes() for path in (inbox / "consumed").iterdir()} == made
-    assert set(counts) == set(made)
-    assert sum(counts.values()) <= len(made) + kills * consume.AT_ONCE
-    assert list_files(inbox) == {f"consumed/{name}" for name in made}
+    assert {path.name: path.read_bytes() for path in (inbox / "consumed").iterdir()} == contents
+    assert set(counts) == set(contents)
+    assert sum(counts.values()) <= len(contents) + kills * consume.AT_ONCE
+    assert list_files(inbox) == {f"consumed/{name}" for name in contents}
 
 
 def test_an_empty_file_gets_some_time(inbox: Path, sqlite_url: str) -> None:
@@ -358,8 +358,8 @@ def test_a_link_in_place_of_a_working_folder_is_not_followed(name: str, inbox: P
         await one.look()
         assert await one.look() == 1
 
-    told = watch(inbox, sqlite_url, story)
-    assert [said for what, _, said in told if what == "trouble"] == [
+    reported = watch(inbox, sqlite_url, story)
+    assert [said for what, _, said in reported if what == "trouble"] == [
         f"{inbox} cannot be watched: {name} in it is a link or a file: remove it"
     ]
 

@@ -6,7 +6,7 @@ import re
 
 from tabellion.pipelines.documents import failure, lookup
 from tabellion.pipelines.documents import review_reasons as doubts
-from tests.working import ROOT
+from tests.workers import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "documents.md").read_text()
 

@@ -74,10 +74,10 @@ def test_every_format_has_the_same_documents(url: str) -> None:
     assert (second["type_version"], second["created_at"]) == ("1", "2024-02-28T12:00:00.000000Z")
 
     data, _ = export_bytes(url, "jsonl")
-    told = [json.loads(line) for line in data.splitlines()]
-    assert [one["id"] for one in told] == ["01", "02"]
-    assert told[1]["fields"]["rent"]["locked"] is True
-    assert (told[1]["locked"], told[1]["review"], told[1]["notes"]) == (["rent"], "corrected", ["n"])
+    body = [json.loads(line) for line in data.splitlines()]
+    assert [one["id"] for one in body] == ["01", "02"]
+    assert body[1]["fields"]["rent"]["locked"] is True
+    assert (body[1]["locked"], body[1]["review"], body[1]["notes"]) == (["rent"], "corrected", ["n"])
 
     data, _ = export_bytes(url, "parquet")
     found = pq.read_table(io.BytesIO(data))
@@ -349,7 +349,7 @@ def test_exports_filter_by_review_status(url: str) -> None:
     for wanted, found in asked.items():
         data, _ = export_bytes(url, "jsonl", range=Range(reviews=wanted))
         assert ids(data) == found
-    told = [json.loads(line)["review"] for line in export_bytes(url, "jsonl")[0].splitlines()]
-    assert told == [None, "pending", "pending", "approved", "corrected", "rejected"]
+    body = [json.loads(line)["review"] for line in export_bytes(url, "jsonl")[0].splitlines()]
+    assert body == [None, "pending", "pending", "approved", "corrected", "rejected"]
     with pytest.raises(ValueError, match="unknown review 'aproved'; known: none, pending"):
         Range(reviews=("aproved",))

@@ -30,7 +30,7 @@ from tests.pipelines.documents.papers import document, process_all, put, rows, s
 from tests.pipelines.documents.review.items import put_user
 from tests.reading import papers
 from tests.waiting import eventually
-from tests.working import ask, make_worker, working
+from tests.workers import ask, make_worker, working
 
 FAST = {"clerk": GateSettings(rate=500, min_rate=500, max_rate=500)}
 
@@ -86,9 +86,9 @@ def test_a_document_is_read_and_written(url: str, settings: Settings) -> None:
     assert found["fields"]["total"]["box"] is not None
     assert next(iter(found["fields"])) == "vendor"
     assert (found["error"], found["attempts"], found["progress"], found["cost"]) == (None, 1, None, None)
-    told = json.loads(output(settings, found, "json"))
-    assert told["id"] == one.id
-    assert told["fields"]["total"] == found["fields"]["total"]
+    body = json.loads(output(settings, found, "json"))
+    assert body["id"] == one.id
+    assert body["fields"]["total"] == found["fields"]["total"]
     assert output(settings, found, "parquet")[:4] == b"PAR1"
     day = found["created_at"][:10].replace("-", "/")
     assert found["outputs"] == {"json": f"json/{day}/{one.id}.json", "parquet": f"parquet/{day}/{one.id}.parquet"}
@@ -226,9 +226,9 @@ def test_the_same_question_is_paid_for_once(url: str, scripted_model: Any, setti
     """Two documents of one file whose type keeps both: one call, two results."""
     write_type(settings, "slip", "idempotency: {policy: keep}\n")
     model, rich = scripted_model(reply_about(settings.types.get("slip")))
-    made = submit_bills(url, rich, 0, 0, type="slip")
+    submitted = submit_bills(url, rich, 0, 0, type="slip")
     process_all(url, rich, gates=FAST)
-    found = [document(url, one.id) for one in made]
+    found = [document(url, one.id) for one in submitted]
     assert [one["status"] for one in found] == ["completed"] * 2
     assert sorted(one["cost"] for one in found) == [0.0, 0.25]
     assert model.asked == 1
@@ -340,13 +340,13 @@ def test_the_trail_has_what_was_read_and_the_assignment(url: str, settings: Sett
     items = rows(url, "SELECT assigned_to, proximity, document_id, id FROM tabellion_review_items ORDER BY assigned_to")
     assert [item["assigned_to"] for item in items] == ["anna", "anna", "bob", "bob"]
     assert all(0 <= item["proximity"] < 0.01 for item in items)
-    read, made, given = ask(url, lambda store: audit.history(store, document=keys[0]))
+    read, created, given = ask(url, lambda store: audit.history(store, document=keys[0]))
     [attempt] = rows(url, "SELECT worker FROM tabellion_attempts WHERE key = $1", keys[0])
     assert (read["action"], read["actor"]) == ("extracted", attempt["worker"])
     assert read["after"]["vendor"] == "Acme Tools Ltd"
     assert read["more"] == {"model": "local", "type": "invoice", "verdict": "reject", "version": 1}
     [item] = [item for item in items if item["document_id"] == keys[0]]
-    assert (made["action"], made["item_id"]) == ("created", item["id"])
+    assert (created["action"], created["item_id"]) == ("created", item["id"])
     assert (given["action"], given["item_id"], given["after"]) == ("assigned", item["id"], item["assigned_to"])
 
 

@@ -17,7 +17,7 @@ from tabellion.pipelines.documents.reprocess import delete, reprocess
 from tabellion.pipelines.documents.settings import Settings
 from tests.models.bills import bill
 from tests.pipelines.documents.papers import document, process_all, put, rows, submit_bills, submit_file, write_type
-from tests.working import ask
+from tests.workers import ask
 
 BROKEN = b"%PDF-1.7\n"
 LETTER = bill("Dear neighbour", "the cat came back on Tuesday", "Yours, Fred")
@@ -95,11 +95,11 @@ def test_duplicates_of_a_document_being_reprocessed_wait(url: str, settings: Set
 
 def test_a_duplicate_whose_original_was_deleted_is_read_itself(url: str, settings: Settings) -> None:
     """And the others follow it."""
-    made = submit_bills(url, settings, 0, 0, 0, type="invoice")
-    rows(url, "DELETE FROM tabellion_documents WHERE id = $1 RETURNING id", made[0].id)
+    submitted = submit_bills(url, settings, 0, 0, 0, type="invoice")
+    rows(url, "DELETE FROM tabellion_documents WHERE id = $1 RETURNING id", submitted[0].id)
     rows(url, "DELETE FROM tabellion_processed_documents RETURNING key")
     process_all(url, settings)
-    states = [document(url, one.id) for one in made[1:]]
+    states = [document(url, one.id) for one in submitted[1:]]
     assert sorted(one["status"] for one in states) == ["completed", "duplicate"]
 
 
@@ -142,28 +142,28 @@ def test_a_second_failure_is_reported_again(url: str, notified: Settings) -> Non
 
 def test_a_deleted_document_is_replaced_by_a_duplicate(url: str, settings: Settings) -> None:
     """The oldest is read in its place and the rest follow that; corrected fields are kept."""
-    made = submit_bills(url, settings, 0, 0, 0, type="invoice")
+    submitted = submit_bills(url, settings, 0, 0, 0, type="invoice")
     process_all(url, settings)
     rows(
         url,
         "UPDATE tabellion_extracted_fields SET value = '\"99.00\"', locked = TRUE WHERE name = 'total' RETURNING name",
     )
-    ask(url, lambda store: delete(store, settings, made[0].id))
-    assert document(url, made[1].id)["status"] == "queued"
+    ask(url, lambda store: delete(store, settings, submitted[0].id))
+    assert document(url, submitted[1].id)["status"] == "queued"
     process_all(url, settings)
-    heir, other = (document(url, one.id) for one in made[1:])
+    heir, other = (document(url, one.id) for one in submitted[1:])
     assert (heir["status"], heir["duplicate_of"]) == ("completed", None)
-    assert (other["status"], other["duplicate_of"]) == ("duplicate", made[1].id)
+    assert (other["status"], other["duplicate_of"]) == ("duplicate", submitted[1].id)
     assert heir["fields"]["total"]["value"] == "99.00"
-    assert rows(url, "SELECT document_id FROM tabellion_processed_documents") == [{"document_id": made[1].id}]
+    assert rows(url, "SELECT document_id FROM tabellion_processed_documents") == [{"document_id": submitted[1].id}]
 
 
 def letters(url: str, settings: Settings) -> list[str]:
     """Three copies of a letter of no known type."""
-    made = [submit_file(url, settings, LETTER) for _ in range(3)]
+    submitted = [submit_file(url, settings, LETTER) for _ in range(3)]
     process_all(url, settings)
-    assert document(url, made[0])["type"] is None
-    return made
+    assert document(url, submitted[0])["type"] is None
+    return submitted
 
 
 def test_duplicates_of_an_unknown_document_get_its_type(url: str, settings: Settings) -> None:

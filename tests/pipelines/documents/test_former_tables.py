@@ -70,9 +70,9 @@ def test_tables_of_the_owner_with_such_names_are_left_alone(theirs: Project) -> 
         theirs.sql(f"CREATE TABLE {name} (mine integer)", f"INSERT INTO {name} VALUES (7)")
     before = names(theirs)
     assert theirs.run("migrate", "--with", "documents").exit_code == 0
-    made = names(theirs) - before
-    assert set(SERVICE) <= made
-    assert not [name for name in made if not name.startswith("tabellion_")]
+    created = names(theirs) - before
+    assert set(SERVICE) <= created
+    assert not [name for name in created if not name.startswith("tabellion_")]
     for name in THEIRS:
         assert theirs.sql(f"SELECT * FROM {name}") == [{"mine": 7}]
     assert theirs.run("keys", "create", "--role", "viewer").exit_code == 0

@@ -14,9 +14,9 @@ from tabellion.pipelines.documents import intake
 from tabellion.pipelines.documents.intake import NotTaken, take_in
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import Submitted, SubmittedFile, submit
-from tests.owner import owning
 from tests.pipelines.documents.papers import paper, write_type
-from tests.working import ask
+from tests.table_owner import owning
+from tests.workers import ask
 
 
 def submit_one(url: str, settings: Settings, source: Path | bytes, **how: Any) -> Submitted:

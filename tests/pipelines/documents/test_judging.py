@@ -49,8 +49,8 @@ def test_review_and_outputs_agree() -> None:
     result: Result = {"issues": [], "read_issues": [DIFFERS.as_dict()]}
     read = read_issues(result)
     for said in ((), ("total",), ("net", "tax", "total")):
-        told = fields.issues(TYPE, WRONG, (), read, said)
-        assert told == [one.as_dict() for one in judge_issues(map(issue_of, read), WRONG, TYPE, said)]
+        shown = fields.issues(TYPE, WRONG, (), read, said)
+        assert shown == [one.as_dict() for one in judge_issues(map(issue_of, read), WRONG, TYPE, said)]
     assert read_issues({"issues": [DIFFERS.as_dict()]}) == [DIFFERS.as_dict()]
 
 

@@ -20,7 +20,7 @@ from tabellion.pipelines.documents.settings import Settings
 from tests.models.bills import reply_about as told_by_model
 from tests.pipelines.documents.papers import document, paper, process_all, rows, submit_file, write_type
 from tests.pipelines.documents.test_extraction import FAST, ScriptedModel
-from tests.working import ask
+from tests.workers import ask
 
 ANNA = Person("anna", 2)
 ALWAYS = "processing: {review: always}\n"
@@ -68,9 +68,9 @@ def assert_carried(url: str, settings: Settings, key: str) -> None:
     assert (total["value"], bool(total["locked"]), total["state"]) == ("4321.00", True, "corrected")
     assert (total["read_value"], total["old_value"], total["corrected_by"]) == ("120.00", "120.00", "anna")
     assert field(url, key, "vendor")["state"] == "confirmed"
-    told = document(url, key)
-    assert (told["fields"]["total"]["value"], told["fields"]["total"]["locked"]) == ("4321.00", True)
-    written = json.loads(asyncio.run(settings.lake.get(told["outputs"]["json"])))
+    found = document(url, key)
+    assert (found["fields"]["total"]["value"], found["fields"]["total"]["locked"]) == ("4321.00", True)
+    written = json.loads(asyncio.run(settings.lake.get(found["outputs"]["json"])))
     assert (written["fields"]["total"]["value"], written["locked"]) == ("4321.00", ["total"])
 
 

@@ -12,9 +12,9 @@ from tabellion import Store
 from tabellion.pipelines.documents import lookup
 from tabellion.pipelines.documents.lookup import BadQuery, get, listing, states
 from tabellion.pipelines.documents.settings import Settings
-from tests.owner import owning
 from tests.pipelines.documents.papers import edit_field, paper, process_all, put, submit_bills, submit_file, write_type
-from tests.working import ask
+from tests.table_owner import owning
+from tests.workers import ask
 
 
 def change(url: str, key: str, **values: Any) -> None:

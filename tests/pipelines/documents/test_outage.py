@@ -13,7 +13,7 @@ from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage.lake import Lake, LakeError
 from tests.pipelines.documents.papers import document, rows, submit_bills, write_type
 from tests.waiting import eventually
-from tests.working import make_worker, working
+from tests.workers import make_worker, working
 
 QUEUE = Queue("tabellion_documents", ready="a", running="b", done="c", failed="d")
 
@@ -59,17 +59,17 @@ def test_documents_survive_an_outage(url: str, settings: Settings, tmp_path: Pat
     # A type with a single try: one that counted would be the end of it.
     write_type(settings, "slip", "processing: {retries: 0}\n")
     away = replace(settings, lake=Lake(tmp_path / "store" / "lake"), retry_base=0.02)
-    made = submit_bills(url, away, 0, 1, 2, type="slip")
+    submitted = submit_bills(url, away, 0, 1, 2, type="slip")
     with working(make_worker(url, *documents_queues(away))):
         eventually(lambda: (rows(url, "SELECT max(deferrals) AS n FROM tabellion_attempts")[0]["n"] or 0) > 4)
-        found = eventually(lambda: [one for one in made if document(url, one.id)["error"]])
+        found = eventually(lambda: [one for one in submitted if document(url, one.id)["error"]])
         waiting = document(url, found[0].id)
         assert waiting["status"] in ("queued", "processing")
         assert waiting["error"]["code"] == "outputs_failed"
         assert waiting["error"]["message"].startswith("outputs cannot be written at the moment: ")
         (tmp_path / "store").unlink()
-        eventually(lambda: all(document(url, one.id)["status"] == "completed" for one in made))
-    for one in made:
+        eventually(lambda: all(document(url, one.id)["status"] == "completed" for one in submitted))
+    for one in submitted:
         found_now = document(url, one.id)
         assert (found_now["attempts"], found_now["error"]) == (1, None)
     assert {row["outcome"] for row in rows(url, "SELECT outcome FROM tabellion_attempts")} == {"limited", "done"}

@@ -18,7 +18,7 @@ from tabellion.pipelines.documents.reprocess import delete, reprocess
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage.lake import LakeError
 from tests.pipelines.documents.papers import document, process_all, rows, submit_bills
-from tests.working import ask
+from tests.workers import ask
 
 
 def compact_today(url: str, settings: Settings, **options: Any) -> Compacted:
@@ -41,8 +41,8 @@ def output_paths(url: str, settings: Settings) -> dict[str, str]:
     for row in rows(url, "SELECT id, version, parquet_path, parquet_sha256 FROM tabellion_documents"):
         data = asyncio.run(settings.lake.get(row["parquet_path"]))
         assert hashlib.sha256(data).hexdigest() == row["parquet_sha256"]
-        told = {one["id"]: one["version"] for one in pq.read_table(io.BytesIO(data)).to_pylist()}
-        assert told[row["id"]] == row["version"]
+        versions = {one["id"]: one["version"] for one in pq.read_table(io.BytesIO(data)).to_pylist()}
+        assert versions[row["id"]] == row["version"]
         found[row["id"]] = row["parquet_path"]
     return found
 

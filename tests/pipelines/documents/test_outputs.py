@@ -34,14 +34,14 @@ def test_json_has_everything() -> None:
     data = json_bytes(document(), lease())
     assert data.endswith(b"}\n")
     assert data.count(b"\n") == 1
-    told = json.loads(data)
-    assert told["fields"]["rent"] == document()["result"]["fields"]["rent"]
+    body = json.loads(data)
+    assert body["fields"]["rent"] == document()["result"]["fields"]["rent"]
     assert "Zoë" in data.decode("utf-8")
-    assert (told["id"], told["type"], told["type_version"], told["verdict"]) == ("01", "lease", "1", "warn")
-    assert told["created_at"] == "2024-02-28T23:59:59.250000Z"
-    assert told["issues"][0]["code"] == "missing"
-    assert told["pages"][0]["source"] == "ocr"
-    assert told["notes"] == ["a note"]
+    assert (body["id"], body["type"], body["type_version"], body["verdict"]) == ("01", "lease", "1", "warn")
+    assert body["created_at"] == "2024-02-28T23:59:59.250000Z"
+    assert body["issues"][0]["code"] == "missing"
+    assert body["pages"][0]["source"] == "ocr"
+    assert body["notes"] == ["a note"]
 
 
 def test_a_result_may_be_json_text_from_the_database() -> None:
@@ -58,8 +58,8 @@ def test_corrected_values_win_over_what_was_read() -> None:
         "fields": {"rent": field("9.99", 1.0, locked=True), "tenant": field("A")},
         "review": "corrected",
     }
-    told = json.loads(json_bytes(corrected, lease()))
-    assert (told["fields"]["rent"]["value"], told["locked"], told["reviewed"]) == ("9.99", ["rent"], True)
+    body = json.loads(json_bytes(corrected, lease()))
+    assert (body["fields"]["rent"]["value"], body["locked"], body["reviewed"]) == ("9.99", ["rent"], True)
     [row] = rows(parquet_bytes(corrected, lease()))
     assert (row["rent"], row["locked"], row["reviewed"], row["rooms"]) == (Decimal("9.99"), ["rent"], True, None)
 
@@ -72,8 +72,8 @@ def test_the_version_of_the_type_is_read_from_its_key() -> None:
 
 def test_json_is_valid_for_every_parser() -> None:
     """No NaN, no half of a surrogate pair."""
-    told = json.loads(json_bytes(document() | {"fields": {"rent": field("a\ud800", float("nan"))}}, lease()))
-    assert (told["fields"]["rent"]["value"], told["fields"]["rent"]["confidence"]) == ("a?", None)
+    body = json.loads(json_bytes(document() | {"fields": {"rent": field("a\ud800", float("nan"))}}, lease()))
+    assert (body["fields"]["rent"]["value"], body["fields"]["rent"]["confidence"]) == ("a?", None)
 
 
 def test_another_process_writes_the_same_bytes() -> None:
@@ -133,13 +133,13 @@ def test_both_are_written_with_their_hashes(lake: Lake) -> None:
         for version in (1, 2):
             one = document(version=version)
             done = await write(lake, one, lease())
-            made = json_bytes(one, lease()), parquet_bytes(one, lease())
+            contents = json_bytes(one, lease()), parquet_bytes(one, lease())
             assert done == Written(
-                "json/2024/02/28/01.json", hashlib.sha256(made[0]).hexdigest(),
-                "parquet/2024/02/28/01.parquet", hashlib.sha256(made[1]).hexdigest(),
+                "json/2024/02/28/01.json", hashlib.sha256(contents[0]).hexdigest(),
+                "parquet/2024/02/28/01.parquet", hashlib.sha256(contents[1]).hexdigest(),
             )  # fmt: skip
-            assert await lake.get("json/2024/02/28/01.json") == made[0]
-            assert await lake.get("parquet/2024/02/28/01.parquet") == made[1]
+            assert await lake.get("json/2024/02/28/01.json") == contents[0]
+            assert await lake.get("parquet/2024/02/28/01.parquet") == contents[1]
         assert len(await lake.list()) == 2
 
     asyncio.run(do())

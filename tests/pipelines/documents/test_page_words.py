@@ -16,7 +16,7 @@ from tabellion.reading.errors import Unreadable
 from tabellion.reading.page import Page, Word
 from tests.pipelines.documents.papers import process_all, put, submit_bills, submit_file
 from tests.reading import papers
-from tests.working import ask
+from tests.workers import ask
 
 BOX = (0.1, 0.2, 0.3, 0.4)
 
@@ -31,10 +31,10 @@ def page(number: int, *texts: str, source: Any = "text") -> Page:
 
 
 def gathered(*pages: Page) -> Gathered:
-    made = Gathered()
+    created = Gathered()
     for one in pages:
-        made.add(one)
-    return made
+        created.add(one)
+    return created
 
 
 @pytest.fixture

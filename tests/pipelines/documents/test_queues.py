@@ -12,7 +12,7 @@ from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage.lake import Lake
 from tests.pipelines.documents.papers import document, rows, settings_in, submit_bills, write_type
 from tests.waiting import eventually
-from tests.working import Gauge, drain, make_worker, working
+from tests.workers import Gauge, drain, make_worker, working
 
 
 def test_queues_are_compatible(settings: Settings) -> None:
@@ -53,13 +53,13 @@ def test_a_type_may_limit_its_concurrency(url: str, settings: Settings) -> None:
     """In all workers together, while documents of other types continue; each is read once."""
     write_type(settings, "slip", 'processing: {concurrency: 2}\noutput: {json: "slips/{id}.json", parquet: null}\n')
     write_type(settings, "note", 'output: {json: "notes/{id}.json", parquet: null}\n')
-    made = [one for kind in ("slip", "note") for one in submit_bills(url, settings, *range(6), type=kind)]
+    submitted = [one for kind in ("slip", "note") for one in submit_bills(url, settings, *range(6), type=kind)]
     counted = Counted(settings.lake)
     slow = replace(settings, lake=counted, concurrency=4)  # type: ignore[arg-type]
     queues = {queue.name: queue.limit for queue in documents_queues(slow)}
     assert (queues["documents"], queues["documents_type_slip"]) == (None, 2)
     with working(*(make_worker(url, *documents_queues(slow), id=f"w{number}") for number in range(2))):
-        eventually(lambda: all(document(url, one.id)["status"] == "completed" for one in made))
+        eventually(lambda: all(document(url, one.id)["status"] == "completed" for one in submitted))
     assert counted.gauge.most["slips"] <= 2 < counted.gauge.most["notes"]
     attempts = rows(url, "SELECT queue, count(*) AS n FROM tabellion_attempts GROUP BY queue ORDER BY queue")
     assert attempts == [{"queue": "documents", "n": 6}, {"queue": "documents_type_slip", "n": 6}]

@@ -40,7 +40,7 @@ from tests.pipelines.documents.papers import (
     submit_file,
     write_type,
 )
-from tests.working import ask
+from tests.workers import ask
 
 DOUBTFUL = bill("Acme Tools Ltd", "12 High Street")
 
@@ -53,9 +53,9 @@ def reprocess_one(url: str, settings: Settings, key: str, **how: Any) -> None:
 def fields(url: str, key: str) -> dict[str, dict[str, Any]]:
     """The rows of a document's fields, their JSON parsed."""
     found = rows(url, "SELECT * FROM tabellion_extracted_fields WHERE document_id = $1", key)
-    told = ("value", "read_value", "old_value")
+    result = ("value", "read_value", "old_value")
     return {
-        row["name"]: row | {name: json.loads(row[name]) if row[name] is not None else None for name in told}
+        row["name"]: row | {name: json.loads(row[name]) if row[name] is not None else None for name in result}
         for row in found
     }
 
@@ -79,9 +79,9 @@ def test_a_correction_is_never_overwritten(url: str, settings: Settings) -> None
     assert (total["value"], total["locked"]) == ("121.00", True)
     assert (found["fields"]["tax"]["value"], found["fields"]["tax"]["locked"]) == ("20.00", False)
     assert "rule" in [issue["code"] for issue in found["issues"]]  # 100 and 20 do not make 121
-    told = json.loads(asyncio.run(settings.lake.get(found["outputs"]["json"])))
-    assert told["fields"]["total"]["value"] == "121.00"
-    assert told["locked"] == ["total", "payment_terms"]
+    body = json.loads(asyncio.run(settings.lake.get(found["outputs"]["json"])))
+    assert body["fields"]["total"]["value"] == "121.00"
+    assert body["locked"] == ["total", "payment_terms"]
     assert (
         json.loads(rows(url, "SELECT result FROM tabellion_documents")[0]["result"])["fields"]["total"]["value"]
         == "121.00"
@@ -153,12 +153,12 @@ def test_the_trail_says_who_reprocessed_and_deleted(url: str, settings: Settings
     reprocess_one(url, settings, key, model="local", actor="key:erp")
     reprocess_one(url, settings, key, reopen=True, actor="anna")
     ask(url, lambda store: delete(store, settings, key, actor="anna"))
-    told = trail(url, key)
-    assert [one for one in told if one[0] != "extracted"] == [
+    entries = trail(url, key)
+    assert [one for one in entries if one[0] != "extracted"] == [
         ("created", "tabellion"), ("approved", "anna"), ("reprocessed", "key:erp"), ("reprocessed", "anna"),
         ("reopened", "anna"), ("deleted", "anna"),
     ]  # fmt: skip
-    assert [action for action, _ in told].count("extracted") == 3
+    assert [action for action, _ in entries].count("extracted") == 3
     history = {one["action"]: one for one in ask(url, lambda store: audit.history(store, document=key))}
     assert history["reprocessed"]["more"] == {"type": "invoice", "model": "local", "reopen": True}
     assert history["reopened"]["item_id"] == history["created"]["item_id"] is not None
@@ -257,9 +257,9 @@ def test_a_failed_reprocessing_is_reported(url: str, settings: Settings) -> None
     ask(url, lambda store: reprocess(store, telling, one.id))
     ask(url, lambda store: cancel(store, documents_queue(telling), one.id))
     process_all(url, telling)
-    told = rows(url, "SELECT event, body FROM tabellion_webhook_deliveries ORDER BY created_at")
-    assert [row["event"] for row in told] == ["document.completed", "document.failed"]
-    data = json.loads(told[1]["body"])["data"]
+    deliveries = rows(url, "SELECT event, body FROM tabellion_webhook_deliveries ORDER BY created_at")
+    assert [row["event"] for row in deliveries] == ["document.completed", "document.failed"]
+    data = json.loads(deliveries[1]["body"])["data"]
     assert (data["status"], data["error"]["message"]) == ("completed", "cancelled")
     assert data["outputs"]["json"] == document(url, one.id)["outputs"]["json"] is not None
 
@@ -278,10 +278,10 @@ def test_the_api_and_the_outputs_have_the_same_fields(url: str, settings: Settin
 
     def alike() -> dict[str, Any]:
         found = document(url, key)
-        told = json.loads(asyncio.run(settings.lake.get(found["outputs"]["json"])))
-        assert told["fields"] == found["fields"]
-        assert list(told["fields"]) == list(found["fields"])
-        assert told["locked"] == [name for name, one in found["fields"].items() if one["locked"]]
+        body = json.loads(asyncio.run(settings.lake.get(found["outputs"]["json"])))
+        assert body["fields"] == found["fields"]
+        assert list(body["fields"]) == list(found["fields"])
+        assert body["locked"] == [name for name, one in found["fields"].items() if one["locked"]]
         return dict(found["fields"])
 
     reprocess_one(url, settings, key)
@@ -337,8 +337,8 @@ def test_a_correction_made_while_it_is_read_is_kept_too(url: str, settings: Sett
     process_all(url, replace(settings, lake=slow))  # type: ignore[arg-type]
     found = document(url, one.id)
     assert (found["status"], found["fields"]["total"]["value"]) == ("completed", "121.00")
-    told = json.loads(asyncio.run(settings.lake.get(found["outputs"]["json"])))
-    assert (told["fields"]["total"]["value"], slow.puts) == ("121.00", 4)
+    body = json.loads(asyncio.run(settings.lake.get(found["outputs"]["json"])))
+    assert (body["fields"]["total"]["value"], slow.puts) == ("121.00", 4)
 
 
 def test_another_type_reads_other_fields(url: str, settings: Settings) -> None:
@@ -411,12 +411,12 @@ def test_a_document_leaves_day_files_of_its_old_paths(url: str, settings: Settin
 
 def test_duplicates_do_not_change_type_with_their_original(url: str, settings: Settings) -> None:
     """The oldest is read in its place, with the corrections, and the others follow it."""
-    made = submit_bills(url, settings, 0, 0, 0, type="invoice")
+    submitted = submit_bills(url, settings, 0, 0, 0, type="invoice")
     process_all(url, settings)
-    edit_field(url, made[0].id, "total", "121.00")
+    edit_field(url, submitted[0].id, "total", "121.00")
     write_type(settings, "slip")
-    reprocess_one(url, settings, made[0].id, type="slip")
-    first, second, third = (document(url, one.id) for one in made)
+    reprocess_one(url, settings, submitted[0].id, type="slip")
+    first, second, third = (document(url, one.id) for one in submitted)
     assert [one["type"] for one in (first, second, third)] == ["slip", "invoice", "invoice"]
     assert [one["status"] for one in (first, second, third)] == ["completed", "completed", "duplicate"]
     assert (second["duplicate_of"], third["duplicate_of"]) == (None, second["id"])

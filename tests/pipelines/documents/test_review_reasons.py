@@ -130,10 +130,10 @@ def test_a_correction_replaces_what_was_read_and_is_judged() -> None:
                 Issue("ungrounded", "warning", "no words", ("total",), "grounding"),
                 Issue("xml_differs", "warning", "no", ("vendor",), "the same invoice twice")),
     )  # fmt: skip
-    said = Field("120.00", 1.0, 2, (0.3, 0.3, 0.4, 0.4), "120", PERSON)
-    right = apply_locks(wrong, Locks({"total": said, "elsewhere": Field(1)}), SMALL)
+    correction = Field("120.00", 1.0, 2, (0.3, 0.3, 0.4, 0.4), "120", PERSON)
+    right = apply_locks(wrong, Locks({"total": correction, "elsewhere": Field(1)}), SMALL)
     assert (right.fields["total"].value, right.fields["total"].confidence) == ("120.00", 1.0)
-    assert right.fields["total"] == said
+    assert right.fields["total"] == correction
     assert [(one.value, one.page, one.source) for one in right.offers["total"]] == [("12.00", 1, "words")]
     assert [issue.code for issue in right.issues] == ["xml_differs"]
     assert list(right.fields) == ["vendor", "subtotal", "tax", "total"]
@@ -147,6 +147,6 @@ def test_a_field_marked_absent_is_not_missing() -> None:
     bare = reading(fields={"total": Field("12.00", 0.9)})
     missing = Issue("missing", "error", "vendor is missing", ("vendor",))
     gone = Locks({"vendor": Field(None, 1.0, source=PERSON)}, absent=frozenset({"vendor"}))
-    told = apply_locks(replace(bare, issues=(missing,)), gone, SMALL)
-    assert [issue.fields for issue in told.issues if issue.code == "missing"] == []
-    assert told.fields["vendor"].value is None
+    result = apply_locks(replace(bare, issues=(missing,)), gone, SMALL)
+    assert [issue.fields for issue in result.issues if issue.code == "missing"] == []
+    assert result.fields["vendor"].value is None

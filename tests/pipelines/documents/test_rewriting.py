@@ -41,7 +41,7 @@ from tests.pipelines.documents.papers import (
     write_type,
 )
 from tests.waiting import eventually
-from tests.working import ROOT, ask, make_worker, working
+from tests.workers import ROOT, ask, make_worker, working
 
 DOUBTFUL = bill("Acme Tools Ltd", "12 High Street", "Total: 120.00")
 

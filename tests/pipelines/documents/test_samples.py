@@ -57,8 +57,8 @@ def test_most_fields_are_read_correctly(read: dict[str, Reading]) -> None:
 
 def test_broken_samples_are_recognised(read: dict[str, Reading]) -> None:
     """Each for its own reason."""
-    told = {one.name: (read[one.name].error or {}).get("code") for one in MADE if one.ending in ("failed", "refused")}
-    assert told == {one.name: one.why for one in MADE if one.ending in ("failed", "refused")}
+    codes = {one.name: (read[one.name].error or {}).get("code") for one in MADE if one.ending in ("failed", "refused")}
+    assert codes == {one.name: one.why for one in MADE if one.ending in ("failed", "refused")}
 
 
 def test_a_wrong_total_is_noticed(read: dict[str, Reading]) -> None:
@@ -70,7 +70,7 @@ def test_a_wrong_total_is_noticed(read: dict[str, Reading]) -> None:
 
 def test_many_samples_have_a_known_share_of_copies_and_broken_ones() -> None:
     """Of two hundred: ten broken, ten copies, and no other letter twice."""
-    made: list[Sample] = list(many(200))
-    assert Counter(one.ending for one in made) == {"completed": 180, "duplicate": 10, "failed": 10}
-    assert len({one.content for one in made}) == 190
-    assert len({one.name for one in made}) == 200
+    samples: list[Sample] = list(many(200))
+    assert Counter(one.ending for one in samples) == {"completed": 180, "duplicate": 10, "failed": 10}
+    assert len({one.content for one in samples}) == 190
+    assert len({one.name for one in samples}) == 200

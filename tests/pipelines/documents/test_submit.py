@@ -15,9 +15,9 @@ import pytest
 
 from tabellion.pipelines.documents.settings import Settings, Unknown
 from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, Submitted, clean_name, is_id, new_id, submit
-from tests.owner import owning
 from tests.pipelines.documents.papers import put, submit_bills, write_type
-from tests.working import ROOT, ask
+from tests.table_owner import owning
+from tests.workers import ROOT, ask
 
 PROGRAM = """
 import asyncio, json, sys
@@ -77,11 +77,11 @@ def test_fifty_concurrent_submissions_make_one_original(url: str, settings: Sett
     command = [sys.executable, str(tmp_path / "program.py"), url, str(tmp_path), content.sha256, "10"]
     environ = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": ""}
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, env=environ, cwd=tmp_path) for _ in range(5)]
-    made = [one for process in running for one in json.loads(process.communicate(timeout=60)[0])]
-    originals = [key for key, _, duplicate_of in made if duplicate_of is None]
-    assert len(made) == 50
+    body = [one for process in running for one in json.loads(process.communicate(timeout=60)[0])]
+    originals = [key for key, _, duplicate_of in body if duplicate_of is None]
+    assert len(body) == 50
     assert len(originals) == 1
-    assert Counter(duplicate_of for _, _, duplicate_of in made if duplicate_of) == {originals[0]: 49}
+    assert Counter(duplicate_of for _, _, duplicate_of in body if duplicate_of) == {originals[0]: 49}
     with owning(url, create=False) as owner:
         assert owner("SELECT document_id FROM tabellion_processed_documents")[0]["document_id"] == originals[0]
         chores = Counter(found["chore"] for found in owner("SELECT chore FROM tabellion_documents"))
@@ -92,13 +92,13 @@ def test_another_type_version_or_model_is_another_document(url: str, settings: S
     """The same bytes with another request are not a duplicate."""
     rich = replace(settings, models={"gemini": "gemini"})
     write_type(rich, "slip")
-    made = submit_bills(url, rich, 0, type="slip") + submit_bills(url, rich, 0, type="invoice")
-    made += submit_bills(url, rich, 0, type="slip", model="gemini") + submit_bills(url, rich, 0)
+    submitted = submit_bills(url, rich, 0, type="slip") + submit_bills(url, rich, 0, type="invoice")
+    submitted += submit_bills(url, rich, 0, type="slip", model="gemini") + submit_bills(url, rich, 0)
     write_type(rich, "slip", "  tax: money\n")
-    made += submit_bills(url, rich, 0, type="slip") + submit_bills(url, rich, 0)
-    assert [one.duplicate_of for one in made] == [None] * 6
+    submitted += submit_bills(url, rich, 0, type="slip") + submit_bills(url, rich, 0)
+    assert [one.duplicate_of for one in submitted] == [None] * 6
     again = submit_bills(url, rich, 0, type="slip") + submit_bills(url, rich, 0)
-    assert [one.duplicate_of for one in again] == [made[4].id, made[5].id]
+    assert [one.duplicate_of for one in again] == [submitted[4].id, submitted[5].id]
 
 
 def test_a_completed_document_makes_the_next_a_duplicate_at_once(url: str, settings: Settings) -> None:
@@ -136,9 +136,9 @@ def test_a_type_may_reject_duplicates(url: str, settings: Settings) -> None:
 def test_a_type_may_keep_every_upload(url: str, settings: Settings) -> None:
     """Each is a separate document."""
     write_type(settings, "slip", "idempotency: {policy: keep}\n")
-    made = submit_bills(url, settings, 0, 0, type="slip")
-    assert [(one.status, one.duplicate_of) for one in made] == [("queued", None)] * 2
-    assert row(url, made[0].id)["created_at"] is not None
+    submitted = submit_bills(url, settings, 0, 0, type="slip")
+    assert [(one.status, one.duplicate_of) for one in submitted] == [("queued", None)] * 2
+    assert row(url, submitted[0].id)["created_at"] is not None
 
 
 def test_a_result_may_expire(url: str, settings: Settings) -> None:

@@ -13,7 +13,7 @@ from tabellion.pipelines.documents.queues import MOST_CRASHES, documents_queue
 from tabellion.pipelines.documents.reprocess import reprocess
 from tabellion.pipelines.documents.settings import Settings
 from tests.pipelines.documents.papers import document, process_all, rows, submit_bills, write_type
-from tests.working import ask
+from tests.workers import ask
 
 LEFT = b"what an attempt wrote before it was killed"
 

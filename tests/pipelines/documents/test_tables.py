@@ -10,9 +10,9 @@ from tabellion import Store
 from tabellion.errors import NotMigrated, StoreError
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.settings import Settings
-from tests.owner import owning
 from tests.pipelines.documents.papers import document, submit_bills
-from tests.working import ask
+from tests.table_owner import owning
+from tests.workers import ask
 
 
 def test_tables_are_created_on_first_use(url: str) -> None:
@@ -86,13 +86,13 @@ def test_errors_of_older_versions_get_their_codes(url: str, settings: Settings) 
         "timed out after 9 s": "timed_out", "quarantined after 2 crashes in a row; the last: x": "worker_crashed",
         "Unavailable: it's \"away\"": "try_failed",
     }  # fmt: skip
-    made = submit_bills(url, settings, 0, 1, 2)
+    submitted = submit_bills(url, settings, 0, 1, 2)
     with owning(url, create=False) as owner:
-        for one, text in zip(made, old, strict=True):
+        for one, text in zip(submitted, old, strict=True):
             owner(
                 f"UPDATE tabellion_documents SET error = '{text.replace(chr(39), chr(39) * 2)}' WHERE id = '{one.id}'"
             )
         owner(tables.errors_with_codes(Store(url).dialect)[0])
-    for one, (text, code) in zip(made, old.items(), strict=True):
+    for one, (text, code) in zip(submitted, old.items(), strict=True):
         error = document(url, one.id)["error"]
         assert (error["code"], error["message"]) == (code, text)

@@ -16,7 +16,7 @@ from tabellion.pipelines.ocr.queues import ocr_queues
 from tabellion.pipelines.ocr.settings import OcrSettings
 from tabellion.storage.lake import Lake
 from tests.pipelines.documents.pdf_writer import Paper
-from tests.working import ask, drain, make_worker
+from tests.workers import ask, drain, make_worker
 
 LINE = "This deed was registered on page {number} of the land register of the city"
 

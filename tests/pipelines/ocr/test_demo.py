@@ -10,7 +10,7 @@ from tabellion.extractions.tables import SCHEMA
 from tabellion.pipelines.ocr import demo
 from tabellion.pipelines.ocr.queues import ocr_queues
 from tests.pipelines.ocr.deeds import rows, settings_in
-from tests.working import ask, make_worker, working
+from tests.workers import ask, make_worker, working
 
 
 def test_samples_are_read_and_reported(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from tabellion.reading import pages
 from tests.extractions.handmade import make_by_hand
 from tests.pipelines.ocr.deeds import by_gemini, deed, plan, queue_files, rows, run_worker, settings_in
 from tests.waiting import eventually
-from tests.working import Diary, ask, make_worker, working
+from tests.workers import EventRecorder, ask, make_worker, working
 
 
 def calls(fake: Serving) -> list[dict[str, Any]]:
@@ -180,14 +180,14 @@ def test_a_file_that_cannot_be_read_fails_with_its_own_error(url: str, tmp_path:
 def test_a_failing_model_is_retried_and_then_given_up(url: str, tmp_path: Path) -> None:
     """Back to 3 with a due time while attempts are left, then 4 with the model's error."""
     queue_files(url, tmp_path, plan(1))
-    diary = Diary()
+    recorder = EventRecorder()
     with serving(knobs="empty") as fake:
-        run_worker(url, by_gemini(tmp_path, fake), listeners=[diary])
+        run_worker(url, by_gemini(tmp_path, fake), listeners=[recorder])
     [row] = rows(url)
     assert (row["status_id"], row["ocr_attempts"], row["ocr_max_attempts"]) == (4, 3, 3)
     assert row["ocr_error"]
     assert row["error_message"] is None
-    assert diary.names.count("retried") == 2
+    assert recorder.names.count("retried") == 2
 
 
 def test_a_table_made_by_hand_works(url: str, tmp_path: Path) -> None:

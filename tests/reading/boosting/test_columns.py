@@ -27,9 +27,9 @@ def test_two_columns_under_a_title() -> None:
     for number, (left, right) in enumerate(zip(LEFT, RIGHT, strict=True)):
         words += lay(right, 0.55, 0.1 + number * 0.02) + lay(left, 0.1, 0.1 + number * 0.02)
     words += lay("A footer that runs over the whole width of the page and more", 0.1, 0.9)
-    told = said(words)
-    assert told[1:9] == [*LEFT, *RIGHT]
-    assert (told[0][:7], told[9][:8], len(told)) == ("A title", "A footer", 10)
+    result = said(words)
+    assert result[1:9] == [*LEFT, *RIGHT]
+    assert (result[0][:7], result[9][:8], len(result)) == ("A title", "A footer", 10)
 
 
 def test_a_table_is_read_by_rows() -> None:

@@ -43,17 +43,17 @@ def test_ubl_is_read_exactly() -> None:
     """XRechnung in UBL gives the same fields."""
     invoice = read_xml(UBL.encode())
     assert (invoice.syntax, invoice.profile, invoice.issues) == ("XRechnung", "XRECHNUNG", ())
-    told = values(invoice)
-    assert told["line_items"] == [
+    result = values(invoice)
+    assert result["line_items"] == [
         {"description": "Beratung", "quantity": "2.5", "unit_price": "40.00", "amount": "100.00", "tax_rate": "19"}
     ]
-    assert [told[name] for name in ("vendor", "vendor_address", "vendor_tax_id", "customer", "invoice_number")] == [
+    assert [result[name] for name in ("vendor", "vendor_address", "vendor_tax_id", "customer", "invoice_number")] == [
         "Müller GmbH", "Ecke 12, 50667 Köln, DE", "DE123456789", "Stadt Bonn", "R-12",
     ]  # fmt: skip
-    assert [told[name] for name in ("invoice_date", "due_date", "subtotal", "tax", "total", "purchase_order")] == [
+    assert [result[name] for name in ("invoice_date", "due_date", "subtotal", "tax", "total", "purchase_order")] == [
         "2026-03-14", "2026-04-13", "90.00", "17.10", "107.10", "B-3",
     ]  # fmt: skip
-    assert told["iban"] == "DE02120300000000202051"
+    assert result["iban"] == "DE02120300000000202051"
 
 
 def test_a_ubl_credit_note_is_read() -> None:
@@ -76,9 +76,9 @@ def test_zugferd_1_is_read_and_judged_mildly() -> None:
     """ZUGFeRD 1, release candidate too: remarks are not lines, and the requirements of EN 16931 do not apply."""
     invoice = read_xml(ZUGFERD_1.encode())
     assert (invoice.syntax, invoice.profile) == ("ZUGFeRD 1.0", "COMFORT")
-    told = values(invoice)
-    assert (told["vendor"], told["vendor_tax_id"], told["total"]) == ("Bäckerei Korn", "22/815", "11.90")
-    assert [item["description"] for item in told["line_items"]] == ["Roggenbrot"]
+    result = values(invoice)
+    assert (result["vendor"], result["vendor_tax_id"], result["total"]) == ("Bäckerei Korn", "22/815", "11.90")
+    assert [item["description"] for item in result["line_items"]] == ["Roggenbrot"]
     assert {(issue.severity, issue.rule) for issue in invoice.issues} >= {("warning", "BR-CO-10")}
     assert not [issue for issue in invoice.issues if issue.severity == "error"]
 

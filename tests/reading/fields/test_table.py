@@ -27,11 +27,11 @@ def items(*drawings: str) -> list[LineItem]:
 
 def test_each_row_with_an_amount_is_an_item() -> None:
     """Description, quantity and price are read by their columns; rows that continue a description are not items."""
-    told = [item.as_dict() for item in items(TABLE)]
-    assert told[0] == {
+    result = [item.as_dict() for item in items(TABLE)]
+    assert result[0] == {
         "description": "Superdrachen", "quantity": "2", "unit_price": "20.00", "amount": "40.00", "tax_rate": None,
     }  # fmt: skip
-    assert [one["amount"] for one in told] == ["40.00", "200.00", "75.00"]
+    assert [one["amount"] for one in result] == ["40.00", "200.00", "75.00"]
     assert all(item.checked for item in items(TABLE))
 
 
@@ -41,9 +41,9 @@ def test_rows_have_the_columns_of_their_type(kind: str) -> None:
     doctype = typefile.load(kind, ())
     fields, offers = read_fields_and_offers(paper(TABLE), doctype)
     columns = set(doctype.field("line_items").columns)
-    told = [fields["line_items"].value, *(one.value for one in offers.get("line_items", ()))]
-    assert len(told[0]) == 3
-    assert all(set(row) <= columns for rows in told for row in rows)
+    tables = [fields["line_items"].value, *(one.value for one in offers.get("line_items", ()))]
+    assert len(tables[0]) == 3
+    assert all(set(row) <= columns for rows in tables for row in rows)
 
 
 def test_sums_end_the_table() -> None:

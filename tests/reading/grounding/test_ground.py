@@ -171,8 +171,8 @@ def test_of_several_places_the_nearest_or_the_first() -> None:
 def test_rows_are_kept_together() -> None:
     """The values of one line item come from one row, even if others are identical."""
     sheet = page("Vis  2  5,00  10,00", "Clous  2  5,00  10,00")
-    told = ground_all({"line_items": [{"description": "Clous", "quantity": "2", "amount": "10.00"}]}, [sheet])
-    assert {cell["box"][1] for cell in told["line_items"][0].values()} == {sheet.words[-1].box[1]}
+    result = ground_all({"line_items": [{"description": "Clous", "quantity": "2", "amount": "10.00"}]}, [sheet])
+    assert {cell["box"][1] for cell in result["line_items"][0].values()} == {sheet.words[-1].box[1]}
 
 
 def test_a_whole_answer_is_grounded() -> None:
@@ -186,15 +186,21 @@ def test_a_whole_answer_is_grounded() -> None:
         "party": {"name": "Durand"},
         "lines": {"value": [{"description": "Forfait"}]},
     }
-    told = ground_all(data, [INVOICE])
-    assert told["total"]["quote"] == "1 601,40 €"
-    assert (told["total"]["match"], told["total"]["confidence"]) == ("exact", 0.8)
-    assert told["vendor"]["match"] == "exact"
-    assert told["due"] is None
-    assert told["paid"] is False
-    assert told["party"]["name"] == {"value": "Durand", "page": None, "box": None, "quote": None, "match": "ungrounded"}
-    assert told["lines"]["value"][0]["description"]["page"] == 1
-    assert list(find_ungrounded(told)) == ["notes[1]", "party.name"]
+    result = ground_all(data, [INVOICE])
+    assert result["total"]["quote"] == "1 601,40 €"
+    assert (result["total"]["match"], result["total"]["confidence"]) == ("exact", 0.8)
+    assert result["vendor"]["match"] == "exact"
+    assert result["due"] is None
+    assert result["paid"] is False
+    assert result["party"]["name"] == {
+        "value": "Durand",
+        "page": None,
+        "box": None,
+        "quote": None,
+        "match": "ungrounded",
+    }
+    assert result["lines"]["value"][0]["description"]["page"] == 1
+    assert list(find_ungrounded(result)) == ["notes[1]", "party.name"]
 
 
 def test_nothing_is_found_across_pages() -> None:

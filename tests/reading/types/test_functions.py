@@ -27,16 +27,16 @@ def test_the_docs_page_is_complete() -> None:
 
 def test_the_example_of_the_docs_page_is_valid() -> None:
     """What people copy works."""
-    made = compile_type(PAGE.partition("```yaml\n")[2].partition("```")[0])
-    assert [one.name for one in made] == ["tenant", "rent", "begins", "ends", "rooms"]
-    assert len(made.rules) == 2
+    compiled = compile_type(PAGE.partition("```yaml\n")[2].partition("```")[0])
+    assert [one.name for one in compiled] == ["tenant", "rent", "begins", "ends", "rooms"]
+    assert len(compiled.rules) == 2
 
 
 def test_shipped_rules_have_messages_about_their_own_fields() -> None:
     """Each says in a sentence what is wrong."""
     for name in ("invoice", "receipt", "deed"):
-        made = load(name, ())
-        known = {one.name for one in made}
-        for rule in made.rules:
+        loaded = load(name, ())
+        known = {one.name for one in loaded}
+        for rule in loaded.rules:
             assert set(rule.fields) <= known
             assert rule.message

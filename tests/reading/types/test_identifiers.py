@@ -19,11 +19,11 @@ from tabellion.reading.types.identifiers import (
 
 def digits_changed(number: str) -> list[str]:
     """Return the number with each of its last nine digits wrong in turn."""
-    made = []
+    collected = []
     for place in range(len(number) - 9, len(number)):
         if number[place].isdigit():
-            made.append(number[:place] + str((int(number[place]) + 1) % 10) + number[place + 1 :])
-    return made
+            collected.append(number[:place] + str((int(number[place]) + 1) % 10) + number[place + 1 :])
+    return collected
 
 
 @pytest.mark.parametrize(

@@ -110,17 +110,17 @@ def test_a_field_has_a_severity_for_pattern_choice_and_range() -> None:
     """An invalid IBAN warns; so does a name the type does not have."""
     codes = {issue.code: issue.severity for issue in changed(iban="none", nonsense="x")}
     assert codes == {"pattern": "warning", "unknown": "warning"}
-    made = compile_type(
+    compiled = compile_type(
         "name: a\nversion: '1'\nfields:\n  k: {type: choice, enum: [x, y]}\n  l: {type: list, range: {min: 1, max: 2}, "
         "items: {a: text}}\n  p: {type: percent, range: {max: 100}}\n  b: bool\n"
     )
-    issues = check(made, {"k": "z", "l": [], "p": "100.5", "b": "true"})
+    issues = check(compiled, {"k": "z", "l": [], "p": "100.5", "b": "true"})
     assert [(issue.code, issue.fields[0], issue.severity) for issue in issues] == [
         ("choice", "k", "error"), ("range", "l", "error"), ("range", "p", "error"), ("type", "b", "error"),
     ]  # fmt: skip
-    assert [issue.code for issue in check(made, {"l": [{"a": "1"}] * 3})] == ["range"]
-    assert check(made, {"k": "x", "p": 5, "b": False}) == []
-    assert check(made, {"p": Decimal("99.50"), "b": True}) == []
+    assert [issue.code for issue in check(compiled, {"l": [{"a": "1"}] * 3})] == ["range"]
+    assert check(compiled, {"k": "x", "p": 5, "b": False}) == []
+    assert check(compiled, {"p": Decimal("99.50"), "b": True}) == []
 
 
 def test_a_deed() -> None:
@@ -168,11 +168,11 @@ def test_a_sum_is_never_judged_by_a_part_of_its_table() -> None:
 
 def test_warnings_do_not_displace_an_error() -> None:
     """However many warnings come first, the error is listed and rejects the document."""
-    made = compile_type(
+    compiled = compile_type(
         "name: a\nversion: '1'\nfields:\n  l: {type: list, items: {a: {type: text, pattern: x, severity: warning}}}\n"
         "  total: {type: money, required: true}\n"
     )
-    issues = check(made, {"l": [{"a": "y"}] * (MOST_ISSUES + 5)})
+    issues = check(compiled, {"l": [{"a": "y"}] * (MOST_ISSUES + 5)})
     assert len(issues) == MOST_ISSUES
     assert (issues[0].code, verdict(issues)) == ("missing", "reject")
 

@@ -109,14 +109,14 @@ def test_the_pydantic_model_has_dates_and_decimals() -> None:
     """Normalised values in, Python types out, and back."""
     model = SMALL.pydantic_model()
     assert model.__name__ == "SmallBill"
-    made: Any = model.model_validate(
+    validated: Any = model.model_validate(
         {"total": "12.50", "day": "2024-02-29", "kind": "debit", "money": "CAD", "code": "AB1", "paid": True,
          "rows": [{"what": "Ink", "amount": "12.50"}]}
     )  # fmt: skip
-    assert (made.total, made.day, made.kind) == (Decimal("12.50"), datetime.date(2024, 2, 29), "debit")
-    assert made.rows[0].amount == Decimal("12.50")
-    assert made.model_dump(mode="json")["total"] == "12.50"
-    assert made.model_dump(mode="json")["day"] == "2024-02-29"
+    assert (validated.total, validated.day, validated.kind) == (Decimal("12.50"), datetime.date(2024, 2, 29), "debit")
+    assert validated.rows[0].amount == Decimal("12.50")
+    assert validated.model_dump(mode="json")["total"] == "12.50"
+    assert validated.model_dump(mode="json")["day"] == "2024-02-29"
     assert model.model_validate({"total": "1"}).model_dump()["day"] is None
 
 

@@ -42,23 +42,23 @@ def only(text: str) -> Mistake:
 
 def test_a_small_type_has_its_defaults() -> None:
     """Missing settings are filled in."""
-    made = compile_type(SMALL)
-    assert (made.name, made.version, made.title) == ("bill", "1", "Bill")
-    assert [one.name for one in made] == ["total", "net", "paid_on", "rows"]
-    assert made.field("total").required
-    assert made.field("net").kind == "money"
-    assert made.field("paid_on").title == "Paid on"
-    assert list(made.field("rows").columns) == ["what", "amount"]
-    assert made.idempotency.policy == "link"
-    assert made.processing.review == "doubtful"
-    assert made.field("net").threshold == 0.8
-    [rule] = made.rules
+    compiled = compile_type(SMALL)
+    assert (compiled.name, compiled.version, compiled.title) == ("bill", "1", "Bill")
+    assert [one.name for one in compiled] == ["total", "net", "paid_on", "rows"]
+    assert compiled.field("total").required
+    assert compiled.field("net").kind == "money"
+    assert compiled.field("paid_on").title == "Paid on"
+    assert list(compiled.field("rows").columns) == ["what", "amount"]
+    assert compiled.idempotency.policy == "link"
+    assert compiled.processing.review == "doubtful"
+    assert compiled.field("net").threshold == 0.8
+    [rule] = compiled.rules
     assert (rule.name, rule.severity, rule.fields) == ("total >= net", "error", ("total", "net"))
 
 
 def test_every_section_is_read() -> None:
     """Labels by language, ranges, thresholds, outputs, processing, locale."""
-    made = compile_type("""\
+    compiled = compile_type("""\
 name: bill
 version: "2.1"
 title: A bill
@@ -93,7 +93,7 @@ processing:
   sampling: 2.5
   threshold: 0.7
 """)
-    total = made.field("total")
+    total = compiled.field("total")
     assert (total.title, total.description, total.least, total.most) == (
         "Grand total",
         "All of it.",
@@ -103,19 +103,23 @@ processing:
     assert total.labels == {"en": ("total", "amount due"), "fr": ("total ttc",)}
     assert total.not_labels == {"any": ("subtotal",)}
     assert (total.threshold, total.severity) == (0.9, "warning")
-    assert made.field("day").least == date(2000, 1, 31)
-    assert made.field("kind").options == ("credit", "debit")
-    assert made.field("kind").threshold == 0.7
-    assert (made.field("rows").least, made.field("rows").most) == (1, 20)
-    assert made.recognise == {"any": ("bill", "owed")}
-    assert (made.locale.dates, made.locale.languages, made.locale.currency) == ("dmy", ("en", "fr"), "CAD")
-    assert (made.idempotency.policy, made.idempotency.cache_ttl, made.idempotency.preserve_locked) == (
+    assert compiled.field("day").least == date(2000, 1, 31)
+    assert compiled.field("kind").options == ("credit", "debit")
+    assert compiled.field("kind").threshold == 0.7
+    assert (compiled.field("rows").least, compiled.field("rows").most) == (1, 20)
+    assert compiled.recognise == {"any": ("bill", "owed")}
+    assert (compiled.locale.dates, compiled.locale.languages, compiled.locale.currency) == ("dmy", ("en", "fr"), "CAD")
+    assert (compiled.idempotency.policy, compiled.idempotency.cache_ttl, compiled.idempotency.preserve_locked) == (
         "reject",
         3600,
         False,
     )
-    assert (made.output.json, made.output.parquet, made.output.compression) == ("out/{type}/{id}.json", None, "snappy")
-    processing = made.processing
+    assert (compiled.output.json, compiled.output.parquet, compiled.output.compression) == (
+        "out/{type}/{id}.json",
+        None,
+        "snappy",
+    )
+    processing = compiled.processing
     assert (processing.model, processing.retries, processing.retry_base, processing.concurrency) == (
         "gemini",
         5,
@@ -123,20 +127,20 @@ processing:
         4,
     )
     assert (processing.failure_threshold, processing.recovery_timeout, processing.sampling) == (3, 30, 2.5)
-    assert made.rules[0].tolerance == Decimal("0.02")
+    assert compiled.rules[0].tolerance == Decimal("0.02")
 
 
 @pytest.mark.parametrize("name", ["invoice", "receipt", "deed"])
 def test_the_shipped_types_are_valid_and_picklable(name: str) -> None:
     """Each loads without an error, has labels for what it requires, and can be sent to another process."""
-    made = load(name, ())
-    assert made.name == name
-    assert pickle.loads(pickle.dumps(made)) == made
-    for one in made:
+    loaded = load(name, ())
+    assert loaded.name == name
+    assert pickle.loads(pickle.dumps(loaded)) == loaded
+    for one in loaded:
         assert one.description
         if one.required:
             assert one.labels, one.name
-    assert set(made.recognise) <= {"en", "fr", "de"}
+    assert set(loaded.recognise) <= {"en", "fr", "de"}
 
 
 def test_no_label_of_a_shipped_field_is_also_excluded() -> None:
@@ -181,13 +185,13 @@ def test_custom_types_come_first_and_paths_are_files(tmp_path: Path) -> None:
 
 def test_the_digest_depends_on_content_not_layout() -> None:
     """Comments and layout change nothing; a value, a label or the order of fields does."""
-    made = compile_type(SMALL)
-    assert compile_type("# a comment\n" + SMALL.replace("net: money", "net:   {type: money}")).digest != made.digest
-    assert compile_type("# a comment\n\n" + SMALL.replace('"1"', "'1'")).digest == made.digest
-    assert compile_type(SMALL.replace("required: true", "required: false")).digest != made.digest
+    compiled = compile_type(SMALL)
+    assert compile_type("# a comment\n" + SMALL.replace("net: money", "net:   {type: money}")).digest != compiled.digest
+    assert compile_type("# a comment\n\n" + SMALL.replace('"1"', "'1'")).digest == compiled.digest
+    assert compile_type(SMALL.replace("required: true", "required: false")).digest != compiled.digest
     guided = compile_type(SMALL + "instructions: Look at the stamp.\n")
-    assert (guided.instructions, guided.digest) == ("Look at the stamp.", made.digest)
-    assert made.key.startswith("bill/1/")
+    assert (guided.instructions, guided.digest) == ("Look at the stamp.", compiled.digest)
+    assert compiled.key.startswith("bill/1/")
 
 
 def test_every_error_is_reported_at_once_in_order() -> None:
@@ -394,11 +398,11 @@ def test_importing_loads_neither_yaml_nor_pydantic() -> None:
 
 def test_the_breaker_key_of_other_schemas_is_accepted() -> None:
     """recovery_timeout_seconds is recovery_timeout; and a type sets the review deadline."""
-    made = compile_type("""\
+    compiled = compile_type("""\
 name: a
 version: "1"
 fields: {x: text}
 processing: {circuit_breaker: {failure_threshold: 5, recovery_timeout_seconds: 90}, sla: 3600}
 """)
-    assert (made.processing.recovery_timeout, made.processing.sla) == (90.0, 3600.0)
+    assert (compiled.processing.recovery_timeout, compiled.processing.sla) == (90.0, 3600.0)
     assert compile_type('name: a\nversion: "1"\nfields: {x: text}\n').processing.sla is None

@@ -136,12 +136,12 @@ def test_a_missing_page_is_a_page_too(place: Live, admin: Browser) -> None:
 def test_a_page_knows_its_user(place: Live, admin: Browser) -> None:
     """Its script gets name, role and token, and no secrets."""
     text = admin.get("/people").text
-    told = facts(text)
-    assert told["csrf"] == admin.token
+    page_data = facts(text)
+    assert page_data["csrf"] == admin.token
     assert admin.ticket.secret not in text
     assert admin.ticket.hash not in text
-    assert isinstance(told["me"], dict)
-    assert (told["me"]["name"], told["me"]["level"]) == ("admin", 4)
+    assert isinstance(page_data["me"], dict)
+    assert (page_data["me"]["name"], page_data["me"]["level"]) == ("admin", 4)
     by_key = facts(place.get("/people").text)
     assert by_key["csrf"] == ""
     assert "set-cookie" not in place.get("/people").headers
@@ -167,8 +167,8 @@ def test_an_internal_error_is_a_page_without_details(
     assert "find-me" in answer.text
     assert str(error) not in answer.text
     assert (answer.headers.get("retry-after") == "5") == (status == 503)
-    told = place.get(f"/documents/{'0' * 26}")
-    assert (told.status_code, told.headers["content-type"]) == (status, "application/problem+json")
+    response = place.get(f"/documents/{'0' * 26}")
+    assert (response.status_code, response.headers["content-type"]) == (status, "application/problem+json")
 
 
 @pytest.mark.parametrize(

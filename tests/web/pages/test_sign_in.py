@@ -97,15 +97,15 @@ def test_every_failed_sign_in_gets_the_same_answer(place: Live) -> None:
         compared.append(kept)
         return true(kept, password)
 
-    told = []
+    answers = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passwords, "_verify", verify)
         for name in ("anna", "nobody", "ben", "carl", "x" * 100, "'; DROP TABLE tabellion_users", "a\u202eb"):
             answer = Visitor(place).send("/sign-in", {"name": name, "password": "wrong in any case"})
-            told.append(problem(answer, 401, "sign_in_failed") | {"request_id": ""})
+            answers.append(problem(answer, 401, "sign_in_failed") | {"request_id": ""})
             assert "set-cookie" not in answer.headers
-    assert all(one == told[0] for one in told)
-    assert len(compared) == len(told)
+    assert all(one == answers[0] for one in answers)
+    assert len(compared) == len(answers)
 
 
 def test_guessing_is_slowed_down_per_account(place: Live) -> None:
@@ -229,11 +229,11 @@ def test_refused_sign_ins_are_audited(place: Live, caplog: pytest.LogCaptureFixt
         while answer.status_code != 429:  # each makes the next wait longer: at last one comes too early
             answer = stranger.send("/sign-in", {"name": "secretname", "password": "wrong"})
         stranger.send("/enter", {"token": "nonsense"})
-    said = [one.getMessage() for one in caplog.records if "sign-in refused from 127.0.0.1" in one.getMessage()]
-    assert {one.partition(": ")[2].partition(",")[0] for one in said} == {
+    messages = [one.getMessage() for one in caplog.records if "sign-in refused from 127.0.0.1" in one.getMessage()]
+    assert {one.partition(": ")[2].partition(",")[0] for one in messages} == {
         "wrong name or password", "too many attempts", "the link is not valid",
     }  # fmt: skip
-    assert not any("secretname" in one for one in said)
+    assert not any("secretname" in one for one in messages)
 
 
 def test_sign_out_clears_the_cache(place: Live) -> None:

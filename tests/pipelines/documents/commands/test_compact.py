@@ -19,9 +19,9 @@ from tabellion.pipelines.documents import configured as pipeline
 from tabellion.pipelines.documents.outputs import write
 from tabellion.storage.lake import Lake
 from tests.cli.project import Project
-from tests.owner import owning
 from tests.pipelines.documents.results import LEASE, document, lease
 from tests.pipelines.documents.rows import insert
+from tests.table_owner import owning
 
 
 @pytest.fixture(autouse=True)
@@ -32,16 +32,16 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     (tmp_path / "types" / "sale.yaml").write_text(own)
     monkeypatch.setenv("TABELLION_TYPES", str(tmp_path / "types"))
     monkeypatch.setenv("TABELLION_LAKE", str(tmp_path / "lake"))
-    made = Lake(tmp_path / "lake")
+    new_lake = Lake(tmp_path / "lake")
 
     async def fill() -> None:
-        await write(made, document("01"), lease())
-        await write(made, document("02"), lease())
-        await write(made, document("03"), lease(own))
-        await write(made, document("04", created_at=datetime.now(UTC)), lease())
+        await write(new_lake, document("01"), lease())
+        await write(new_lake, document("02"), lease())
+        await write(new_lake, document("03"), lease(own))
+        await write(new_lake, document("04", created_at=datetime.now(UTC)), lease())
 
     asyncio.run(fill())
-    return made
+    return new_lake
 
 
 def report(project: Project, *words: str) -> list[dict[str, Any]]:
@@ -89,12 +89,12 @@ def test_every_environment_is_compacted_and_its_rows_updated(
     places = {place.name: pipeline.settings_of(config, place) for place in config.environments}
     for name, url in (("prod", sqlite_url), ("dev", pg_url)):
         insert(url, {"id": "01"})
-        made = asyncio.run(write(places[name].lake, document("01"), lease()))
+        written = asyncio.run(write(places[name].lake, document("01"), lease()))
         with owning(url, create=False) as owner:
             owner(
                 "UPDATE tabellion_documents SET parquet_path = $1, parquet_sha256 = $2",
-                made.parquet_path,
-                made.parquet_sha256,
+                written.parquet_path,
+                written.parquet_sha256,
             )
     run = CliRunner().invoke(
         app, ["--config", str(tmp_path / "tabellion.toml"), "compact", "--remove", "--grace", "0", "--json"]

@@ -42,9 +42,9 @@ def test_a_range_is_exported_to_a_file(project: Project, tmp_path: Path) -> None
         f"{tmp_path}/a.csv: 1 documents, {_size(tmp_path / 'a.csv')} bytes\n",
     )
     assert "12.50" in (tmp_path / "a.csv").read_text()
-    told = project.json("export", "-o", str(tmp_path / "a.parquet"))
-    assert (told["format"], told["documents"], told["failed"]) == ("parquet", 2, 0)
-    assert told["bytes"] == _size(tmp_path / "a.parquet")
+    body = project.json("export", "-o", str(tmp_path / "a.parquet"))
+    assert (body["format"], body["documents"], body["failed"]) == ("parquet", 2, 0)
+    assert body["bytes"] == _size(tmp_path / "a.parquet")
     with duckdb.connect() as connection:
         found = connection.execute(f"SELECT id, rent FROM '{tmp_path}/a.parquet' ORDER BY id").fetchall()
     assert [(one, None if rent is None else float(rent)) for one, rent in found] == [("01", 12.5), ("02", None)]

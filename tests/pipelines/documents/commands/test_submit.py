@@ -18,8 +18,8 @@ from tabellion.engine.worker import heartbeat
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.pipelines.documents.commands.client import DirectClient
 from tests.cli.running import CLEAN, Service, running
-from tests.owner import owning
 from tests.pipelines.documents.samples import samples
+from tests.table_owner import owning
 
 SAMPLES = {one.name: one for one in samples(scans=False)}
 
@@ -66,9 +66,9 @@ def test_waiting_reports_how_each_one_ended(tmp_path: Path, files: Path) -> None
         service.wait_for_line("started")
         code, results, _ = submit(tmp_path / "data", "--wait", str(files))
         assert code == 6
-        told = {Path(one["file"]).name: one for one in results}
+        by_name = {Path(one["file"]).name: one for one in results}
         assert sorted(one["status"] for one in results) == ["completed", "completed", "duplicate", "failed"]
-        assert told["locked.pdf"]["error"]["code"] == "pdf_encrypted"
+        assert by_name["locked.pdf"]["error"]["code"] == "pdf_encrypted"
         assert submit(tmp_path / "data", "--wait", str(files / "a.pdf"))[0] == 0
         assert service.stop() == 0
 
@@ -115,8 +115,8 @@ def test_submitting_over_http(tmp_path: Path, files: Path) -> None:
             tmp_path / "elsewhere", "--url", service.url, str(files / "notes.txt"), TABELLION_KEY=service.key
         )
         assert (code, results[0]["status"], results[0]["error"]["code"]) == (5, "refused", "type_unsupported")
-        code, _, said = submit(tmp_path / "elsewhere", "--url", service.url, str(files), TABELLION_KEY="tab_no")
-        assert (code, "rejected the key" in said) == (3, True)
+        code, _, errors = submit(tmp_path / "elsewhere", "--url", service.url, str(files), TABELLION_KEY="tab_no")
+        assert (code, "rejected the key" in errors) == (3, True)
         _unknown_type(service, tmp_path, files)
         assert service.stop() == 0
 
@@ -129,10 +129,10 @@ def _unknown_type(service: Service, tmp_path: Path, files: Path) -> None:
 
 def test_no_server_and_no_key(tmp_path: Path, files: Path) -> None:
     """One sentence each, exit code 3."""
-    code, _, said = submit(tmp_path / "data", "--url", "http://127.0.0.1:1", str(files), TABELLION_KEY="x")
-    assert (code, "no server responds at http://127.0.0.1:1" in said) == (3, True)
-    code, _, said = submit(tmp_path / "data", "--url", "http://127.0.0.1:1", str(files))
-    assert (code, "requires an API key" in said) == (3, True)
+    code, _, errors = submit(tmp_path / "data", "--url", "http://127.0.0.1:1", str(files), TABELLION_KEY="x")
+    assert (code, "no server responds at http://127.0.0.1:1" in errors) == (3, True)
+    code, _, errors = submit(tmp_path / "data", "--url", "http://127.0.0.1:1", str(files))
+    assert (code, "requires an API key" in errors) == (3, True)
 
 
 def test_missing_files_and_unsupported_files(tmp_path: Path, files: Path) -> None:

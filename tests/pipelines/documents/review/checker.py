@@ -128,10 +128,10 @@ def _chain(world: World, report: Report) -> None:
     last = "0" * 64
     for place, entry in enumerate(world.entries, 1):
         text = f"{last}\n{entry['n']}\n{entry['at']}\n{entry['body']}"
-        made = hashlib.sha256(text.encode()).hexdigest()
+        digest = hashlib.sha256(text.encode()).hexdigest()
         body = json.loads(entry["body"])
         same = all(body.get(name) == entry[name] for name in ("document_id", "item_id", "actor", "action"))
-        if entry["n"] != place or entry["previous"] != last or entry["hash"] != made or not same:
+        if entry["n"] != place or entry["previous"] != last or entry["hash"] != digest or not same:
             report.blame("chain", f"entry {place}")
             return
         last = entry["hash"]
@@ -152,9 +152,9 @@ def _register(world: World, by_item: dict[str, list[dict[str, Any]]], report: Re
         if until is None:
             report.blame("unfinished", f"{key}: a claim is left")
     for key in {*holders, *by_item}:
-        told = [body["actor"] for body in by_item.get(key, []) if body["action"] == "claimed"]
-        if told != holders.get(key, []):
-            report.blame("registers_differ", f"{key}: {told} and {holders.get(key)}")
+        claimants = [body["actor"] for body in by_item.get(key, []) if body["action"] == "claimed"]
+        if claimants != holders.get(key, []):
+            report.blame("registers_differ", f"{key}: {claimants} and {holders.get(key)}")
 
 
 class _Life:
@@ -224,12 +224,12 @@ class _Life:
 
 def _journal(world: World, bodies: list[dict[str, Any]], report: Report) -> None:
     """Check that the trail has every action a reviewer was told is done, and no other."""
-    told: Counter[tuple[Any, ...]] = Counter()
+    accepted: Counter[tuple[Any, ...]] = Counter()
     unsure: Counter[tuple[Any, ...]] = Counter()
     for one in world.journal:
         if one.get("refused"):
             continue
-        (told if one["sure"] else unsure)[_act(one)] += 1
+        (accepted if one["sure"] else unsure)[_act(one)] += 1
     kept: Counter[tuple[Any, ...]] = Counter()
     done = set()
     for body in bodies:
@@ -241,19 +241,19 @@ def _journal(world: World, bodies: list[dict[str, Any]], report: Report) -> None
         if action != "edit" or act not in done:
             kept[act] += 1
         done.add(act)
-    for act, count in (told - kept).items():
+    for act, count in (accepted - kept).items():
         report.blame("unrecorded", f"{act} × {count}")
-    for act, count in (kept - told).items():
+    for act, count in (kept - accepted).items():
         maybe = sum(n for other, n in unsure.items() if other[0] == act[0] and other[2] == act[2]
                     and other[1] in (None, act[1]))  # fmt: skip
         if maybe < count:
             report.blame("invented", f"{act} × {count}")
-    said = {(body["item_id"], body.get("version"), body["field"], json.dumps(body["after"], sort_keys=True))
+    recorded = {(body["item_id"], body.get("version"), body["field"], json.dumps(body["after"], sort_keys=True))
             for body in bodies if body["action"] == "corrected"}  # fmt: skip
     for one in world.journal:
         if one["action"] == "edit" and one["sure"] and not one.get("refused"):
             for name, value in one["corrected"].items():
-                if (one["item"], one["version"], name, json.dumps(value, sort_keys=True)) not in said:
+                if (one["item"], one["version"], name, json.dumps(value, sort_keys=True)) not in recorded:
                     report.blame("lost_edit", f"{one['item']}: {name} = {value!r} of version {one['version']}")
 
 

@@ -276,7 +276,7 @@ async def fill(store: Store, count: int, names: list[str]) -> list[str]:
     if store.dialect == "postgresql":
         moment = datetime.fromtimestamp(now, UTC)
     documents = [new_id() for _ in range(count)]
-    made = [new_id() for _ in range(count)]
+    ids = [new_id() for _ in range(count)]
     add = store.database.add_many
     columns = ["id", "status", "found_type", "type_key", "sha256", "bytes", "name", "media", "blob", "key", "pages"]
     await add(
@@ -291,14 +291,14 @@ async def fill(store: Store, count: int, names: list[str]) -> list[str]:
         ],
     )  # fmt: skip
     columns = ["id", "document_id", "priority", "confidence", "complexity", "value", "reasons", "created_at", "due_at"]
-    rows = [[made[n], documents[n], 0.5, (n % 10) / 10, 0.1, 0.1, "[]", moment, moment] for n in range(count)]
+    rows = [[ids[n], documents[n], 0.5, (n % 10) / 10, 0.1, 0.1, "[]", moment, moment] for n in range(count)]
     await add("tabellion_review_items", columns, rows)
     # In an hour, so that assignments count.
     await store.database.fetch(f"UPDATE tabellion_review_items SET due_at = {later('3600', store.dialect)}")
     for document in documents[: count // 2]:
         statements = [audit.bind_statement(*one) for one in people.opening(store.dialect, document)]
         await store.database.transact(statements)
-    return made
+    return ids
 
 
 HandsOf = Callable[[int, str, bool], tuple[str, Hands]]
@@ -310,30 +310,30 @@ async def crowd(
 ) -> None:  # fmt: skip
     """Run some of the reviewers in this process until everything is finished; `hands_of` gives each name its hands."""
     queue.LEASE = LEASE
-    made = [Store(url, durable=False) for _ in range(stores)]
+    opened = [Store(url, durable=False) for _ in range(stores)]
     journal = Journal(folder / f"{tag}.jsonl")
     try:
         everything = [
-            row["id"] for row in await made[0].database.fetch("SELECT id FROM tabellion_review_items ORDER BY id")
+            row["id"] for row in await opened[0].database.fetch("SELECT id FROM tabellion_review_items ORDER BY id")
         ]
         colleagues = [
-            row["name"] for row in await made[0].database.fetch("SELECT name FROM tabellion_users ORDER BY name")
+            row["name"] for row in await opened[0].database.fetch("SELECT name FROM tabellion_users ORDER BY name")
         ]
         reviewers: list[Reviewer] = []
         held: list[str] = []
         for place, name in enumerate(names):
             operates = int(name[1:]) % 5 == 0
-            hands: Hands = Direct(made[place % stores], Person(name, 3 if operates else 2))
+            hands: Hands = Direct(opened[place % stores], Person(name, 3 if operates else 2))
             known_as = name
             if hands_of is not None:
                 known_as, hands = hands_of(place, name, operates)
             dice = random.Random(f"{seed} {name}")
             reviewers.append(Reviewer(known_as, hands, operates, journal, dice, everything, colleagues, held))
-        over = finished(made[0], held)
+        over = finished(opened[0], held)
         await asyncio.gather(*(one.work(over) for one in reviewers))
     finally:
         journal.close()
-        for store in made:
+        for store in opened:
             await store.close()
 
 

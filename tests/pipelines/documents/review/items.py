@@ -98,13 +98,13 @@ async def put_document(
         for field, value in given.items()
     }  # fmt: skip
     page = {"number": 1, "source": "text", "quality": 1.0, "size": [595.0, 842.0], "rotation": 0}
-    told = {"type": type, "type_version": "3", "pages": [page], "fields": read, "issues": []}
+    reading = {"type": type, "type_version": "3", "pages": [page], "fields": read, "issues": []}
     await store.database.fetch(
         f"""INSERT INTO tabellion_documents
   (id, status, type, found_type, type_key, sha256, bytes, name, media, blob, key, pages,
   result, verdict, created_at) VALUES ($1, $2, NULL, $3, 'k', $6, 1, $4, 'application/pdf', 'b', $1, 1, $5, 'warn',
   {NOW})""",
-        id, status, type, name, json.dumps(told), hashlib.sha256(id.encode()).hexdigest(),
+        id, status, type, name, json.dumps(reading), hashlib.sha256(id.encode()).hexdigest(),
     )  # fmt: skip
     for place, (field, one) in enumerate(read.items()):
         await store.database.fetch(

@@ -18,7 +18,7 @@ from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.queue import review_queue
 from tabellion.testing import Clock
 from tests.pipelines.documents.review.items import ANNA, BEN, CLEO, put, put_user, trail, types
-from tests.working import ask
+from tests.workers import ask
 
 
 def timed(url: str, story: Any) -> Any:
@@ -40,13 +40,13 @@ def test_the_most_urgent_item_is_claimed_first(url: str) -> None:
     """In order of priority, each by one person, until nothing is left."""
 
     async def go(store: Store) -> Any:
-        made = [await put(store, confidence=1 - number / 10, complexity=0.0) for number in range(4)]
+        added = [await put(store, confidence=1 - number / 10, complexity=0.0) for number in range(4)]
         await priority.refresh(store, at_once=True)
         taken = [await claims.claim_next(store, person) for person in (ANNA, BEN, ANNA, BEN, CLEO)]
-        return made, taken, [await trail(store, item) for item in made], (await audit.verify(store)).whole
+        return added, taken, [await trail(store, item) for item in added], (await audit.verify(store)).whole
 
-    made, taken, trails, whole = ask(url, go)
-    assert taken == [*reversed(made), None]
+    added, taken, trails, whole = ask(url, go)
+    assert taken == [*reversed(added), None]
     assert trails == [[("claimed", "ben")], [("claimed", "anna")]] * 2
     assert whole
 
@@ -325,7 +325,7 @@ def test_claiming_continues_behind_the_last_item(url: str) -> None:
     """After releasing one, the next in line is offered, and the first again at the end."""
 
     async def go(store: Store) -> Any:
-        made = [await put(store, priority=0.9 - number / 10, confidence=0.0) for number in range(3)]
+        added = [await put(store, priority=0.9 - number / 10, confidence=0.0) for number in range(3)]
         priority._next[store] = 1e18  # the priorities stay as they were put
         seen = []
         at: str | None = None
@@ -333,7 +333,7 @@ def test_claiming_continues_behind_the_last_item(url: str) -> None:
             at = await claims.claim_next(store, ANNA, after=at)
             assert at is not None
             await claims.release(store, at, ANNA)
-            seen.append(made.index(at))
+            seen.append(added.index(at))
         return seen
 
     assert ask(url, go) == [0, 1, 2, 0]

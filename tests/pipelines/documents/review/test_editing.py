@@ -16,7 +16,7 @@ from tabellion.pipelines.documents.review import item_view as whole
 from tabellion.pipelines.documents.review.editing import Change
 from tabellion.pipelines.documents.review.people import Person
 from tests.pipelines.documents.review.items import ANNA, BEN, CLEO, VALUES, put, trail, types
-from tests.working import ask
+from tests.workers import ask
 
 
 async def edit_as_anna(store: Store, item: str, version: int, **changes: Change) -> int:
@@ -165,10 +165,10 @@ def test_a_second_reading_is_shown_beside_the_correction(url: str) -> None:
 
         async def beside() -> Any:
             row = await field(store, item, "total")
-            [told] = [
+            [shown] = [
                 one for one in fields.serialize_fields(types("bill"), {"total": row}, []) if one["name"] == "total"
             ]
-            return told["three_way"]
+            return shown["three_way"]
 
         await edit_as_anna(store, item, 1, total=Change("correct", "99"))
         assert await beside() is None
@@ -196,11 +196,13 @@ def test_one_invalid_value_rejects_the_whole_edit(url: str) -> None:
                 paid=Change("confirm"), date=Change("correct", None), kind=Change("unlock"),
                 currency=Change("correct", "USD", 2), vendorr=Change("absent"),
             )  # fmt: skip
-        told = refused.value.problems
-        assert set(told) == {"total", "nope", "paid", "date", "kind", "currency", "vendorr"}
-        assert told["currency"] == "currency: page 2 does not exist; the document has 1"
-        assert told["vendorr"].startswith("unknown field 'vendorr' (did you mean vendor?); known: vendor, date")
-        assert (refused.value.fix, told["nope"][:27]) == ("correct the value", "unknown field 'nope'; known")
+        errors_by_field = refused.value.problems
+        assert set(errors_by_field) == {"total", "nope", "paid", "date", "kind", "currency", "vendorr"}
+        assert errors_by_field["currency"] == "currency: page 2 does not exist; the document has 1"
+        assert errors_by_field["vendorr"].startswith(
+            "unknown field 'vendorr' (did you mean vendor?); known: vendor, date"
+        )
+        assert (refused.value.fix, errors_by_field["nope"][:27]) == ("correct the value", "unknown field 'nope'; known")
         with pytest.raises(errors.InvalidValues, match="unknown field 'nope'") as strange:
             await edit_as_anna(store, item, 1, nope=Change("confirm"), total=Change("correct", "x"))
         assert strange.value.fix == "use an existing field name"
@@ -267,7 +269,7 @@ def test_of_concurrent_edits_of_one_version_one_succeeds(url: str) -> None:
         stores = [Store(url, durable=False) for _ in range(3)]
         try:
             item = await held(stores[0])
-            told: list[Any] = []
+            conflicts: list[Any] = []
 
             async def one(number: int) -> int | None:
                 try:
@@ -275,12 +277,12 @@ def test_of_concurrent_edits_of_one_version_one_succeeds(url: str) -> None:
                         stores[number % 3], types, item, ANNA, 1, {"vendor": Change("correct", f"v{number}")}
                     )
                 except errors.Stale as stale:
-                    told.append((stale.version, stale.fields["vendor"]["by"]))
+                    conflicts.append((stale.version, stale.fields["vendor"]["by"]))
                     return None
 
             results = await asyncio.gather(*(one(number) for number in range(12)))
             assert sorted(result or 0 for result in results) == [0] * 11 + [2]
-            assert told == [(2, "anna")] * 11
+            assert conflicts == [(2, "anna")] * 11
             winner = next(number for number, result in enumerate(results) if result)
             assert (await field(stores[0], item, "vendor"))["value"] == f"v{winner}"
             assert len(await trail(stores[0], item)) == 2
@@ -297,8 +299,8 @@ def test_each_person_has_their_own_draft(url: str) -> None:
 
     async def go(store: Store) -> None:
         async def draft(person: Person) -> Any:
-            told = (await whole.get(store, types, item, person))["draft"]
-            return told and told["fields"]
+            found = (await whole.get(store, types, item, person))["draft"]
+            return found and found["fields"]
 
         item = await held(store)
         await editing.draft(store, item, ANNA, {"fields": {"total": "1"}})

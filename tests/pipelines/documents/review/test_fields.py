@@ -12,7 +12,7 @@ from tabellion.reading.issue import IssueJson
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.typefile import compile_type
 from tests.pipelines.documents.review.items import BILL, VALUES, put, types
-from tests.working import ask
+from tests.workers import ask
 
 
 def fields_of(url: str, values: dict[str, Any], change: str = "", **columns: Any) -> dict[str, dict[str, Any]]:

@@ -67,11 +67,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp("crowd")
     kept = queue.LEASE
     try:
-        made = crowded(f"sqlite:///{folder}/work.db", folder, people=6, items=30)
+        finished = crowded(f"sqlite:///{folder}/work.db", folder, people=6, items=30)
     finally:
         queue.LEASE = kept
-    assert checker.judge(made).clean
-    return made
+    assert checker.judge(finished).clean
+    return finished
 
 
 def _entry(world: World, action: str) -> dict[str, Any]:

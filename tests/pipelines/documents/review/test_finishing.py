@@ -16,7 +16,7 @@ from tabellion.pipelines.documents.settings import Unknown
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.typefile import compile_type
 from tests.pipelines.documents.review.items import ANNA, BEN, CLEO, VALUES, put, trail, types
-from tests.working import ask
+from tests.workers import ask
 
 
 async def held(store: Store, values: Any = None) -> str:
@@ -239,8 +239,8 @@ def test_a_busy_document_is_not_marked(url: str) -> None:
 
 def test_a_missing_cell_must_be_filled_in() -> None:
     """A field can be marked absent, a cell cannot: the message says what helps."""
-    said = str(errors.NotApprovable(["vendor", "lines[0].amount"], []))
-    assert said == (
+    message = str(errors.NotApprovable(["vendor", "lines[0].amount"], []))
+    assert message == (
         "vendor required: enter a value or mark as absent; "
         "lines[0].amount required: enter a value or delete the row"
     )  # fmt: skip

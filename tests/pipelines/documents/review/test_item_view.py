@@ -9,7 +9,7 @@ from tabellion import Store
 from tabellion.pipelines.documents.review import item_view, items
 from tabellion.pipelines.documents.review.people import Person
 from tests.pipelines.documents.review.items import put, types
-from tests.working import ask
+from tests.workers import ask
 
 DIFFERS = {
     "code": "xml_differs", "severity": "warning", "message": "the XML says 12.00", "fields": ["total"],

@@ -10,7 +10,7 @@ from tabellion.accounts.audit import SYSTEM
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.review import people
 from tests.pipelines.documents.review.items import put_item, put_user
-from tests.working import ask
+from tests.workers import ask
 
 
 async def assigned(store: Store, document: str) -> str | None:

@@ -12,8 +12,8 @@ from tabellion.accounts import tables as accounts
 from tabellion.accounts.tables import GENESIS
 from tabellion.errors import StoreError
 from tabellion.pipelines.documents import tables
-from tests.owner import owning
-from tests.working import ask
+from tests.table_owner import owning
+from tests.workers import ask
 
 ITEM = """INSERT INTO tabellion_review_items
   (id, document_id, priority, confidence, complexity, value, reasons, created_at,

@@ -52,9 +52,9 @@ def test_the_screen_names_its_item_and_preloads_its_scripts(place: Live) -> None
     item = place.store("prod", put)
     text = signed_in(place, "viewer").get(f"/review/{item}").text
     [data] = re.findall(r'id="data">(.*?)</script>', text)
-    told = json.loads(data)
-    assert (told["item"], told["kept"]) == (item, queue.HOLD)
-    assert told["types"]["invoice"] == "Invoice"
+    body = json.loads(data)
+    assert (body["item"], body["kept"]) == (item, queue.HOLD)
+    assert body["types"]["invoice"] == "Invoice"
     for name in review.modules():
         assert f'<link rel="modulepreload" href="{static.address(name)}">' in text
     folder = Path(review.__file__).parent.parent / "static"

@@ -12,7 +12,7 @@ from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.routes import updates
 from tabellion.pipelines.documents.routes.updates import DocumentUpdate, Updates
 from tests.pipelines.documents.review.items import put_document
-from tests.working import ask
+from tests.workers import ask
 
 
 @pytest.mark.parametrize("column", ["created_at", "completed_at"])

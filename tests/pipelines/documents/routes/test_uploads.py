@@ -33,12 +33,12 @@ def form(web: Live, *parts: tuple[str, Any], **options: Any) -> httpx2.Response:
 
 def pictures() -> dict[str, bytes]:
     """A small image in every supported format."""
-    made = {}
+    encoded = {}
     for name in ("png", "jpeg", "webp", "gif", "tiff", "bmp"):
         stream = io.BytesIO()
         Image.new("RGB", (40, 30), "white").save(stream, name)
-        made[name] = stream.getvalue()
-    return made
+        encoded[name] = stream.getvalue()
+    return encoded
 
 
 def test_one_file_is_uploaded(web: Live) -> None:
@@ -113,12 +113,12 @@ def test_a_plain_body_is_a_file(web: Live) -> None:
 
 def test_an_empty_file_is_rejected(web: Live) -> None:
     """422, as a form and as a body; also among others, of which then none is stored."""
-    told = problem(form(web, ("file", ("a.pdf", b"", PDF))), 422, "empty_file")
-    assert told["field"] == "/file"
+    error = problem(form(web, ("file", ("a.pdf", b"", PDF))), 422, "empty_file")
+    assert error["field"] == "/file"
     problem(web.ask("POST", URL, content=b"", headers={"Content-Type": PDF}), 422, "empty_file")
     content = bill("beside an empty one")
-    told = problem(form(web, ("file", ("a.pdf", content, PDF)), ("file", ("b.pdf", b"", PDF))), 422, "empty_file")
-    assert told["field"] == "/file/1"
+    error = problem(form(web, ("file", ("a.pdf", content, PDF)), ("file", ("b.pdf", b"", PDF))), 422, "empty_file")
+    assert error["field"] == "/file/1"
     sha256 = hashlib.sha256(content).hexdigest()
     assert not list(web.blobs("prod").rglob(sha256))
 
@@ -146,8 +146,8 @@ def archive(name: str = "a.txt", comment: bytes = b"") -> bytes:
 def test_an_unsupported_file_is_named(web: Live, content: bytes, named: str) -> None:
     """415 says what it is, whatever it is called."""
     for name, media in (("a.pdf", PDF), ("a", "application/octet-stream")):
-        told = problem(form(web, ("file", (name, content, media))), 415, "type_unsupported")
-        assert named in told["detail"]
+        error = problem(form(web, ("file", (name, content, media))), 415, "type_unsupported")
+        assert named in error["detail"]
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,8 @@ def test_an_unsupported_file_is_named(web: Live, content: bytes, named: str) -> 
 )  # fmt: skip
 def test_a_file_of_another_type_than_declared_is_rejected(web: Live, name: str, media: str, declared: str) -> None:
     """415 with the declared and the actual type."""
-    told = problem(form(web, ("file", (name, bill("mismatch"), media))), 415, "type_mismatch")
-    assert (told["declared"], told["detected"]) == (declared, PDF)
+    error = problem(form(web, ("file", (name, bill("mismatch"), media))), 415, "type_mismatch")
+    assert (error["declared"], error["detected"]) == (declared, PDF)
 
 
 @pytest.mark.parametrize(
@@ -174,8 +174,8 @@ def test_a_file_of_another_type_than_declared_is_rejected(web: Live, name: str, 
 )  # fmt: skip
 def test_a_polyglot_file_is_rejected(web: Live, before: bytes, also: str) -> None:
     """A PDF that a browser or a shell would take for something else."""
-    told = problem(form(web, ("file", ("a.pdf", before + bill("two"), PDF))), 415, "type_mismatch")
-    assert also in told["detected"]
+    error = problem(form(web, ("file", ("a.pdf", before + bill("two"), PDF))), 415, "type_mismatch")
+    assert also in error["detected"]
 
 
 @pytest.mark.parametrize(
@@ -189,8 +189,8 @@ def test_a_polyglot_file_is_rejected(web: Live, before: bytes, also: str) -> Non
 )  # fmt: skip
 def test_a_file_with_an_archive_appended_is_rejected(web: Live, behind: bytes, also: str) -> None:
     """Archivers read the end of a file and would find it."""
-    told = problem(form(web, ("file", ("a.pdf", bill("behind") + behind, PDF))), 415, "type_mismatch")
-    assert also in told["detected"]
+    error = problem(form(web, ("file", ("a.pdf", bill("behind") + behind, PDF))), 415, "type_mismatch")
+    assert also in error["detected"]
 
 
 def test_an_image_with_an_archive_appended_is_rejected(web: Live) -> None:
@@ -275,10 +275,10 @@ def test_an_invalid_form_value_is_rejected(
     else:
         sent = {"Content-Type": "multipart/form-data; boundary=b"}
         answer = web.ask("POST", URL, content=b"--b--\r\n" * 0, headers=sent)
-    told = problem(answer, status, code)
-    assert told.get("field") == field
-    if field in ("/type", "/model") and code == "value_invalid" and "there is no such" in told["detail"]:
-        assert "local" in told["expected"] or "invoice" in told["expected"]
+    error = problem(answer, status, code)
+    assert error.get("field") == field
+    if field in ("/type", "/model") and code == "value_invalid" and "there is no such" in error["detail"]:
+        assert "local" in error["expected"] or "invoice" in error["expected"]
 
 
 @pytest.mark.parametrize(
@@ -315,12 +315,12 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 def test_uploads_beyond_a_limit_are_cut_off(narrow: Live) -> None:
     """Per file and per request; neither leaves anything on disk."""
     large = bill("large") + b" " * 6000
-    told = problem(form(narrow, ("file", ("a.pdf", large, PDF))), 413, "too_large")
-    assert (told["limit"], told["field"]) == (5000, "/file")
+    error = problem(form(narrow, ("file", ("a.pdf", large, PDF))), 413, "too_large")
+    assert (error["limit"], error["field"]) == (5000, "/file")
     sent = {"Content-Type": PDF}
-    told = problem(narrow.ask("POST", URL, content=large, headers=sent), 413, "too_large")
-    assert told["limit"] == 5000
-    assert told["got"] == len(large)
+    error = problem(narrow.ask("POST", URL, content=large, headers=sent), 413, "too_large")
+    assert error["limit"] == 5000
+    assert error["got"] == len(large)
     chunked = narrow.ask("POST", URL, content=iter([large[:4000], large[4000:]]), headers=sent)
     problem(chunked, 413, "too_large")
     whole = form(narrow, *[("file", ("a.pdf", b"%PDF-" + b"x" * 4900, PDF)) for _ in range(3)], ("type", b"x" * 90_000))
@@ -435,8 +435,8 @@ def test_a_url_without_a_document_is_reported(web: Live, library: str, path: str
 
 def test_a_url_with_too_much_data_is_abandoned(narrow: Live, library: str) -> None:
     """At the upload's own limit."""
-    told = problem(narrow.ask("POST", URL, json={"url": f"{library}/large"}), 413, "too_large")
-    assert (told["limit"], told["field"]) == (5000, "/url")
+    error = problem(narrow.ask("POST", URL, json={"url": f"{library}/large"}), 413, "too_large")
+    assert (error["limit"], error["field"]) == (5000, "/url")
 
 
 @pytest.mark.parametrize(
@@ -452,16 +452,16 @@ def test_a_url_into_the_internal_network_is_blocked(web: Live, url: str) -> None
     """For a document and for a webhook; the reason is given, a password in it is not."""
     for path in (URL, "/api/webhooks"):
         answer = web.ask("POST", path, json={"url": url})
-        told = problem(answer, 422, "url_blocked")
-        assert told["field"] == "/url"
-        assert told["reason"]
+        error = problem(answer, 422, "url_blocked")
+        assert error["field"] == "/url"
+        assert error["reason"]
         assert "s3cret" not in answer.text
 
 
 def test_a_url_of_2049_characters_is_rejected(web: Live) -> None:
     """By its length alone."""
-    told = problem(web.ask("POST", URL, json={"url": "http://example.com/" + "a" * 2030}), 422, "value_invalid")
-    assert told["field"] == "/url"
+    error = problem(web.ask("POST", URL, json={"url": "http://example.com/" + "a" * 2030}), 422, "value_invalid")
+    assert error["field"] == "/url"
 
 
 def test_a_field_of_the_body_is_rejected_in_the_query(web: Live) -> None:
