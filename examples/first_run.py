@@ -58,7 +58,7 @@ class View:
             "ocr": self.progress.add_task("documents read", total=DOCUMENTS),
             "companies": self.progress.add_task("companies looked up", total=COMPANIES),
         }
-        self.told = 0.0
+        self.printed_at = 0.0
 
     def of(self, picture: Snapshot) -> Group:
         """Return what to show now."""
@@ -73,8 +73,8 @@ class View:
 
     def say(self, picture: Snapshot) -> None:
         """Print one line a second for logs, where a live view cannot be drawn."""
-        if not self.console.is_terminal and time.monotonic() - self.told > 1:
-            self.told = time.monotonic()
+        if not self.console.is_terminal and time.monotonic() - self.printed_at > 1:
+            self.printed_at = time.monotonic()
             counts = ", ".join(f"{one.queue}: {one.ready} ready, {one.running} running" for one in picture.queues)
             self.console.print(counts)
 

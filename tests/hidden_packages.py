@@ -56,8 +56,8 @@ def run_all(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return {
-        name: subprocess.CompletedProcess(name, told["code"], told["out"], told["err"])
-        for name, told in json.loads(done.stdout).items()
+        name: subprocess.CompletedProcess(name, result["code"], result["out"], result["err"])
+        for name, result in json.loads(done.stdout).items()
     }
 
 

@@ -143,7 +143,7 @@ def test_the_type_is_detected_before_the_model_is_called() -> None:
     model = FixedModel("{}")
     reading = document.read(papers.pdf(("Invoice number 7", "Total 12.00")), model=model)
     assert reading.type == "invoice"
-    assert "invoice_number" in model.told[0]
+    assert "invoice_number" in model.system_texts[0]
     assert codes(reading)[-1] == "model_failed"
 
 

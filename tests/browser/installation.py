@@ -44,8 +44,8 @@ PLAIN = {"viewport": {"width": 1280, "height": 800}, "timezone_id": "UTC", "redu
 class Installation:
     """One installation."""
 
-    def __init__(self, service: Service, told: dict[str, str]) -> None:
-        self.service, self.told = service, told
+    def __init__(self, service: Service, variables: dict[str, str]) -> None:
+        self.service, self.variables = service, variables
         self.states: dict[str, Any] = {}  #: who is signed in, and with which cookie
         self.links: dict[str, str] = {}
         self._doubtful = 0
@@ -72,7 +72,7 @@ class Installation:
     def run_command(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command beside it, on the same data."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
-        kept |= {"TABELLION_DATA": str(self.service.data)} | self.told
+        kept |= {"TABELLION_DATA": str(self.service.data)} | self.variables
         command = [sys.executable, "-m", "tabellion", *words]
         return subprocess.run(command, env=kept, capture_output=True, text=True, timeout=60, check=False)
 

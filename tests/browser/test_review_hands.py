@@ -28,11 +28,11 @@ def posted(page: Page, verb: str) -> list[str]:
     """Record every request for an action from now on."""
     sent: list[str] = []
 
-    def heard(request: Request) -> None:
+    def record(request: Request) -> None:
         if request.url.endswith(f"/{verb}"):
             sent.append(request.url)
 
-    page.on("request", heard)
+    page.on("request", record)
     return sent
 
 

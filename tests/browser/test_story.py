@@ -53,7 +53,7 @@ def test_from_upload_to_approval_by_keyboard_alone(chromium: Browser, tmp_path: 
         keyboard.tab_to("#upload")
         keyboard.press("Enter")
         rows = page.locator("#rows tr[data-row]")
-        expect(rows).to_contain_text(["completed"], ignore_case=True, timeout=30_000)  # told by the server, unasked
+        expect(rows).to_contain_text(["completed"], ignore_case=True, timeout=30_000)  # pushed by the server
         document = str(rows.get_attribute("data-row"))
 
         keyboard.tab_to("nav a[href='/queue']")

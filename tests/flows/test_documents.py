@@ -105,16 +105,16 @@ def test_killed_workers_lose_no_document_and_pay_once(
     found = {one.id: document(url, one.id) for one in submitted}
     states = Counter(one["status"] for one in found.values())
     assert states == {"completed": DISTINCT, "duplicate": TWICE}
-    for key, told in found.items():
+    for key, shown in found.items():
         for kind in ("json", "parquet"):
-            data = asyncio.run(settings.lake.get(told["outputs"][kind]))
-            assert hashlib.sha256(data).hexdigest() == told["hashes"][kind]
-        assert pq.read_table(Path(settings.lake.url) / told["outputs"]["parquet"]).num_rows == 1
-        assert (told["duplicate_of"] or key) in told["outputs"]["json"]
-        assert told["fields"]["total"]["value"] == "120.00"
+            data = asyncio.run(settings.lake.get(shown["outputs"][kind]))
+            assert hashlib.sha256(data).hexdigest() == shown["hashes"][kind]
+        assert pq.read_table(Path(settings.lake.url) / shown["outputs"]["parquet"]).num_rows == 1
+        assert (shown["duplicate_of"] or key) in shown["outputs"]["json"]
+        assert shown["fields"]["total"]["value"] == "120.00"
     assert remembered(url) == DISTINCT
     assert calls(fake) == DISTINCT + lost
-    originals = {key for key, told in found.items() if told["status"] == "completed"}
+    originals = {key for key, shown in found.items() if shown["status"] == "completed"}
     assert {path.stem for path in Path(settings.lake.url).rglob("*.json")} == originals
     items = [one["document_id"] for one in rows(url, "SELECT document_id FROM tabellion_review_items")]
     assert len(items) == len(set(items))

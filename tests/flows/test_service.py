@@ -109,13 +109,13 @@ def test_every_ending_is_delivered(tmp_path: Path) -> None:
         eventually(lambda: len(receiver.got) == 4, within=60)
         assert service.stop() == 0
         assert endpoint["secret"] not in service.errors + json.dumps(service.lines)
-    gone, *told = (verify(headers, content, endpoint["secret"]) for _, headers, content in receiver.got)
-    assert gone == told[0]
-    assert {(one["type"], one["data"]["id"]) for one in told} == {
+    gone, *messages = (verify(headers, content, endpoint["secret"]) for _, headers, content in receiver.got)
+    assert gone == messages[0]
+    assert {(one["type"], one["data"]["id"]) for one in messages} == {
         ("document.completed", first), ("document.duplicate", second), ("document.failed", third),
     }  # fmt: skip
-    assert told[0]["data"]["fields"]["total"]["value"] == letter.truth["total"]
-    [failed] = (one["data"] for one in told if one["type"] == "document.failed")
+    assert messages[0]["data"]["fields"]["total"]["value"] == letter.truth["total"]
+    [failed] = (one["data"] for one in messages if one["type"] == "document.failed")
     assert failed["error"]["code"] == "pdf_encrypted"
 
 

@@ -66,13 +66,13 @@ class FixedModel:
     ) -> None:
         self.takes = takes
         self.asked: list[list[Part]] = []
-        self.told: list[str] = []
+        self.system_texts: list[str] = []
         self._answer = answer if isinstance(answer, str) else json.dumps(answer)
 
     async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
         """Return the answer, validated as every model's is."""
         self.asked.append(list(parts))
-        self.told.append(ask.system or "")
+        self.system_texts.append(ask.system or "")
         return Reply(self._answer, judge(self._answer, schema, ask), cost=0.25, model=self.model)
 
     async def close(self) -> None:

@@ -12,13 +12,13 @@ from tests.models.bills import SMALL, pages_of, reply_about
 INDEX = Index(pages_of())
 
 
-def heard(**values: Any) -> dict[str, Field]:
+def evaluate(**values: Any) -> dict[str, Field]:
     return evidence(reply_about(**values), SMALL, INDEX)
 
 
 def test_a_value_within_its_quote_is_grounded() -> None:
     """The box is the value's, the quote is the page's words, the page is theirs."""
-    total = heard(total=("120.00", "Total: 120.00"))["total"]
+    total = evaluate(total=("120.00", "Total: 120.00"))["total"]
     assert (total.value, total.page, total.quote, total.source) == ("120.00", 1, "Total: 120.00", "model")
     assert total.reasons == ("model", "grounded: exact")
     assert total.confidence == GROUNDED
@@ -35,17 +35,17 @@ def test_a_wrong_page_is_only_a_hint() -> None:
 
 def test_a_quote_without_the_value_is_no_evidence() -> None:
     """The value is then searched by itself."""
-    made_up = heard(total=("999.00", "Total: 120.00"))["total"]
+    made_up = evaluate(total=("999.00", "Total: 120.00"))["total"]
     assert (made_up.box, made_up.confidence, made_up.reasons[-1]) == (None, UNGROUNDED, "ungrounded")
-    elsewhere = heard(subtotal=("100.00", "Total: 120.00"))["subtotal"]
+    elsewhere = evaluate(subtotal=("100.00", "Total: 120.00"))["subtotal"]
     assert elsewhere.box is not None
     assert UNGROUNDED < elsewhere.confidence < GROUNDED
-    assert heard(vendor=("Globex", "Invoice number: A-77"))["vendor"].box is None
+    assert evaluate(vendor=("Globex", "Invoice number: A-77"))["vendor"].box is None
 
 
 def test_a_value_not_on_the_page_is_ungrounded() -> None:
     """No box is invented."""
-    vendor = heard(vendor=("Globex Corporation", "Globex Corporation"))["vendor"]
+    vendor = evaluate(vendor=("Globex Corporation", "Globex Corporation"))["vendor"]
     assert (vendor.page, vendor.box, vendor.quote, vendor.confidence) == (None, None, None, UNGROUNDED)
 
 
@@ -55,13 +55,13 @@ def test_values_that_are_not_printed_literally_have_their_quote() -> None:
         evidence(reply_about(currency=("EUR", "€")), SMALL, Index(pages_of("Total 12.00 €")))["currency"].box
         is not None
     )
-    assert heard(paid=(True, "Tax: 20.00"))["paid"].value is True
-    assert heard(currency=("GBP", "Total: 120.00"))["currency"].box is None
+    assert evaluate(paid=(True, "Tax: 20.00"))["paid"].value is True
+    assert evaluate(currency=("GBP", "Total: 120.00"))["currency"].box is None
 
 
 def test_a_malformed_value_is_hardly_trusted() -> None:
     """It stays as text for the rules to flag."""
-    day = heard(day=("2026-02-30", None))["day"]
+    day = evaluate(day=("2026-02-30", None))["day"]
     assert (day.value, day.confidence) == ("2026-02-30", MALFORMED)
     assert "not a date (YYYY-MM-DD)" in day.reasons
 

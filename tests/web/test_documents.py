@@ -98,16 +98,16 @@ def test_a_list_shows_the_review_status(web_any: Live) -> None:
     finish(web_any, copy, "duplicate")
     web_any.store("prod", lambda store: put_item(store, second, status="in_review"))
 
-    def told(query: str = "") -> dict[str, str | None]:
+    def review_by_id(query: str = "") -> dict[str, str | None]:
         answer = web_any.get(f"{URL}?{query}")
         assert answer.status_code == 200, answer.text
         return {row["id"]: row["review"] for row in answer.json()["documents"]}
 
-    assert told() == {first: None, second: "pending", copy: "pending"}
-    assert told("review=pending") == {second: "pending", copy: "pending"}
+    assert review_by_id() == {first: None, second: "pending", copy: "pending"}
+    assert review_by_id("review=pending") == {second: "pending", copy: "pending"}
     web_any.sql("UPDATE tabellion_review_items SET status = 'corrected'")
-    assert told("review=pending") == {}
-    assert told("review=corrected&q=b") == {second: "corrected"}
+    assert review_by_id("review=pending") == {}
+    assert review_by_id("review=corrected&q=b") == {second: "corrected"}
     problem(web_any.get(f"{URL}?review=in_review"), 422, "value_invalid")
 
 

@@ -110,7 +110,7 @@ def test_a_duplicate_is_listed_with_the_values_of_its_original(url: str, setting
     """As when looked up alone: type, verdict and outputs; and filters find it by them."""
     one, other = submit_bills(url, settings, 0, 0)
     process_all(url, settings)
-    found: Any = {told["id"]: told for told in ask(url, listing)[0]}
+    found: Any = {row["id"]: row for row in ask(url, listing)[0]}
     assert (found[other.id]["status"], found[other.id]["duplicate_of"]) == ("duplicate", one.id)
     for name in ("type", "verdict", "pages", "outputs", "hashes", "reasons"):
         assert found[other.id][name] == found[one.id][name] is not None
@@ -143,16 +143,16 @@ def test_settled_issues_are_no_longer_shown(url: str, settings: Settings) -> Non
     key = submit_file(url, settings, paper(), type="slip")
     process_all(url, settings)
 
-    def told() -> Any:
+    def look_up() -> Any:
         return ask(url, lambda store: get(store, key, settings.types.get))
 
-    before = told()
+    before = look_up()
     assert [one["fields"] for one in before["issues"]] == [["iban"], ["note"]]
     assert {name for one in before["reasons"] for name in one["fields"]} == {"iban", "note"}
     edit_field(url, key, "iban", "DE89370400440532013000")
-    between = told()
+    between = look_up()
     assert [one["fields"] for one in between["issues"]] == [["note"]]
     assert (between["reasons"][0]["fields"], len(between["reasons"]), between["verdict"]) == (["note"], 1, "reject")
     edit_field(url, key, "note", None, "absent")
-    after = told()
+    after = look_up()
     assert (after["issues"], after["reasons"], after["verdict"]) == ([], [], "accept")

@@ -15,7 +15,7 @@ from tabellion.testing import Clock
 from tests.pipelines.documents.review.items import put
 
 
-def story(url: str, told: Any) -> None:
+def story(url: str, steps: Any) -> None:
     """Run a story with a clock that only it moves."""
 
     async def go() -> None:
@@ -23,7 +23,7 @@ def story(url: str, told: Any) -> None:
         store = Store(url, clock=clock, durable=False)
         try:
             await tables.SCHEMA.prepare(store)
-            await told(store, clock)
+            await steps(store, clock)
         finally:
             await store.close()
 
@@ -33,7 +33,7 @@ def story(url: str, told: Any) -> None:
 def test_urgency_grows_towards_the_deadline(url: str) -> None:
     """From 0 at the upload to 1 at the deadline, and no further; the parts add up to the priority."""
 
-    async def told(store: Store, clock: Clock) -> None:
+    async def steps(store: Store, clock: Clock) -> None:
         item = await put(store, confidence=0.25, complexity=0.5, value=0.75)
         for seconds, near in ((0, 0.0), (900, 0.25), (1800, 0.75), (3600, 1.0)):
             clock.advance(seconds)
@@ -45,13 +45,13 @@ def test_urgency_grows_towards_the_deadline(url: str) -> None:
             assert sum(one["points"] for one in parts.values()) == pytest.approx(float(row["priority"]), abs=0.0005)
         assert items.serialize_item(row)["sla_left"] == pytest.approx(-2700)
 
-    story(url, told)
+    story(url, steps)
 
 
 def test_an_update_writes_only_what_has_changed(url: str) -> None:
     """Half a percent is a step; finished items stay as they were."""
 
-    async def told(store: Store, clock: Clock) -> None:
+    async def steps(store: Store, clock: Clock) -> None:
         item = await put(store)
         done = await put(store, status="approved", priority=0.9)
         await priority.refresh(store, at_once=True)
@@ -66,7 +66,7 @@ def test_an_update_writes_only_what_has_changed(url: str) -> None:
         assert float((await items.row(store, item))["proximity"]) < 0.5
         assert float((await items.row(store, done))["priority"]) == 0.9
 
-    story(url, told)
+    story(url, steps)
 
 
 def test_the_weights_equal_those_of_the_first_priority() -> None:
