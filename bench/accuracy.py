@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.calibrate import Case, cases_of, cross_validated, error, table
+from bench.calibrate import Case, cases_of, cross_validate, error, table
 from bench.documents import Labelled, documents, scorer, variant
 from tabellion.reading.pages import open_document
 from tabellion.reading.reader import Reading, read_local, type_files, understand
@@ -38,7 +38,7 @@ class Report:
     said: list[tuple[float, bool]] = field(default_factory=list)  #: the shipped confidence of each case
 
     def add(self, what: str, value: str, required: str, aim: str, met: bool) -> None:
-        """One line more, said at once."""
+        """Add one line and print it at once."""
         self.lines.append((what, value, required, aim, met))
         print(f"{'ok  ' if met else 'LOW '} {what}: {value} (required {required}, aim {aim})", flush=True)
 
@@ -54,7 +54,7 @@ def main() -> None:
         work = Path(name)
         measure(args.data, work, sandbox, report)
         nasty(args.data / "nasty", sandbox, report)
-    chances = cross_validated(report.cases)
+    chances = cross_validate(report.cases)
     right = [case.right for case in report.cases]
     found = error(chances, right)
     report.add(
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def measure(data: Path, work: Path, sandbox: Sandbox, report: Report) -> None:
-    """Fields and text of every set."""
+    """Measure fields and text of every set."""
     invoices, receipts = data / "invoices_facturx", data / "receipts_sroie"
     strip, scan = variant(data, "strip", invoices, work / "strip"), variant(data, "scan", invoices, work / "scan")
     poor = variant(data, "scan", invoices, work / "poor", "--dpi", "110")
@@ -81,17 +81,17 @@ def measure(data: Path, work: Path, sandbox: Sandbox, report: Report) -> None:
         ("the same as scans, F1", scan, "invoice", 0.78, "0.90"),
         ("the same as poor scans of 110 dpi, F1", poor, "invoice", 0.0, "–"),
     ):
-        told = fields(data, folder, kind, work / f"p-{folder.name}", sandbox, report)
-        value = told["micro"]["f1"]
-        own = told.get("groups", {}).get("own", {}).get("f1")
+        measured = fields(data, folder, kind, work / f"p-{folder.name}", sandbox, report)
+        value = measured["micro"]["f1"]
+        own = measured.get("groups", {}).get("own", {}).get("f1")
         shown = f"{value:.3f}" + (f" (layouts of their own {own:.3f})" if own is not None else "")
         report.add(label, shown, str(required) if required else "–", aim, value >= required)
-    told = fields(data, receipts, "receipt", work / "p-receipts", sandbox, report)
-    main_fields = [told["fields"][name] for name in ("vendor", "invoice_date", "total")]
+    measured = fields(data, receipts, "receipt", work / "p-receipts", sandbox, report)
+    main_fields = [measured["fields"][name] for name in ("vendor", "invoice_date", "total")]
     right, wrong, labels = (sum(one[key] for one in main_fields) for key in ("right", "wrong", "labels"))
     value = 2 * right / (right + wrong + labels)
     report.add("receipts: vendor, date, total, F1", f"{value:.3f}", "0.85", "0.93", value >= 0.85)
-    value = told["fields"]["vendor_address"]["f1_fuzzy"]
+    value = measured["fields"]["vendor_address"]["f1_fuzzy"]
     report.add("receipts: address, F1 (similarity 0.85)", f"{value:.3f}", "0.75", "0.88", value >= 0.75)
     value = text(data, receipts, work / "p-receipts")
     report.add("receipts: text, word-F1", f"{value:.3f}", "0.898", "0.908", value >= 0.8975)
@@ -104,7 +104,7 @@ def measure(data: Path, work: Path, sandbox: Sandbox, report: Report) -> None:
 def fields(
     data: Path, folder: Path, kind: str | None, target: Path, sandbox: Sandbox, report: Report | None = None
 ) -> dict[str, Any]:
-    """Reads a set, writes what was read, and has it judged; the evidence goes to the calibration."""
+    """Read a set, write the readings, and score them; the evidence goes to the calibration."""
     target.mkdir()
     judge = scorer(data)
     found = documents(folder)
@@ -114,39 +114,39 @@ def fields(
         with open_document(document.path, sandbox=sandbox) as opened:
             pages = list(opened)
             header = opened.header
-        said = understand(pages, header.attachments, header.claims, type_files(kind, ()), sandbox)
-        return document, replace(said, pages=tuple(pages), text="\n".join(page.text for page in pages))
+        understood = understand(pages, header.attachments, header.claims, type_files(kind, ()), sandbox)
+        return document, replace(understood, pages=tuple(pages), text="\n".join(page.text for page in pages))
 
     with ThreadPoolExecutor(sandbox.size) as pool:
         for document, reading in pool.map(one, found):
-            told = reading.as_dict() | {"text": reading.text}
-            (target / f"{document.id}.json").write_text(json.dumps(told, ensure_ascii=False), encoding="utf-8")
+            content = reading.as_dict() | {"text": reading.text}
+            (target / f"{document.id}.json").write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
             if report is not None and kind is not None:
-                made = cases_of(judge, document, list(reading.pages), typefile.load(kind), folder.name)
-                report.cases += made
+                found_cases = cases_of(judge, document, list(reading.pages), typefile.load(kind), folder.name)
+                report.cases += found_cases
     if not any(document.labels for document in found):
         return {}
-    return judged(data, "score_fields.py", folder, target, "--fuzzy", "0.85", "--by", "layout")
+    return score(data, "score_fields.py", folder, target, "--fuzzy", "0.85", "--by", "layout")
 
 
 def text(data: Path, folder: Path, target: Path) -> float:
-    """The word-F1 of what was read."""
-    return float(judged(data, "score_text.py", folder, target)["total"]["word_f1"])
+    """Return the word-F1 of what was read."""
+    return float(score(data, "score_text.py", folder, target)["total"]["word_f1"])
 
 
-def judged(data: Path, program: str, folder: Path, target: Path, *more: str) -> dict[str, Any]:
-    """What the scorer of the data says."""
+def score(data: Path, program: str, folder: Path, target: Path, *more: str) -> dict[str, Any]:
+    """Return the verdict of the scorer that comes with the data."""
     out = target / "score.out"
     subprocess.run(
         [sys.executable, str(data / program), str(folder), str(target), "--json", str(out), *more],
         check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip
-    told: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    return told
+    body: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    return body
 
 
 def defects(folder: Path, sandbox: Sandbox, report: Report) -> None:
-    """Invoices that are wrong: what becomes of them."""
+    """Count what becomes of invoices that are wrong."""
     right, wrong = 0, []
     found = documents(folder)
     for document in found:
@@ -162,7 +162,7 @@ def defects(folder: Path, sandbox: Sandbox, report: Report) -> None:
 
 
 def nasty(folder: Path, sandbox: Sandbox, report: Report) -> None:
-    """Bad and hostile files: each ends as expected, and nothing of it stays."""
+    """Check that each bad or hostile file ends as expected, and leaves nothing behind."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     wrong = []
     found = documents(folder)
@@ -188,7 +188,7 @@ def nasty(folder: Path, sandbox: Sandbox, report: Report) -> None:
 
 
 def write(path: Path, report: Report, reliability: str) -> None:
-    """The tables into a document, after its mark."""
+    """Write the tables into a document, after its mark."""
     kept = path.read_text(encoding="utf-8").split(MARK)[0]
     rows = ["| what | measured | required | aim |", "|---|--:|--:|--:|"]
     rows += [f"| {what} | {value} | {required} | {aim} |" for what, value, required, aim, _ in report.lines]

@@ -1,4 +1,4 @@
-"""The limits: the engine's own rows, written by the shortest loop there is, with no worker and no handler.
+"""The limits: the engine's own rows, written by the shortest possible loop, without a worker and a handler.
 
 Claim is one statement (row to running, attempt inserted), finish is one statement (attempt settled under
 its token, row to done), nothing in between. What the engine is slower than this is its own doing.
@@ -114,19 +114,19 @@ async def postgres_schema(connection: asyncpg.Connection) -> None:
 
 
 async def copy_rows(connection: asyncpg.Connection, jobs: int) -> None:
-    """Enqueues by COPY."""
+    """Enqueue by COPY."""
     rows = [("ready", str(n)) for n in range(jobs)]
     await connection.copy_records_to_table("jobs", records=rows, columns=("status", "payload"))
 
 
 async def unnest_rows(connection: asyncpg.Connection, jobs: int) -> None:
-    """Enqueues by one INSERT of an unnested array."""
+    """Enqueue by one INSERT of an unnested array."""
     payloads = [str(n) for n in range(jobs)]
     await connection.execute("INSERT INTO jobs (status, payload) SELECT 'ready', unnest($1::text[])", payloads)
 
 
 async def postgres_loop(connection: asyncpg.Connection, batch: int) -> int:
-    """Claims and finishes until nothing is ready; how many rows it did."""
+    """Claim and finish until nothing is ready; return the number of rows."""
     claim = await connection.prepare(POSTGRES_CLAIM)
     finish = await connection.prepare(POSTGRES_FINISH)
     done = 0
@@ -161,7 +161,7 @@ async def postgres(url: str, jobs: int) -> list[Result]:
 
 
 async def timed(work: Awaitable[object]) -> float:
-    """Seconds that the awaited work took."""
+    """Return the seconds that the awaited work took."""
     started = time.monotonic()
     await work
     return time.monotonic() - started
@@ -180,14 +180,14 @@ def sqlite_open(path: str) -> sqlite3.Connection:
 
 
 def sqlite_enqueue(connection: sqlite3.Connection, jobs: int) -> None:
-    """Enqueues by one executemany in one transaction."""
+    """Enqueue by one executemany in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     connection.executemany("INSERT INTO jobs (status, payload) VALUES ('ready', ?)", ((str(n),) for n in range(jobs)))
     connection.execute("COMMIT")
 
 
 def sqlite_loop(connection: sqlite3.Connection, batch: int) -> None:
-    """Claims and finishes, each one immediate transaction, until nothing is ready."""
+    """Claim and finish, each in one immediate transaction, until nothing is ready."""
     while True:
         connection.execute("BEGIN IMMEDIATE")
         now = time.time()
@@ -227,7 +227,7 @@ def sqlite(path: str, jobs: int) -> list[Result]:
 
 
 async def listen(url: str) -> None:
-    """The bare listener: woken by NOTIFY, it claims the row and notes the time, until it is ended."""
+    """Listen without an engine: woken by NOTIFY, claim the row and note the time, until ended."""
     tally = trial.tally_from_environment()
     ears, hands = await asyncpg.connect(url), await asyncpg.connect(url)
     claim = await hands.prepare(
@@ -244,7 +244,7 @@ async def listen(url: str) -> None:
 
 
 async def notify(url: str, samples: int) -> list[Result]:
-    """Pick-up latency of INSERT and NOTIFY in one transaction, to a listener in another process."""
+    """Measure the pick-up latency of INSERT and NOTIFY in one transaction, to a listener in another process."""
     connection = await asyncpg.connect(url)
     await postgres_schema(connection)
     insert = await connection.prepare(
@@ -273,13 +273,13 @@ def drained(system: str, batch: int, rate: float, detail: str = "") -> Result:
 
 
 def best(system: str, results: list[Result]) -> Result:
-    """The limit proper: the fastest of the variants, named `drain` as every system's own figure is."""
+    """Return the actual limit: the fastest of the variants, named `drain` like every system's own figure."""
     fastest = max((result for result in results if result.what.startswith(DRAIN)), key=lambda result: result.value)
     return Result(system, DRAIN, fastest.value, JOBS_PER_SECOND, f"best of its variants: {fastest.what}")
 
 
 def verify(done: int, jobs: int) -> None:
-    """Raises unless every row was claimed, registered, settled and finished once."""
+    """Raise unless every row was claimed, registered, settled and finished once."""
     if done != jobs:
         raise RuntimeError(f"{done} of {jobs} rows were done")
 

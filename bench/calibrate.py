@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--dry", action="store_true", help="print, do not write the weights")
     args = parser.parse_args()
     cases = gather(args.data, args.more)
-    held_out = cross_validated(cases)
+    held_out = cross_validate(cases)
     right = [case.right for case in cases]
     print(f"{len(cases)} fields of {len({case.vendor for case in cases})} vendors, {np.mean(right):.3f} right")
     print(table(held_out, right))
@@ -62,13 +62,13 @@ def main() -> None:
         f"expected calibration error {error(held_out, [case.right for case in cases]):.4f} (cross-validated by vendor)"
     )
     if not args.dry:
-        weights = fitted(cases)
-        told = {"cases": len(cases), "vendors": len({case.vendor for case in cases}), "weights": weights}
-        WEIGHTS.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        weights = to_weights(cases)
+        summary = {"cases": len(cases), "vendors": len({case.vendor for case in cases}), "weights": weights}
+        WEIGHTS.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
 
 
 def gather(data: Path, more: Sequence[Path] = ()) -> list[Case]:
-    """The cases of invoices (as text, as scans, as poor scans) and receipts."""
+    """Return the cases of invoices (as text, as scans, as poor scans) and receipts."""
     judge = scorer(data)
     cases: list[Case] = []
     with tempfile.TemporaryDirectory() as folder, Sandbox() as sandbox:
@@ -88,7 +88,7 @@ def gather(data: Path, more: Sequence[Path] = ()) -> list[Case]:
 
 
 def cases_of(judge: Any, document: Labelled, pages: list[Page], doctype: DocumentType, source: str) -> list[Case]:
-    """The fields of a document that are labelled and were read."""
+    """Return the fields of a document that are labelled and were read."""
     answers = read_answers(pages, doctype)
     vendor = str(document.labels.get("vendor", document.id))
     return [
@@ -99,7 +99,7 @@ def cases_of(judge: Any, document: Labelled, pages: list[Page], doctype: Documen
 
 
 def agrees(judge: Any, name: str, label: Any, value: Any) -> bool:
-    """Whether the judge takes the value for the label."""
+    """Return whether the scorer accepts the value for the label."""
     have, want = judge.normalise(name, value), judge.labels_of(name, label)
     if have in want:
         return True
@@ -108,7 +108,7 @@ def agrees(judge: Any, name: str, label: Any, value: Any) -> bool:
 
 
 def matrix(cases: Sequence[Case]) -> tuple[np.ndarray, np.ndarray]:
-    """Cases as rows, and which columns are drawn harder to nothing."""
+    """Return cases as rows, and which columns are regularised more."""
     rows = []
     for case in cases:
         shared = [case.features[name] for name in FEATURES]
@@ -139,39 +139,39 @@ def fit(cases: Sequence[Case]) -> np.ndarray:
         shrink[wrong] = FIRM
 
 
-def predicted(w: np.ndarray, cases: Sequence[Case]) -> np.ndarray:
-    """The chances."""
+def predict(w: np.ndarray, cases: Sequence[Case]) -> np.ndarray:
+    """Return the probabilities."""
     return np.clip(1 / (1 + np.exp(-matrix(cases)[0] @ w)), LEAST, MOST)
 
 
-def cross_validated(cases: Sequence[Case]) -> np.ndarray:
-    """Each case judged by a model that has not seen its vendor."""
+def cross_validate(cases: Sequence[Case]) -> np.ndarray:
+    """Judge each case by a model that has not seen its vendor."""
     vendors = sorted({case.vendor for case in cases})
     fold = {vendor: place % FOLDS for place, vendor in enumerate(vendors)}
     chances = np.zeros(len(cases))
     for part in range(FOLDS):
         w = fit([case for case in cases if fold[case.vendor] != part])
         mine = [place for place, case in enumerate(cases) if fold[case.vendor] == part]
-        chances[mine] = predicted(w, [cases[place] for place in mine])
+        chances[mine] = predict(w, [cases[place] for place in mine])
     return chances
 
 
-def fitted(cases: Sequence[Case]) -> dict[str, dict[str, float]]:
-    """The weights as the reader takes them; fields that nobody measured get the most careful group's bias."""
+def to_weights(cases: Sequence[Case]) -> dict[str, dict[str, float]]:
+    """Return the weights as the reader uses them; unmeasured fields get the most careful group's bias."""
     w = fit(cases)
     bias, shared, own = w[0], w[1 : 1 + len(FEATURES)], w[1 + len(FEATURES) :].reshape(len(GROUPS), len(OWN))
-    made = {"all": {name: round(float(value), 4) for name, value in zip(FEATURES, shared, strict=True)}}
+    weights = {"all": {name: round(float(value), 4) for name, value in zip(FEATURES, shared, strict=True)}}
     for group, values in zip(GROUPS, own, strict=True):
-        made[group] = {
+        weights[group] = {
             name: round(float(value + (bias if name == "bias" else 0)), 4)
             for name, value in zip(OWN, values, strict=True)
         }
-    made["other"] = {"bias": round(min(one["bias"] for name, one in made.items() if name != "all") - 0.5, 4)}
-    return made
+    weights["other"] = {"bias": round(min(one["bias"] for name, one in weights.items() if name != "all") - 0.5, 4)}
+    return weights
 
 
 def error(chances: Sequence[float], right: Sequence[bool], bins: int = 10) -> float:
-    """Expected calibration error: how far confidence and truth are apart, over ten bins."""
+    """Return the expected calibration error: how far confidence and truth are apart, over ten bins."""
     chances, truth = np.asarray(chances), np.asarray(right, float)
     places = np.minimum((chances * bins).astype(int), bins - 1)
     return float(
@@ -184,14 +184,14 @@ def error(chances: Sequence[float], right: Sequence[bool], bins: int = 10) -> fl
 
 
 def table(chances: Sequence[float], right: Sequence[bool], bins: int = 10) -> str:
-    """The reliability table as Markdown."""
+    """Return the reliability table as Markdown."""
     chances, truth = np.asarray(chances), np.asarray(right, float)
     places = np.minimum((chances * bins).astype(int), bins - 1)
     lines = ["| confidence | fields | said | right |", "|---|--:|--:|--:|"]
     for b in range(bins):
         if (mine := places == b).any():
-            said, was = chances[mine].mean(), truth[mine].mean()
-            lines.append(f"| {b / bins:.1f} to {(b + 1) / bins:.1f} | {mine.sum()} | {said:.3f} | {was:.3f} |")
+            means, was = chances[mine].mean(), truth[mine].mean()
+            lines.append(f"| {b / bins:.1f} to {(b + 1) / bins:.1f} | {mine.sum()} | {means:.3f} | {was:.3f} |")
     return "\n".join(lines)
 
 

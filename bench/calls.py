@@ -21,7 +21,7 @@ TEXT = "Vendor: Acme Ltd\nInvoice number: 4711\nDate: 2026-11-01\nCurrency: EUR\
 
 
 async def measure(model: Model, calls: int, seconds: float, rounds: int) -> None:
-    """Keeps so many calls open at once and says how near that comes to the ideal."""
+    """Keep this many calls open at once and report how near that comes to the ideal."""
     page = Blob(b"\x89PNG\r\n\x1a\n" + b"\x00" * 20_000, "image/png")
     ask = Ask(deadline=120)
     await model.call([page, TEXT], SCHEMA, ask)  # imports and the first connection
@@ -48,7 +48,7 @@ async def measure(model: Model, calls: int, seconds: float, rounds: int) -> None
 
 
 def main() -> None:
-    """Runs it against a fake model in another process."""
+    """Run it against a fake model in another process."""
     name, calls, seconds, rounds = (sys.argv[1:] + ["gemini", "1000", "3", "10"][len(sys.argv) - 1 :])[:4]
     with serving(latency=float(seconds)) as fake:
         path = "" if name == "gemini" else "/v1"

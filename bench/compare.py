@@ -30,7 +30,7 @@ PEER_PACKAGES = ("asyncpg", "celery", "dbos", "dramatiq", "huey", "pgqueuer", "p
 
 @dataclass(frozen=True)
 class Script:
-    """One runnable benchmark and the databases it wants, each empty."""
+    """One runnable benchmark and the databases it needs, each empty."""
 
     module: str
     postgres: bool = False
@@ -70,7 +70,7 @@ def arguments() -> argparse.Namespace:
 
 
 def chosen_scripts(only: str) -> dict[str, Script]:
-    """The scripts asked for, or all that exist."""
+    """Return the requested scripts, or all that exist."""
     names = [name for name in only.split(",") if name] or list(SCRIPTS)
     unknown = [name for name in names if name not in SCRIPTS]
     if unknown:
@@ -99,7 +99,7 @@ def databases(script: Script, server: Postgres, name: str, *, aof: bool) -> Iter
 
 
 def administer(server: Postgres, statement: str) -> str:
-    """Runs one statement as the server's owner; its first value, if it has one."""
+    """Run one statement as the server's owner; return its first value, if it has one."""
     with psycopg.connect(server.url, autocommit=True) as connection:
         cursor = connection.execute(statement.encode())
         row = cursor.fetchone() if cursor.description else None
@@ -127,16 +127,16 @@ def run(script: Script, flags: Sequence[str], jobs: int, limit: float) -> tuple[
             end_session(process.pid)
         out.seek(0)
         complaints.seek(0)
-        said = complaints.read().decode(errors="replace").strip()
+        errors = complaints.read().decode(errors="replace").strip()
         found = [from_line(line) for line in out.read().decode(errors="replace").splitlines()]
     results = [result for result in found if result is not None]
     if not trouble and not results:
         trouble = "no result"
-    return results, f"{trouble}\n{said[-1500:]}".rstrip() if trouble else ""
+    return results, f"{trouble}\n{errors[-1500:]}".rstrip() if trouble else ""
 
 
 def machine(server: Postgres) -> dict[str, str]:
-    """What the figures depend on."""
+    """Return what the figures depend on."""
     cpu = next(
         (line.partition(":")[2].strip() for line in cpu_lines() if line.startswith("model name")),
         platform.machine(),
@@ -156,15 +156,15 @@ def machine(server: Postgres) -> dict[str, str]:
 
 
 def cpu_lines() -> list[str]:
-    """What Linux says of the processors; elsewhere nothing."""
+    """Return what Linux says of the CPUs; elsewhere nothing."""
     try:
         return Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return []
 
 
-def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int]) -> str:
-    """The rows as columns, the first row underlined."""
+def align(rows: Sequence[Sequence[str]], *, right: Sequence[int]) -> str:
+    """Return the rows as columns, the first row underlined."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = []
     for number, row in enumerate(rows):
@@ -178,8 +178,8 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[int]) -> str:
     return "\n".join(lines)
 
 
-def figure(value: float | None) -> str:
-    """A number in as many digits as it deserves."""
+def format_figure(value: float | None) -> str:
+    """Return a number with a suitable number of digits."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.2f}"
@@ -191,29 +191,29 @@ def result_table(results: Sequence[Result]) -> str:
     for middle in medians(results):
         values = [result.value for result in results if (result.system, result.what) == (middle.system, middle.what)]
         rows.append([
-            middle.system, middle.what, figure(statistics.median(values)), middle.unit, figure(min(values)),
-            figure(max(values)), str(len(values)), middle.detail,
+            middle.system, middle.what, format_figure(statistics.median(values)), middle.unit,
+            format_figure(min(values)), format_figure(max(values)), str(len(values)), middle.detail,
         ])  # fmt: skip
-    return aligned(rows, right=(2, 4, 5, 6))
+    return align(rows, right=(2, 4, 5, 6))
 
 
 def target_table(results: Sequence[Result]) -> str:
-    """The targets of the issue, judged on the medians."""
+    """Return the targets of the issue, judged on the medians."""
     rows = [["target", "ours", "against", "value", "required", "", "aim", ""]]
     for verdict in judge(medians(results)):
         target = verdict.target
         sign = "≤" if target.at_most else "≥"
         bounds = [f"{sign} {bound:,g}" if bound is not None else "-" for bound in (target.required, target.aim)]
-        value = f"{figure(verdict.value)} {target.unit}" if verdict.value is not None else "not measured"
+        value = f"{format_figure(verdict.value)} {target.unit}" if verdict.value is not None else "not measured"
         rows.append([
-            target.name, figure(verdict.ours), figure(verdict.against), value,
+            target.name, format_figure(verdict.ours), format_figure(verdict.against), value,
             bounds[0], verdict.required, bounds[1], verdict.aim,
         ])  # fmt: skip
-    return aligned(rows, right=(1, 2, 3, 4, 6))
+    return align(rows, right=(1, 2, 3, 4, 6))
 
 
 def main() -> None:
-    """Every script, round after round, so that a disturbance of the machine does not meet only one."""
+    """Run every script, round after round, so that a disturbance does not affect only one."""
     asked = arguments()
     scripts = chosen_scripts(asked.only)
     RESULTS.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Labelled documents as the accuracy programs take them: sets in a folder, their variants, and who judges a value."""
+"""Labelled documents for the accuracy programs: sets in a folder, their variants, and the scorer of a value."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class Labelled:
 
     @property
     def labels(self) -> dict[str, Any]:
-        """The values that are printed on it."""
+        """The values printed on it."""
         visible = self.item.get("visible", {})
         labels = self.item.get("labels") or {}
         return {name: value for name, value in labels.items() if value is not None and visible.get(name) is not False}
 
 
 def documents(folder: Path) -> list[Labelled]:
-    """The documents of a set."""
+    """Return the documents of a set."""
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     return [Labelled(item["id"], folder / item["file"], item) for item in manifest["items"]]
 
 
 def scorer(data: Path) -> ModuleType:
-    """The judge that comes with the data: what counts as the same value is not ours to say."""
+    """Return the scorer that comes with the data: what counts as the same value is not ours to say."""
     sys.path.insert(0, str(data))
     spec = importlib.util.spec_from_file_location("score_fields", data / "score_fields.py")
     if spec is None or spec.loader is None:
@@ -56,7 +56,7 @@ def scorer(data: Path) -> ModuleType:
 
 
 def variant(data: Path, mode: str, source: Path, target: Path, *more: str) -> Path:
-    """A variant of a set, made by the program that comes with the data."""
+    """Return a variant of a set, created by the program that comes with the data."""
     subprocess.run(
         [sys.executable, str(data / "variants.py"), mode, str(source), str(target), *more],
         check=True,
@@ -66,7 +66,7 @@ def variant(data: Path, mode: str, source: Path, target: Path, *more: str) -> Pa
 
 
 def readings(found: list[Labelled], sandbox: Sandbox, **options: Any) -> Iterator[tuple[Labelled, Reading]]:
-    """Each document with its reading, several at a time."""
+    """Yield each document with its reading, several at a time."""
     with ThreadPoolExecutor(sandbox.size) as pool:
         yield from zip(
             found, pool.map(lambda one: read_local(one.path, sandbox=sandbox, **options), found), strict=True
@@ -74,7 +74,7 @@ def readings(found: list[Labelled], sandbox: Sandbox, **options: Any) -> Iterato
 
 
 def pages_of(found: list[Labelled], sandbox: Sandbox) -> Iterator[tuple[Labelled, list[Page]]]:
-    """Each document with its pages."""
+    """Yield each document with its pages."""
 
     def pages(one: Labelled) -> list[Page]:
         with open_document(one.path, sandbox=sandbox) as document:

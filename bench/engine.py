@@ -1,4 +1,4 @@
-"""The engine's speed in a few minutes, strictly by turns: run it before a change of the engine's SQL is committed.
+"""The engine's speed in a few minutes, strictly alternating: run it before committing a change of the engine's SQL.
 
 A drain beside PgQueuer's, 32 workers beside 4 (and a bare loop in as many processes, which is the limit), claims beside
 a million finished rows and beside ten thousand, and how long an urgent row waits behind a backlog. A machine's speed
@@ -54,7 +54,7 @@ POLL = 1.0  # seconds: the worker's default
 
 @dataclass(frozen=True)
 class Pairs:
-    """Two figures measured by turns, several times."""
+    """Two figures measured alternately, several times."""
 
     what: str
     one: str
@@ -79,7 +79,7 @@ class Pairs:
 
 
 def interval(ordered: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """The narrowest pair of order statistics that holds the median with this confidence, whatever the distribution."""
+    """Return the narrowest pair of order statistics that holds the median with this confidence."""
     n = len(ordered)
     below = 0.0
     for left_out in range(n // 2):
@@ -89,8 +89,8 @@ def interval(ordered: Sequence[float], confidence: float = 0.95) -> tuple[float,
     return ordered[0], ordered[-1]
 
 
-def by_turns(pairs: int, one: Callable[[], float], other: Callable[[], float]) -> list[tuple[float, float]]:
-    """Measures the two one after the other, the first of each pair being the second of the next."""
+def alternate(pairs: int, one: Callable[[], float], other: Callable[[], float]) -> list[tuple[float, float]]:
+    """Measure the two one after the other, the first of each pair being the second of the next."""
     values = []
     for number in range(pairs):
         if number % 2:
@@ -112,7 +112,7 @@ class Bench:
 
     @contextlib.contextmanager
     def database(self) -> Iterator[str]:
-        """An empty database for the length of a block."""
+        """Yield an empty database for the duration of a block."""
         self._made += 1
         name = f"engine_{self._made}"
         url = self.server.create_database(name)
@@ -124,18 +124,18 @@ class Bench:
                 connection.execute("CHECKPOINT")  # one drain's unwritten pages must not be the next one's waiting time
 
     def options(self, url: str, jobs: int) -> trial.Options:
-        """What the trial wants to know."""
+        """Return the options of the trial."""
         return trial.Options(url=url, redis="", sqlite="", jobs=jobs, samples=0, limit=240, json=False)
 
     def pgqueuer(self) -> float:
-        """Jobs per second of PgQueuer at the batch size that is its best here."""
+        """Measure jobs per second of PgQueuer at its best batch size here."""
         with self.database() as url, pgqueuer_peer.installed(url) as peer_of:
             peer = peer_of(100)
             peer.enqueue(0, self.jobs)
             return trial.drain(peer, self.options(url, self.jobs)).rate
 
     def tabellion(self, tree: Path = ROOT, workers: int = 1) -> float:
-        """Jobs per second of this source tree's engine with default settings."""
+        """Measure jobs per second of this source tree's engine with default settings."""
         path = {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{ROOT}"}
         jobs = self.jobs if workers == 1 else MANY_JOBS
         with self.database() as url, psycopg.connect(url, autocommit=True) as connection:
@@ -160,7 +160,7 @@ class Bench:
             return drain_by(peer, workers, jobs, url)
 
     def bare(self, workers: int) -> float:
-        """Jobs per second of as many processes that claim and finish such rows in the shortest loop there is."""
+        """Measure jobs per second of as many processes that claim and finish such rows in the shortest loop."""
         with (
             self.database() as url,
             psycopg.connect(url, autocommit=True) as connection,
@@ -192,7 +192,7 @@ class Bench:
             return MANY_JOBS / seconds
 
     def claims(self) -> list[tuple[float, float]]:
-        """Milliseconds of claims, by turns beside a million finished rows and beside ten thousand."""
+        """Measure milliseconds of claims, alternately beside a million finished rows and beside ten thousand."""
         with self.database() as many_url, self.database() as few_url:
             many, few = ours.Ours("tabellion", many_url), ours.Ours("tabellion", few_url)
             for one, finished in ((many, 1_000_000), (few, 10_000)):
@@ -205,7 +205,7 @@ class Bench:
             return values[10:]
 
     def urgent(self) -> float:
-        """Polls that pass before a row of the first queue begins, with a backlog in the second, unnotified."""
+        """Count polls before a row of the first queue starts, with a backlog in the second, unnotified."""
         with self.database() as url, psycopg.connect(url, autocommit=True) as connection, trial.tally_file() as tally:
             for table in ("urgent", "bulk"):
                 connection.execute(ours.TABLES["postgresql"].replace("jobs", table).encode())
@@ -227,7 +227,7 @@ class Bench:
 
 
 def drain_by(peer: trial.Peer, workers: int, jobs: int, url: str) -> float:
-    """Jobs per second of several worker processes that all wait before the first row is there."""
+    """Measure jobs per second of several worker processes that all wait before the first row is there."""
 
     async def living() -> int:
         async with Store(url) as store:
@@ -249,7 +249,7 @@ def drain_by(peer: trial.Peer, workers: int, jobs: int, url: str) -> float:
 
 @contextlib.contextmanager
 def checkout(ref: str) -> Iterator[Path]:
-    """The source tree of a commit for the length of a block."""
+    """Check out the source tree of a commit for the duration of a block."""
     with tempfile.TemporaryDirectory(prefix="tabellion-bench-") as folder:
         tree = Path(folder) / "tree"
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(tree), ref], cwd=ROOT, check=True)
@@ -260,7 +260,7 @@ def checkout(ref: str) -> Iterator[Path]:
 
 
 def main() -> None:
-    """What was asked for, one measurement after another."""
+    """Run what was requested, one measurement after another."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=20_000)
@@ -273,16 +273,16 @@ def main() -> None:
         if asked.against:
             with checkout(asked.against) as tree:
                 there = lambda: bench.tabellion(tree, asked.workers)  # noqa: E731 - one of a pair
-                values = by_turns(asked.pairs, lambda: bench.tabellion(workers=asked.workers), there)
+                values = alternate(asked.pairs, lambda: bench.tabellion(workers=asked.workers), there)
             print(Pairs(f"drain by {asked.workers}, jobs/s", "here", asked.against, values), flush=True)
             return
         if "drain" in asked.only:
-            values = by_turns(asked.pairs, bench.tabellion, bench.pgqueuer)
+            values = alternate(asked.pairs, bench.tabellion, bench.pgqueuer)
             print(Pairs("drain, jobs/s", "tabellion", "PgQueuer by 100", values, 1.15), flush=True)
         if "workers" in asked.only:
-            values = by_turns(asked.pairs, lambda: bench.tabellion(workers=32), lambda: bench.tabellion(workers=4))
+            values = alternate(asked.pairs, lambda: bench.tabellion(workers=32), lambda: bench.tabellion(workers=4))
             print(Pairs("drain, jobs/s", "32 workers", "4 workers", values, 1.0), flush=True)
-            values = by_turns(asked.pairs, lambda: bench.bare(32), lambda: bench.bare(4))
+            values = alternate(asked.pairs, lambda: bench.bare(32), lambda: bench.bare(4))
             print(Pairs("a bare loop, jobs/s", "32 processes", "4 processes", values), flush=True)
         if "claims" in asked.only:
             print(Pairs("claim of 100, ms", "1,000,000 finished", "10,000", bench.claims(), 1.1, True), flush=True)

@@ -1,4 +1,4 @@
-"""Gates under load: a fleet of workers before a fake model whose quota moves, fails and comes back.
+"""Gates under load: a fleet of workers against a fake model whose quota changes, fails and recovers.
 
     python -m bench.gates fleet [--profile adaptive] [--processes 8] [--callers 25]
     python -m bench.gates windows [--full] [--windows fixed:20 sliding:60 …] [--hints bare full] [--rates 10 20 5]
@@ -22,8 +22,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from tests.owner import Owner
 from tests.servers import postgres
+from tests.table_owner import Owner
 
 from tabellion import Environment, Job, Queue, Worker
 from tabellion.engine.gates.state import GateSettings
@@ -38,7 +38,7 @@ ORDERS = "TABELLION_BENCH_ORDERS"
 
 
 def queues() -> tuple[Queue, Queue]:
-    """Pages that a model reads, and others that need none, on one table."""
+    """Return queues on one table: pages that a model reads, and others that need none."""
     states: dict[str, Any] = {"ready": "new", "done": "done", "failed": "failed"}
     gated = Queue("pages", name="gated", where="kind = 'gated'", running="reading", uses="gemini", **states)
     plain = Queue("pages", name="plain", where="kind = 'plain'", running="looking", **states)
@@ -46,7 +46,7 @@ def queues() -> tuple[Queue, Queue]:
 
 
 def work() -> None:
-    """One worker process."""
+    """Run one worker process."""
     orders = json.loads(os.environ[ORDERS])
     gated, plain = queues()
     gemini = GatedModel(make("gemini", {"key": "bench", "base_url": orders["fake"]}), memo=False)
@@ -67,7 +67,7 @@ def work() -> None:
 
 @contextlib.contextmanager
 def fleet(url: str, fake: Serving, processes: int, callers: int, **settings: Any) -> Iterator[None]:
-    """Worker processes for the length of a block."""
+    """Run worker processes for the duration of a block."""
     orders = json.dumps({"url": url, "fake": fake.url, "callers": callers, "settings": settings})
     children = [
         subprocess.Popen([sys.executable, "-m", "bench.gates", "worker"], env=os.environ | {ORDERS: orders})
@@ -99,7 +99,7 @@ def share(lines: list[dict[str, Any]], begin: float, end: float, quota: float) -
 
 
 def fleet_limit(profile: str, processes: int, callers: int, phase: float) -> None:
-    """The quota is 20, then 60, then 5 calls a second."""
+    """Run against a quota of 20, then 60, then 5 calls a second."""
     with postgres(durable=True) as server, serving(rate=20, latency=0.3) as fake:
         owner = Owner(server.url)
         owner(TABLE)
@@ -124,7 +124,7 @@ def fleet_limit(profile: str, processes: int, callers: int, phase: float) -> Non
 
 
 def outage(processes: int, callers: int, seconds: float, recovery: float) -> None:
-    """A model that answers 503 at once for two minutes, under a demand of 100 jobs a second."""
+    """Run against a model that answers 503 at once for two minutes, with a demand of 100 jobs a second."""
     with postgres(durable=True) as server, serving(latency=0.1) as fake:
         owner = Owner(server.url)
         owner(TABLE)
@@ -166,7 +166,7 @@ AND to_timestamp({marks["up"]})) AS waits""")[0]
 
 
 def calls(count: int, seconds: float, latency: float) -> None:
-    """One process, many calls under way at once."""
+    """Run one process with many calls in flight."""
     with postgres(durable=True) as server, serving(latency=latency) as fake:
         orders = {"url": server.url, "fake": fake.url, "count": count, "seconds": seconds}
         subprocess.run(
@@ -203,7 +203,7 @@ def caller() -> None:
 
 
 def main() -> None:
-    """The command line."""
+    """Run as a command line program."""
     if sys.argv[1:] == ["worker"]:
         return work()
     if sys.argv[1:] == ["caller"]:

@@ -1,4 +1,4 @@
-"""The words every benchmark script speaks: a result, a median, a percentile, and JSON lines."""
+"""What every benchmark script shares: a result, a median, a percentile, and JSON lines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MEGABYTES = "MB"
 
 @dataclass(frozen=True)
 class Result:
-    """One number: whose it is, what was measured, and the circumstances worth knowing."""
+    """One number: whose it is, what was measured, and the relevant circumstances."""
 
     system: str
     what: str
@@ -43,12 +43,12 @@ class Result:
 
 
 def median_of(runs: int, fn: Callable[[], float]) -> float:
-    """The median of several calls, so that one disturbed run does not decide."""
+    """Return the median of several calls, so that one disturbed run does not decide."""
     return statistics.median(fn() for _ in range(runs))
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The value below which that share of the sorted values lies, interpolated between neighbours."""
+    """Return the value below which that share of the sorted values is, interpolated between neighbours."""
     if not values:
         raise ValueError("a percentile of nothing")
     ordered = sorted(values)
@@ -59,7 +59,7 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def latency(system: str, seconds: Sequence[float], detail: str = "") -> list[Result]:
-    """The pick-up p50 and p99 of one system, in milliseconds."""
+    """Return the pick-up p50 and p99 of one system, in milliseconds."""
     detail = f"{len(seconds)} samples{', ' * bool(detail)}{detail}"
     return [
         Result(system, what, percentile(seconds, percent) * 1000, MILLISECONDS, detail)
@@ -68,7 +68,7 @@ def latency(system: str, seconds: Sequence[float], detail: str = "") -> list[Res
 
 
 def medians(results: Iterable[Result]) -> list[Result]:
-    """One result per system and measurement, its value the median, its detail that of the median run."""
+    """Return one result per system and measurement, its value the median, its detail that of the median run."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         groups.setdefault((result.system, result.what), []).append(result)
@@ -81,12 +81,12 @@ def medians(results: Iterable[Result]) -> list[Result]:
 
 
 def to_line(result: Result) -> str:
-    """The result as one line of JSON."""
+    """Return the result as one line of JSON."""
     return json.dumps(asdict(result), ensure_ascii=False)
 
 
 def from_line(line: str) -> Result | None:
-    """The result a line of JSON holds; None for any other line, since peers also print."""
+    """Return the result in a line of JSON; None for any other line, since peers also print."""
     try:
         return Result(**json.loads(line))
     except (TypeError, ValueError):
@@ -94,7 +94,7 @@ def from_line(line: str) -> Result | None:
 
 
 def emit(results: Iterable[Result], *, as_json: bool, to: TextIO | None = None) -> None:
-    """Prints each result, as JSON lines for compare.py or as text for a person."""
+    """Print each result, as JSON lines for compare.py or as text for a person."""
     stream = to or sys.stdout
     for result in results:
         text = f"{result.system:24} {result.what:28} {result.value:12,.2f} {result.unit:8} {result.detail}"

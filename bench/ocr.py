@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.pipelines.ocr.deeds import by_gemini, plan, queued
+from tests.pipelines.ocr.deeds import by_gemini, plan, queue_files
 from tests.servers import postgres
-from tests.working import Diary, Shift, make_worker
+from tests.workers import EventRecorder, RunningWorker, make_worker
 
 from tabellion.engine.gates.state import GateSettings
 from tabellion.models.fake.serving import Serving, serving
@@ -27,7 +27,7 @@ _marks = itertools.count(1)
 
 
 def main() -> None:
-    """Prints both comparisons."""
+    """Print both comparisons."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--latency", type=float, default=2.0, help="seconds that the model takes for a page")
     parser.add_argument("--quick", action="store_true", help="only the first comparison")
@@ -47,20 +47,20 @@ def main() -> None:
 
 
 def measure(url: str, fake: Serving, documents: int, workers: int, slots: int) -> float:
-    """Seconds from the first claim to the last text, the start of the workers not counted."""
+    """Measure seconds from the first claim to the last text, without the start of the workers."""
     with tempfile.TemporaryDirectory() as folder:
         settings = by_gemini(Path(folder), fake, workers=slots)
         warm = workers * slots  # connections, reading children, tables: as many of them as will be needed
-        queued(url, Path(folder), *(plan(1, mark=next(_marks)) for _ in range(warm)))
-        diary = Diary()
-        options: dict[str, Any] = {"gates": FAST, "concurrency": slots, "listeners": [diary]}
+        queue_files(url, Path(folder), *(plan(1, mark=next(_marks)) for _ in range(warm)))
+        recorder = EventRecorder()
+        options: dict[str, Any] = {"gates": FAST, "concurrency": slots, "listeners": [recorder]}
         crew = [make_worker(url, *ocr_queues(settings), **options) for _ in range(workers)]
-        shifts = [Shift(one) for one in crew]
-        wait(diary, warm)
+        shifts = [RunningWorker(one) for one in crew]
+        wait(recorder, warm)
         contents = [plan(1, mark=next(_marks)) for _ in range(documents)]
         began = time.monotonic()
-        queued(url, Path(folder), *contents, first=warm)
-        wait(diary, documents + warm)
+        queue_files(url, Path(folder), *contents, first=warm)
+        wait(recorder, documents + warm)
         took = time.monotonic() - began
         for one in crew:
             one.stop()
@@ -69,9 +69,9 @@ def measure(url: str, fake: Serving, documents: int, workers: int, slots: int) -
         return took
 
 
-def wait(diary: Diary, count: int) -> None:
-    """Until so many documents have their text."""
-    while len(diary.of("done")) < count:
+def wait(recorder: EventRecorder, count: int) -> None:
+    """Wait until this many documents have their text."""
+    while len(recorder.of("done")) < count:
         time.sleep(0.02)
 
 

@@ -83,7 +83,7 @@ queue = Queue("jobs", ready="ready", running="running", done="done", failed="fai
 
 
 def work(url: str) -> None:
-    """A worker process: its handler only notes that it ran, or sleeps as a model call would."""
+    """Run a worker process: its handler only notes that it ran, or sleeps as a model call would."""
     tally = trial.tally_from_environment()
     sleep = float(os.environ.get(SLEEP_VARIABLE, "0"))
 
@@ -102,7 +102,7 @@ def work(url: str) -> None:
 
 
 def work_in_order(url: str, tally: Tally) -> None:
-    """A worker process of 20 slots with an urgent queue before one whose jobs take 20 ms."""
+    """Run a worker process of 20 slots with an urgent queue before one whose jobs take 20 ms."""
     states: dict[str, Any] = {"ready": "ready", "running": "running", "done": "done", "failed": "failed"}
     urgent, bulk = Queue("urgent", **states), Queue("bulk", **states)
 
@@ -119,7 +119,7 @@ def work_in_order(url: str, tally: Tally) -> None:
 
 
 class Ours:
-    """One database of ours, put through the trial."""
+    """One database of ours in the trial."""
 
     def __init__(self, system: str, url: str) -> None:
         self.system, self.url = system, url
@@ -127,7 +127,7 @@ class Ours:
         self.store = Store(url, deadline=120)  # a million rows are inserted at once
 
     def prepare(self) -> None:
-        """An empty table with its index, and the register."""
+        """Create an empty table with its index, and the register."""
         for statement in ("DROP TABLE IF EXISTS jobs", TABLES[self.store.dialect], INDEX):
             self.wait(self.store.database.fetch(statement))
         self.wait(self.store.open())
@@ -135,20 +135,20 @@ class Ours:
             self.wait(self.store.database.fetch(f"DELETE FROM {table}"))
 
     def wait(self, work: Coroutine[Any, Any, Found]) -> Found:
-        """Runs a coroutine here and now."""
+        """Run a coroutine now."""
         return self.loop.run_until_complete(work)
 
     def add(self, first: int, count: int) -> None:
-        """Enqueues in bulk."""
+        """Enqueue in bulk."""
         self.wait(self.store.add_many(queue, [{"payload": str(number)} for number in range(first, first + count)]))
 
     def left(self) -> int:
-        """Rows that are not done."""
+        """Return the number of rows that are not done."""
         found = self.wait(self.store.database.fetch("SELECT count(*) AS n FROM jobs WHERE status <> 'done'"))
         return int(found[0]["n"])
 
     def peer(self, detail: str, **variables: str) -> trial.Peer:
-        """What the trial needs to know of us."""
+        """Return what the trial needs to know of us."""
         return trial.Peer(
             self.system, self.add, self.left, trial.module_command("bench.ours"),
             {trial.URL_VARIABLE: self.url, **variables}, enqueue_one=lambda number: self.add(number, 1),
@@ -172,7 +172,7 @@ def main() -> None:
 
 
 def measure(ours: Ours, chosen: trial.Options) -> None:
-    """Everything for one database; the costly ones on PostgreSQL only, where fleets are."""
+    """Measure everything for one database; the expensive ones on PostgreSQL only, where fleets are."""
     tell = chosen.json
     ours.prepare()
     peer = ours.peer("default settings")
@@ -203,13 +203,13 @@ def measure(ours: Ours, chosen: trial.Options) -> None:
 
 
 def claim_cost(ours: Ours, finished: int) -> float:
-    """Milliseconds of the median claim, with so many finished rows beside the ready ones."""
+    """Return the median claim in milliseconds, with this many finished rows beside the ready ones."""
     fill(ours, finished, READY)
     return statistics.median([claim_once(ours) for _ in range(CLAIMS)][10:])
 
 
 def fill(ours: Ours, finished: int, ready: int) -> None:
-    """So many finished rows with their attempts, and ready ones."""
+    """Insert this many finished rows with their attempts, and ready ones."""
     for statement in FINISHED[ours.store.dialect]:
         ours.wait(ours.store.database.transact([(statement, (finished,))]))
     ours.add(0, ready)
@@ -219,7 +219,7 @@ def fill(ours: Ours, finished: int, ready: int) -> None:
 
 
 def claim_once(ours: Ours) -> float:
-    """Milliseconds of one claim."""
+    """Return the milliseconds of one claim."""
     started = time.perf_counter()
     jobs = ours.wait(ours.store.claim(queue, CLAIM, "bench"))
     seconds = time.perf_counter() - started
@@ -228,7 +228,7 @@ def claim_once(ours: Ours) -> float:
 
 
 def sleepers(ours: Ours, chosen: trial.Options, slots: int, what: str) -> list[Result]:
-    """Jobs of three seconds in one process: how near to slots / 3 per second, and the memory it takes."""
+    """Run jobs of three seconds in one process: how near to slots / 3 per second, and the memory it takes."""
     ours.prepare()
     jobs = slots * 4
     ours.add(0, jobs)
@@ -252,7 +252,7 @@ def sleepers(ours: Ours, chosen: trial.Options, slots: int, what: str) -> list[R
 
 
 def many_workers(ours: Ours, chosen: trial.Options, processes: int, what: str) -> Result:
-    """The drain by several worker processes that all wait before the first row is there."""
+    """Measure the drain by several worker processes that all wait before the first row is there."""
     peer = ours.peer("")
     with trial.tally_file() as tally, contextlib.ExitStack() as stack:
         for _ in range(processes):
@@ -270,7 +270,7 @@ def many_workers(ours: Ours, chosen: trial.Options, processes: int, what: str) -
 
 
 def peak_memory(pid: int) -> float:
-    """The process's peak resident memory in MB."""
+    """Return the process's peak resident memory in MB."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024

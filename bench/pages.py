@@ -1,4 +1,4 @@
-"""How quick the pages are: python -m bench.pages [paint|keys]
+"""How fast the pages are: python -m bench.pages [paint|keys]
 
 paint   from the click to the first contentful paint, each page, in a new browser profile and again in the same one
 keys    from a key press to the frame in which the next field has the focus, on the review screen
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.browser.chromium import launched, why_not
-from tests.browser.site import ADDRESSES, WRONG, Site, Visitor, opened
+from tests.browser.installation import ADDRESSES, WRONG, Installation, Visitor, open_installation
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -58,7 +58,11 @@ def main() -> None:
     args = parser.parse_args()
     if sentence := why_not():
         raise SystemExit(sentence)
-    with tempfile.TemporaryDirectory() as folder, opened(Path(folder) / "data") as site, launched() as browser:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_installation(Path(folder) / "data") as site,
+        launched() as browser,
+    ):
         site.documents = site.fill()
         if args.what in (None, "paint"):
             paint(site, browser, args.times)
@@ -66,28 +70,28 @@ def main() -> None:
             keys(site, browser, args.presses)
 
 
-def paint(site: Site, browser: Browser, times: int) -> None:
-    """Each page, cold and warm."""
+def paint(site: Installation, browser: Browser, times: int) -> None:
+    """Measure each page, cold and warm."""
     print(f"first contentful paint, median of {times} (slowest), at most {PAINT} ms")
     for path in ["/sign-in", *ADDRESSES]:
         who = site.stranger if path == "/sign-in" else site.visitor
         cold, warm = [], []
         for _ in range(times):
             with who(browser) as visitor:  # a profile of its own: nothing is in its cache
-                cold.append(painted(visitor, site.address(path)))
-                warm.append(painted(visitor, site.address(path)))
-        print(f"  {path:18} cold {told(cold)}   warm {told(warm)}", flush=True)
+                cold.append(measure_paint(visitor, site.address(path)))
+                warm.append(measure_paint(visitor, site.address(path)))
+        print(f"  {path:18} cold {summarise(cold)}   warm {summarise(warm)}", flush=True)
 
 
-def painted(visitor: Visitor, path: str) -> float:
-    """One visit, in milliseconds."""
+def measure_paint(visitor: Visitor, path: str) -> float:
+    """Return the milliseconds of one visit."""
     visitor.page.goto("about:blank")
     visitor.page.goto(path)
     return float(visitor.page.evaluate(FIRST))
 
 
-def keys(site: Site, browser: Browser, presses: int) -> None:
-    """From field to field on the review screen: forth, back, and on to what still wants a look."""
+def keys(site: Installation, browser: Browser, presses: int) -> None:
+    """Measure moving between fields on the review screen: forward, back, and to the next field that needs a look."""
     print(f"key press to the frame that shows the next field, median of {presses} (slowest), at most {PRESS} ms")
     with site.visitor(browser) as visitor:
         visitor.page.context.add_init_script(PRESSES)
@@ -98,11 +102,11 @@ def keys(site: Site, browser: Browser, presses: int) -> None:
             for count in range(presses):
                 page.keyboard.press(turn[count % len(turn)])
                 page.wait_for_function("count => window.presses.length > count", arg=count)
-            print(f"  {name:18} {told(page.evaluate('window.presses'))}", flush=True)
+            print(f"  {name:18} {summarise(page.evaluate('window.presses'))}", flush=True)
 
 
-def told(values: list[float]) -> str:
-    """The median and the slowest."""
+def summarise(values: list[float]) -> str:
+    """Return the median and the slowest."""
     return f"{statistics.median(values):6.1f} ms ({max(values):6.1f})"
 
 

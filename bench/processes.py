@@ -1,4 +1,4 @@
-"""Starts a worker in its own process group and makes sure that nothing of it is left behind."""
+"""Starts a worker in its own process group and leaves nothing of it behind."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def worker(command: Sequence[str], env: Mapping[str, str]) -> Iterator[subproces
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """Asks one process to end, waits, and kills its group."""
+    """Ask one process to end, wait, and kill its group."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -71,7 +71,7 @@ def end_session(session: int) -> None:
 
 
 def session_members(session: int) -> list[int]:
-    """The ids of the living processes of a session."""
+    """Return the ids of the live processes of a session."""
     members = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

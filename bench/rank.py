@@ -1,4 +1,4 @@
-"""Fits what makes a line the vendor's name: python -m bench.rank DATA [MORE_SET…]
+"""Fits which line is the vendor's name: python -m bench.rank DATA [MORE_SET…]
 
 For each labelled document the lines that may be the name compete; the weights are those under which the right one wins
 most surely. What is printed is cross-validated: each vendor is judged by weights that have not seen it.
@@ -53,17 +53,17 @@ def main() -> None:
     print(f"{len(contests)} documents of {len(vendors)} vendors; {lost} more do not show the name on one line")
     print(f"right name first: {won / len(contests):.3f} (vendors held out)")
     weights = fit(contests)
-    told = {
+    summary = {
         "documents": len(contests),
         "vendors": len(vendors),
         "weights": {name: round(float(value), 3) for name, value in zip(names, weights, strict=True)},
     }
-    WEIGHTS.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(told["weights"]))
+    WEIGHTS.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(summary["weights"]))
 
 
 def gather(data: Path, more: list[Path]) -> tuple[list[Contest], list[str], int]:
-    """The contests of invoices and receipts, the features' names, and how many documents had no right candidate."""
+    """Return the contests of invoices and receipts, the features' names, and how many had no right candidate."""
     judge, contests, names, lost = scorer(data), [], [], 0
     with tempfile.TemporaryDirectory() as folder, Sandbox() as sandbox:
         invoices = data / "invoices_facturx"
@@ -91,7 +91,7 @@ def gather(data: Path, more: list[Path]) -> tuple[list[Contest], list[str], int]
 
 
 def fit(contests: list[Contest]) -> np.ndarray:
-    """Gradient ascent on the chance that a right line wins; a vendor counts once however many documents it has."""
+    """Gradient ascent on the probability that a right line wins; a vendor counts once however many documents it has."""
     often = Counter(one.vendor for one in contests)
     weights = np.zeros(contests[0].features.shape[1])
     for step in range(1500):

@@ -33,7 +33,7 @@ PAPERS = Path(__file__).with_name("papers") / "invoices" / "docs"
 
 
 def cold(times: int = 7) -> None:
-    """From nothing to JSON."""
+    """Measure the time from a cold start to JSON."""
     command = [sys.executable, "-m", "tabellion", "read", str(PAPERS / "syn-16.pdf")]
     taken = []
     for _ in range(times):
@@ -44,7 +44,7 @@ def cold(times: int = 7) -> None:
 
 
 def warm(seconds: float = 10.0) -> None:
-    """Documents a second through all children."""
+    """Measure documents per second through all children."""
     paths = sorted(PAPERS.glob("*.pdf"))
     with Sandbox() as sandbox, ThreadPoolExecutor(sandbox.size) as pool:
         list(pool.map(lambda path: read_local(path, sandbox=sandbox), paths[: 2 * sandbox.size]))
@@ -57,7 +57,7 @@ def warm(seconds: float = 10.0) -> None:
 
 
 def ocr(pages: int = 12) -> None:
-    """Our scans beside the engine alone, by turns, one thread and one process each."""
+    """Measure our scans beside the OCR engine alone, alternately, one thread and one process each."""
     with tempfile.TemporaryDirectory() as folder:
         paths = list(scans(Path(folder), pages))
         with Sandbox(size=1) as sandbox:
@@ -76,7 +76,7 @@ def ocr(pages: int = 12) -> None:
 
 
 def long(pages: int = 300) -> None:
-    """Memory while a long document streams."""
+    """Measure memory while a long document streams."""
     paper = FPDF()
     paper.set_font("Helvetica", size=10)
     for number in range(pages):
@@ -103,14 +103,14 @@ def long(pages: int = 300) -> None:
 
 
 def ours(paths: list[Path], sandbox: Sandbox) -> None:
-    """The way of `tabellion read`: pages from a child."""
+    """Read as `tabellion read` does: pages from a child."""
     for path in paths:
         with open_document(path, sandbox=sandbox) as document:
             list(document)
 
 
 def bare():  # type: ignore[no-untyped-def]
-    """rapidocr as the notes tune it, in this process."""
+    """Run rapidocr alone with the tuning of the notes, in this process."""
     import numpy as np
     from rapidocr import RapidOCR
 
@@ -130,7 +130,7 @@ def bare():  # type: ignore[no-untyped-def]
 
 
 def scans(folder: Path, count: int) -> Iterator[Path]:
-    """Pictures of printed pages."""
+    """Images of printed pages."""
     for place, path in enumerate(sorted(PAPERS.glob("*.pdf"))[:count]):
         target = folder / f"{place}.png"
         Image.open(io.BytesIO(draw(path, width=1654))).convert("L").save(target)
@@ -138,14 +138,14 @@ def scans(folder: Path, count: int) -> Iterator[Path]:
 
 
 def timed(call) -> float:  # type: ignore[no-untyped-def]
-    """Seconds that a call takes."""
+    """Return the seconds that a call takes."""
     started = time.monotonic()
     call()
     return time.monotonic() - started
 
 
 def child_memory() -> list[float]:
-    """Resident megabytes of our children."""
+    """Return the resident megabytes of our children."""
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError, IndexError):

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.owner import Owner
 from tests.pipelines.documents import bills
 from tests.servers import postgres
+from tests.table_owner import Owner
 
 from tabellion.models.fake.serving import serving
 
@@ -47,18 +47,18 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
     ):
         papers = [paper(number) for number in range(args.documents)]
-        with installed(Path(folder), server.url, fake.url, args) as service:
+        with run_service(Path(folder), server.url, fake.url, args) as service:
             measure(service, Owner(server.url), papers, fake)
 
 
 def paper(number: int) -> bytes:
-    """A one-page invoice like no other."""
-    return bills.invoice(bills.invent("en", random.Random(number)), look=number % 3).written()
+    """Return a unique one-page invoice."""
+    return bills.invoice(bills.invent("en", random.Random(number)), look=number % 3).to_bytes()
 
 
 @contextlib.contextmanager
-def installed(folder: Path, database: str, model: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """`tabellion up` for the length of a block."""
+def run_service(folder: Path, database: str, model: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Run `tabellion up` for the duration of a block."""
     config = folder / "tabellion.toml"
     config.write_text(
         f'[worker]\nconcurrency = {args.concurrency}\n[environments]\nbench = "{database}"\n'
@@ -73,12 +73,12 @@ def installed(folder: Path, database: str, model: str, args: argparse.Namespace)
     try:
         assert process.stdout is not None
         for line in process.stdout:
-            told = json.loads(line)
-            if "url" in told:
+            body = json.loads(line)
+            if "url" in body:
                 break
         threading.Thread(target=process.stdout.read, daemon=True).start()
-        key = Path(told["key_file"]).read_text(encoding="utf-8").strip()
-        yield {"url": told["url"], "key": key, "pid": process.pid}
+        key = Path(body["key_file"]).read_text(encoding="utf-8").strip()
+        yield {"url": body["url"], "key": key, "pid": process.pid}
     finally:
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -88,7 +88,7 @@ def installed(folder: Path, database: str, model: str, args: argparse.Namespace)
 
 
 def measure(service: dict[str, Any], owner: Owner, papers: list[bytes], fake: Any) -> None:
-    """Uploads all, waits until all have ended, and prints the rate."""
+    """Upload everything, wait until all have ended, and print the rate."""
     waiting: queue.Queue[bytes] = queue.Queue()
     for one in papers:
         waiting.put(one)
@@ -122,7 +122,7 @@ def measure(service: dict[str, Any], owner: Owner, papers: list[bytes], fake: An
 
 
 def upload(service: dict[str, Any], waiting: queue.Queue[bytes]) -> None:
-    """One client with one connection."""
+    """Run one client with one connection."""
     address = urlsplit(service["url"])
     connection = http.client.HTTPConnection(address.hostname or "", address.port)
     headers = {"Authorization": f"Bearer {service['key']}", "Content-Type": "application/pdf"}
@@ -133,13 +133,13 @@ def upload(service: dict[str, Any], waiting: queue.Queue[bytes]) -> None:
             return
         connection.request("POST", "/api/documents?type=invoice&model=gemini&name=bench.pdf", content, headers)
         answer = connection.getresponse()
-        said = answer.read()
+        body = answer.read()
         if answer.status != 202:
-            raise RuntimeError(f"{answer.status}: {said[:300]!r}")
+            raise RuntimeError(f"{answer.status}: {body[:300]!r}")
 
 
 def group_memory(leader: int) -> dict[int, float]:
-    """Resident megabytes of a process and of all that come from it."""
+    """Return the resident megabytes of a process and its descendants."""
     parents, sizes = {}, {}
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError, IndexError):

@@ -12,7 +12,7 @@ MARK = struct.Struct("<qd")
 
 
 class WrongCountError(Exception):
-    """The peer ran some job twice or not at all, so its speed means nothing."""
+    """The peer ran some job twice or not at all, so its speed is meaningless."""
 
 
 @dataclass(frozen=True)
@@ -42,19 +42,19 @@ class Tally:
         self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
     def mark(self, job: int) -> None:
-        """Notes that the job's handler has been entered now; CLOCK_MONOTONIC is one for the whole host."""
+        """Note that the job's handler has started; CLOCK_MONOTONIC is shared by the whole host."""
         os.write(self._fd, MARK.pack(job, time.monotonic()))
 
     def count(self) -> int:
-        """How many marks there are."""
+        """Return how many marks there are."""
         return self.path.stat().st_size // MARK.size
 
     def read(self) -> list[tuple[int, float]]:
-        """Every mark, in the order written."""
+        """Return every mark, in the order written."""
         return list(MARK.iter_unpack(self.path.read_bytes()))
 
     def await_count(self, jobs: int, limit: float) -> None:
-        """Returns when that many marks are there; raises TimeoutError when they do not come in time."""
+        """Return when there are that many marks; raise TimeoutError when they do not come in time."""
         deadline = time.monotonic() + limit
         while self.count() < jobs:
             if time.monotonic() > deadline:
@@ -69,7 +69,7 @@ class Tally:
         return Drain(jobs, end - min(times), end - max(times))
 
     def verify(self, jobs: int) -> None:
-        """Raises WrongCountError unless the jobs 0 to N-1 have run, each once."""
+        """Raise WrongCountError unless the jobs 0 to N-1 have run, each once."""
         numbers = sorted(job for job, _ in self.read())
         if numbers != list(range(jobs)):
             found = f"{len(numbers)} runs of {len(set(numbers))} jobs"

@@ -27,7 +27,7 @@ Figure = tuple[str, str]
 
 @dataclass(frozen=True)
 class Target:
-    """One of our figures, alone or as a multiple of another, and the bounds it must and should keep."""
+    """One of our figures, alone or as a multiple of another, and its required and desired bounds."""
 
     name: str
     ours: Figure
@@ -40,7 +40,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A target beside what was measured; the value is None when a figure is missing."""
+    """A target beside the measured value, which is None when a figure is missing."""
 
     target: Target
     ours: float | None
@@ -101,7 +101,7 @@ TARGETS = (
 
 
 def judge(results: Iterable[Result]) -> list[Verdict]:
-    """Every target, with its figures out of the results."""
+    """Return every target with its figures from the results."""
     values = {(result.system, result.what): result.value for result in results}
     verdicts = []
     for target in TARGETS:

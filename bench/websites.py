@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.servers import postgres
-from tests.working import Diary, Shift, make_worker
+from tests.workers import EventRecorder, RunningWorker, make_worker
 
 from tabellion import Store
 from tabellion.config import Config, model
@@ -82,10 +82,10 @@ def measure(database: str, model_url: str, urls: list[str], slots: int) -> tuple
                     await submit(store, settings, url, models=["openai"])
 
         asyncio.run(fill())
-        diary = Diary()
+        diary = EventRecorder()
         before, began = times(), time.monotonic()
         worker = make_worker(database, *website_queues(settings), gates=FAST, listeners=[diary])
-        shift = Shift(worker)
+        shift = RunningWorker(worker)
         ended = 0
         while ended < len(urls):
             time.sleep(0.1)

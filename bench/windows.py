@@ -1,4 +1,4 @@
-"""Fleets before quotas that are counted by windows: how much of each is used, and how many calls are refused."""
+"""Fleets against quotas counted by windows: how much of each is used, and how many calls are refused."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from tests.owner import Owner
 from tests.servers import postgres
+from tests.table_owner import Owner
 
 from bench.gates import INDEX, TABLE, add, fleet, share
 from tabellion.models.fake.serving import serving
@@ -24,7 +24,7 @@ LENGTHS = (1, 10, 20, 60)
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One fleet before one kind of quota, and the rates it has one after the other."""
+    """One fleet against one kind of quota, with its rates one after the other."""
 
     window: str
     hints: str
@@ -35,11 +35,11 @@ class Trial:
 
     @property
     def measured(self) -> float:
-        """Seconds that are measured: a minute, or three windows."""
+        """The seconds that are measured: a minute, or three windows."""
         return max(60.0, 3 * float(self.window.partition(":")[2]))
 
     def run(self) -> list[str]:
-        """Runs it; returns a line for each rate."""
+        """Run it; return a line for each rate."""
         lines = []
         knobs = f"window={self.window},hint={self.hints}"
         with postgres(durable=True) as server, serving(rate=self.rates[0], latency=LATENCY, knobs=knobs) as fake:
@@ -54,15 +54,17 @@ class Trial:
                     fake.change(rate=rate)
                     begin = time.time() + self.learning
                     time.sleep(self.learning + self.measured)
-                    said = share(fake.lines(), begin, begin + self.measured, rate)
-                    lines.append(f"{self.window:11s} {self.hints:5s} after {self.learning:3.0f} s of learning: {said}")
+                    shares = share(fake.lines(), begin, begin + self.measured, rate)
+                    lines.append(
+                        f"{self.window:11s} {self.hints:5s} after {self.learning:3.0f} s of learning: {shares}"
+                    )
             highest = owner("SELECT max(attempt) AS n FROM tabellion_attempts")[0]["n"]
             lines.append(f"{self.window:11s} {self.hints:5s} highest attempt number: {highest}")
         return lines
 
 
 def compare(given: argparse.Namespace, processes: int) -> None:
-    """Runs the trials that were asked for, a few at once, and prints what each found."""
+    """Run the requested trials, a few at once, and print what each found."""
     trials = list(_trials(given, processes))
     print(
         f"{processes} processes of {given.callers} slots, {LATENCY:g} s a call; the first quota is {given.rates[0]:g}/s"

@@ -1,4 +1,4 @@
-"""`make first-run`: a SQLite file, a table with rows, two workers, one of them killed on the way, and a summary."""
+"""`make first-run`: a SQLite file, a table with rows, two workers, one of them killed midway, and a summary."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUEUES = [registry.extraction, registry.ocr, registry.companies]
 
 
 def prepare() -> Path:
-    """A fresh file with the owner's tables and rows; tabellion adds its own few tables later."""
+    """Create a fresh file with the owner's tables and rows; tabellion adds its own tables later."""
     FOLDER.mkdir(exist_ok=True)
     file = FOLDER / "first-run.db"
     for leftover in FOLDER.glob("first-run.db*"):
@@ -58,10 +58,10 @@ class View:
             "ocr": self.progress.add_task("documents read", total=DOCUMENTS),
             "companies": self.progress.add_task("companies looked up", total=COMPANIES),
         }
-        self.told = 0.0
+        self.printed_at = 0.0
 
     def of(self, picture: Snapshot) -> Group:
-        """The picture to show now."""
+        """Return what to show now."""
         by_name = {one.queue: one for one in picture.queues}
         read = by_name["ocr"].done + by_name["ocr"].failed
         extracted = read + by_name["ocr"].ready + by_name["ocr"].running
@@ -72,15 +72,15 @@ class View:
         return Group(self.progress, Text(""), picture_of([picture]))
 
     def say(self, picture: Snapshot) -> None:
-        """One line a second for logs, where a live view cannot be drawn."""
-        if not self.console.is_terminal and time.monotonic() - self.told > 1:
-            self.told = time.monotonic()
+        """Print one line a second for logs, where a live view cannot be drawn."""
+        if not self.console.is_terminal and time.monotonic() - self.printed_at > 1:
+            self.printed_at = time.monotonic()
             counts = ", ".join(f"{one.queue}: {one.ready} ready, {one.running} running" for one in picture.queues)
             self.console.print(counts)
 
 
 async def watch(url: str, workers: subprocess.Popen[bytes], console: Console) -> str | None:
-    """Shows progress until the workers end; kills one of them with -9 when a third of the work is done."""
+    """Show progress until the workers end; kill one of them with -9 when a third of the work is done."""
     environment = Environment("laptop", url)
     store = environment.store()
     view = View(console)
@@ -103,7 +103,7 @@ async def watch(url: str, workers: subprocess.Popen[bytes], console: Console) ->
 
 
 def summary(file: Path, victim: str | None, seconds: float, console: Console) -> bool:
-    """What the rows and the register say in the end; True when nothing was lost and nothing was done twice."""
+    """Print what the rows and the register say in the end; return True if nothing was lost or done twice."""
     with sqlite3.connect(file) as connection:
 
         def one(text: str) -> int:
@@ -139,7 +139,7 @@ def summary(file: Path, victim: str | None, seconds: float, console: Console) ->
 
 
 def main() -> int:
-    """Runs the whole show."""
+    """Run the whole demonstration."""
     console = Console(highlight=False)
     file = prepare()
     url = f"sqlite:///{file}"

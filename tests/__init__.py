@@ -1,1 +1,1 @@
-"""The tests mirror src/ one to one; flows/ tells one story per seed, faults/ breaks things."""
+"""The tests mirror src/ one to one; flows/ has one story per seed, faults/ breaks things."""

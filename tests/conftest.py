@@ -46,19 +46,19 @@ FULL_EFFORT = {"_hasher": passwords._hasher, "NOTHING": passwords.NOTHING}
 
 
 class PromptLoop(ModuleType):
-    """What uvicorn takes for asyncio: it looks ten times a second whether it is to stop, and rests before it does."""
+    """asyncio for uvicorn, which checks ten times a second whether to stop, and sleeps before it does."""
 
     def __getattr__(self, name: str) -> Any:
         """Everything but sleeping is asyncio's."""
         return getattr(asyncio, name)
 
     async def sleep(self, seconds: float) -> None:
-        """Sleeps, but not for long."""
+        """Sleep, but not for long."""
         await asyncio.sleep(min(seconds, 0.01))
 
 
 async def open_known(database: PostgreSQL) -> None:
-    """Opens a database; of our own servers it is known that no pooler is before them, which saves a connection."""
+    """Open a database; our own servers have no pooler in front, and knowing that saves a connection."""
     with contextlib.suppress(ValueError):  # some tests are about addresses that make no sense
         if database.pooled is None and urlsplit(database.url).port in PORTS:
             database.pooled = False
@@ -67,7 +67,7 @@ async def open_known(database: PostgreSQL) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def little_effort() -> Iterator[None]:
-    """Spends less than people need: passwords are hashed cheaply, and whatever looks now and then looks more often."""
+    """Hash passwords cheaply, and poll more often than in production."""
     cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passwords, "_hasher", lambda: cheap)
@@ -87,7 +87,7 @@ def little_effort() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def forked() -> Iterator[None]:
-    """Starts our own programs from a process that has imported everything, where the system can."""
+    """Start our own programs by forking a process that has imported everything, where the system can."""
     with pytest.MonkeyPatch.context() as patch:
         if sys.platform == "linux":
             patch.setattr(subprocess, "Popen", forking.Popen)
@@ -99,7 +99,7 @@ def forked() -> Iterator[None]:
 
 @pytest.fixture
 def full_effort(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Passwords are hashed as they are outside tests."""
+    """Passwords are hashed as in production."""
     for name, value in FULL_EFFORT.items():
         monkeypatch.setattr(passwords, name, value)
 
@@ -139,26 +139,26 @@ def databases15(postgres15: Postgres) -> Iterator[Databases]:
 
 @pytest.fixture
 def pg_url(databases18: Databases) -> str:
-    """An empty PostgreSQL 18 database of this test's own."""
+    """An empty PostgreSQL 18 database for this test."""
     return databases18.next()
 
 
 @pytest.fixture
 def sqlite_url(tmp_path: Path) -> str:
-    """An empty SQLite file of this test's own."""
+    """An empty SQLite file for this test."""
     return f"sqlite:///{tmp_path}/work.db"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest) -> str:
-    """An empty database of this test's own, once on SQLite and once on PostgreSQL 18."""
+    """An empty database for this test, once on SQLite and once on PostgreSQL 18."""
     name = {"sqlite": "sqlite_url", "postgresql": "pg_url"}[request.param]
     return str(request.getfixturevalue(name))
 
 
 @pytest.fixture(params=["sqlite", "postgresql-18", "postgresql-15", "pooled"])
 def any_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """An empty database of this test's own on everything we support, a transaction pooler included."""
+    """An empty database for this test on everything we support, a transaction pooler included."""
     if request.param == "sqlite":
         yield str(request.getfixturevalue("sqlite_url"))
     elif request.param == "postgresql-18":
@@ -173,7 +173,7 @@ def any_url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def restored_log() -> Iterator[None]:
-    """Puts the set-up of tabellion's log back as it was."""
+    """Restore the configuration of tabellion's log."""
     logger = logging.getLogger("tabellion")
     level, propagate, handlers = logger.level, logger.propagate, list(logger.handlers)
     yield
@@ -182,7 +182,7 @@ def restored_log() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with those that take longest: the last files are short ones, and no processor waits for another.
+    """Start with the slowest: the last files are short ones, and no CPU waits for another.
 
     The files of one folder follow each other, so that its browser and its installation are started once.
     """
@@ -190,15 +190,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: places.get(item.path.relative_to(HERE).parts[0], len(LONGEST)))
 
 
-class Herald:
-    """Tells of each failure at once, with all there is to say of it: the end of a run may be many minutes away."""
+class FailureReporter:
+    """Prints each failure at once with its details: the end of a run may be many minutes away."""
 
     def __init__(self, terminal: pytest.TerminalReporter) -> None:
         self._terminal = terminal
 
     @pytest.hookimpl(trylast=True)  # after the letter that the run shows for it
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Writes down a test that has failed."""
+        """Print a test that has failed."""
         if report.failed:
             self._terminal.ensure_newline()
             self._terminal.write_line(f"FAILED at {report.when}: {report.nodeid}", red=True)
@@ -207,17 +207,17 @@ class Herald:
 
 @pytest.hookimpl(trylast=True)  # there is nothing to show a run with before
 def pytest_configure(config: pytest.Config) -> None:
-    """Has the process that shows the run tell of failures, not those that run the tests for it."""
+    """Print failures in the main process only, not in the xdist workers."""
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Herald(terminal))
+        config.pluginmanager.register(FailureReporter(terminal))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tells of skipped browser tests at the end, where people look, and not among the dots."""
+    """Report skipped browser tests at the end, where people look."""
     skipped = (report.longrepr for report in terminalreporter.stats.get("skipped", []))
-    said = {str(why[2]) for why in skipped if isinstance(why, tuple)}
-    if sentence := next((one for one in said if "browser tests are skipped" in one), None):
+    reasons = {str(why[2]) for why in skipped if isinstance(why, tuple)}
+    if sentence := next((one for one in reasons if "browser tests are skipped" in one), None):
         terminalreporter.write_line(sentence.removeprefix("Skipped: "), yellow=True)
 
 
@@ -233,7 +233,7 @@ def s3_server() -> Iterator[str]:
 
 @pytest.fixture
 def s3_url(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A prefix of this test's own in a bucket, with the variables that lead to it."""
+    """A prefix for this test in a bucket, with the variables that lead to it."""
     for name, value in VARIABLES.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3_server)
@@ -242,7 +242,7 @@ def s3_url(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture(params=["folder", "s3"])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
-    """An empty lake of this test's own, once in a folder and once in a bucket."""
+    """An empty lake for this test, once in a folder and once in a bucket."""
     if request.param == "folder":
         return Lake(tmp_path / "lake")
     return Lake(str(request.getfixturevalue("s3_url")))

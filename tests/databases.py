@@ -1,4 +1,4 @@
-"""Empty PostgreSQL databases for one test after the other: emptying the last one is quicker than making another."""
+"""Empty PostgreSQL databases for one test after the other: emptying the last one is faster than creating another."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ GRANT USAGE ON SCHEMA public TO PUBLIC"""
 
 
 class Databases:
-    """Hands out one empty database at a time, each under a name that no other one of this server had."""
+    """Hands out one empty database at a time, each with a name that no other one of this server had."""
 
     def __init__(self, server: Postgres, prefix: str = "test") -> None:
         self._server, self._prefix = server, prefix
@@ -46,7 +46,7 @@ class Databases:
         self._admin: asyncpg.Connection | None = None
 
     def next(self) -> str:
-        """The URL of an empty database; what was handed out before may be gone."""
+        """Return the URL of an empty database; the one before may be gone."""
         old, self._made = self._name, self._made + 1
         self._name = f"{self._prefix}{self._made}"
         if old and self._uses < USES and self._run(self._recycled(old, self._name)):
@@ -56,7 +56,7 @@ class Databases:
         return self._server.create_database(self._name)
 
     def close(self) -> None:
-        """Lets go of the server."""
+        """Disconnect from the server."""
         if self._admin is not None:
             self._run(self._admin.close())
         self._thread.shutdown()
@@ -69,7 +69,7 @@ class Databases:
         return self._server.url.removesuffix("postgres") + name
 
     async def _recycled(self, old: str, new: str) -> bool:
-        """Whether the last database is empty again and has the new name; one that is still in use is left alone."""
+        """Return whether the last database was emptied and renamed; one still in use is left alone."""
         try:
             connection = await asyncpg.connect(self._url(old), statement_cache_size=0)
         except (asyncpg.PostgresError, OSError):

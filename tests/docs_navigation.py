@@ -1,4 +1,4 @@
-"""Finds pages that are not in the navigation of the documentation site, and entries and pictures without a file.
+"""Finds pages that are not in the navigation of the documentation site, and entries and images without a file.
 
 `make docs` runs it with nothing but the standard library, because the site generator does not check these three.
 """
@@ -17,7 +17,7 @@ PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")
 
 
 def pages_in_navigation(entries: list[Any]) -> Iterator[str]:
-    """The path of every page below these entries, in order."""
+    """Return the path of every page below these entries, in order."""
     for entry in entries:
         for value in entry.values():
             if isinstance(value, str):
@@ -27,7 +27,7 @@ def pages_in_navigation(entries: list[Any]) -> Iterator[str]:
 
 
 def problems(root: Path = ROOT) -> list[str]:
-    """What is wrong with the navigation and the pictures, one sentence each."""
+    """Return what is wrong with the navigation and the images, one sentence each."""
     project = tomllib.loads((root / "zensical.toml").read_text("utf-8"))["project"]
     docs = root / project["docs_dir"]
     listed = list(pages_in_navigation(project["nav"]))

@@ -76,7 +76,7 @@ RECOMMENDED = re.compile(r"pip install 'tabellion\[([a-z,]+)\]'")
 
 
 def prepare(folder: Path) -> None:
-    """A table, its queue and a document."""
+    """Create a table, its queue and a document."""
     with sqlite3.connect(folder / "work.db") as database:
         database.execute("CREATE TABLE jobs (id integer PRIMARY KEY, status text NOT NULL DEFAULT 'new')")
         database.execute("INSERT INTO jobs DEFAULT VALUES")
@@ -86,7 +86,7 @@ def prepare(folder: Path) -> None:
 
 
 def run(python: Sequence[str], folder: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """One command in the prepared folder."""
+    """Run one command in the prepared folder."""
     names = ("PATH", "HOME", "LANG", *(("TABELLION_HIDDEN", "PYTHONPATH") if "TABELLION_HIDDEN" in os.environ else ()))
     kept = {name: value for name, value in os.environ.items() if name in names}
     env = kept | {"DATABASE_URL": f"sqlite:///{folder}/work.db"}
@@ -96,11 +96,11 @@ def run(python: Sequence[str], folder: Path, arguments: Sequence[str]) -> subpro
 
 
 def verdict(done: subprocess.CompletedProcess[str], extras: str) -> str:
-    """`ok`, the extra that is asked for, or what is wrong, which begins with `WRONG`."""
-    said = done.stdout + done.stderr
-    if "Traceback" in said or "No module named" in said:
-        return "WRONG: " + said.strip().splitlines()[-1]
-    found = RECOMMENDED.search(said)
+    """Return `ok`, the extra that is required, or what is wrong, starting with `WRONG`."""
+    output = done.stdout + done.stderr
+    if "Traceback" in output or "No module named" in output:
+        return "WRONG: " + output.strip().splitlines()[-1]
+    found = RECOMMENDED.search(output)
     if found is None:
         return "ok" if done.returncode == 0 else f"exit {done.returncode}"
     have = set(extras.split(","))
@@ -110,7 +110,7 @@ def verdict(done: subprocess.CompletedProcess[str], extras: str) -> str:
 
 
 def packages_of(extras: str) -> set[str]:
-    """The distributions that a set of extras brings, with all that those bring, by their names on the index."""
+    """Return the distributions that a set of extras installs, dependencies included, by their names on the index."""
     found: set[str] = set()
     asked = frozenset(filter(None, extras.split(",")))
     waiting = [("tabellion", asked)]
@@ -137,7 +137,7 @@ def packages_of(extras: str) -> set[str]:
 
 
 def main() -> None:
-    """Builds the wheel, installs each set, runs each command, prints the table; exit code 1 where one is wrong."""
+    """Build the wheel, install each set, run each command, print the table; exit code 1 where one is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     folder: Path = parser.parse_args().folder.absolute()

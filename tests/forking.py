@@ -1,4 +1,4 @@
-"""Starts our own programs by forking a process that has imported everything: importing is most of what a start costs.
+"""Starts our own programs by forking a process that has imported everything: importing is most of a start's cost.
 
 What is started is a process like any other: its own id, session, folder, variables and standard streams, a child of the
 test that asked for it, which may kill it. Only `python -m` of the modules named here, and the children of reading
@@ -32,7 +32,7 @@ from tests.servers import die_with_parent
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = (
-    "tabellion", "tabellion.models.fake", "tests.faults.laborer", "tests.pipelines.documents.consuming",
+    "tabellion", "tabellion.models.fake", "tests.faults.worker_process", "tests.pipelines.documents.consuming",
     "tests.pipelines.documents.deliverer", "tests.pipelines.documents.reader", "tests.pipelines.documents.review.fifty",
 )  # fmt: skip
 #: What they import; their own modules are run, not imported.
@@ -40,7 +40,7 @@ IMPORTED = (
     "tabellion.cli", "tabellion.cli.installation", "tabellion.cli.load", "tabellion.cli.supervisor",
     "tabellion.engine.postgres.database", "tabellion.engine.sqlite.database", "tabellion.models.fake.server",
     "tabellion.pipelines.documents.pipeline", "tabellion.pipelines.documents.served", "tabellion.web.app",
-    "tabellion.web.server", "tests.faults.mutants", "tests.owner", "tests.pipelines.documents.papers",
+    "tabellion.web.server", "tests.faults.mutants", "tests.table_owner", "tests.pipelines.documents.papers",
     "tests.pipelines.documents.receiver",
 )  # fmt: skip
 #: What the children of reading sandboxes import: a process of its own forks them, so that they are not larger.
@@ -58,12 +58,12 @@ _is_sampled = review_reasons.is_sampled
 
 
 def is_sampled(document: str, percent: float) -> bool:
-    """Samples documents of the types that ship never, and others as they say."""
+    """Never sample documents of shipped types for review; sample others as they say."""
     return percent > SHIPPED and _is_sampled(document, percent)
 
 
 class ForkServer:
-    """The process that is forked, from the side of those who ask it."""
+    """The process that is forked, as seen by its clients."""
 
     lock = threading.Lock()  #: of all of them: who adopts processes is a property of this process
 
@@ -73,7 +73,7 @@ class ForkServer:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, orders: Mapping[str, Any], streams: Sequence[int]) -> int:
-        """Starts a program on these standard streams; the id of its process, which is a child of this one."""
+        """Start a program on these standard streams; return the id of its process, which is a child of this one."""
         body = json.dumps(orders).encode()
         with self.lock:
             asked = self._connected()
@@ -86,16 +86,16 @@ class ForkServer:
         return int(pid)
 
     def open(self) -> None:
-        """Starts it now: it ends with the thread that starts it, which should be the main one."""
+        """Start it now: it ends with the thread that starts it, which should be the main one."""
         with self.lock:
             self._connected()
 
     def connect(self, asked: socket.socket) -> None:
-        """Asks at this socket from now on."""
+        """Use this socket from now on."""
         self._socket = asked
 
     def close(self) -> None:
-        """Ends it; what it has started goes on."""
+        """Stop it; the processes it has started continue."""
         if self._socket is not None and self._process is not None:
             self._socket.close()
             self._process.wait(10)
@@ -148,7 +148,7 @@ class Popen(subprocess.Popen[Any]):
 
 
 def _is_ours(args: Any, variables: Mapping[Any, Any]) -> bool:
-    """Whether this is one of the programs, in the same interpreter as this one."""
+    """Return whether this is one of our programs, in the same interpreter as this one."""
     if isinstance(args, str | bytes | os.PathLike) or list(args[:2]) != [sys.executable, "-m"]:
         return False
     if len(args) < 3 or args[2] not in PROGRAMS or not all(isinstance(name, str) for name in variables):
@@ -158,7 +158,7 @@ def _is_ours(args: Any, variables: Mapping[Any, Any]) -> bool:
 
 
 def _is_reader(args: Any, variables: Mapping[Any, Any]) -> bool:
-    """Whether this is the child of a reading sandbox, with the modules and variables that those have here."""
+    """Return whether this is the child of a reading sandbox, with its usual modules and variables."""
     start = [sys.executable, "-I", "-B", "-c", sandbox.START]
     if not isinstance(args, list) or args[:5] != start or len(args) != 7:
         return False
@@ -171,7 +171,7 @@ def _early(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _adopt(wanted: bool) -> None:
-    """Whether a process whose parent ends becomes our child; only while one is made for us, so that no other does."""
+    """Set whether a process whose parent ends becomes our child; only while one is created for us."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(wanted), 0, 0, 0)
 
 
@@ -195,7 +195,7 @@ def _exactly(source: socket.socket, count: int) -> bytes:
 
 
 def serve(number: int, imported: Sequence[str]) -> NoReturn:
-    """Forks for whoever asks."""
+    """Fork on request."""
     for name in imported:
         importlib.import_module(name)
     review_reasons.is_sampled = is_sampled
@@ -207,13 +207,13 @@ def serve(number: int, imported: Sequence[str]) -> NoReturn:
 
 
 def _fork_for(asked: socket.socket) -> NoReturn:
-    """Answers orders until the other end goes away; each process that is started runs its program and exits."""
+    """Answer requests until the other end closes; each started process runs its program and exits."""
     while True:
         length, streams, _, _ = socket.recv_fds(asked, LENGTH.size, 4)
         if not length:
             os._exit(0)
         orders = json.loads(_exactly(asked, LENGTH.unpack(length)[0]))
-        made, making = os.pipe()
+        created, making = os.pipe()
         between = os.fork()
         if not between:
             between = os.getpid()
@@ -227,13 +227,13 @@ def _fork_for(asked: socket.socket) -> NoReturn:
             runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
             sys.exit()
         os.waitpid(between, 0)
-        asked.sendall(os.read(made, LENGTH.size))
-        for one in (made, making, *streams):
+        asked.sendall(os.read(created, LENGTH.size))
+        for one in (created, making, *streams):
             os.close(one)
 
 
 def _become(orders: Mapping[str, Any], streams: Sequence[int]) -> None:
-    """Makes this process what a new interpreter would be."""
+    """Make this process what a new interpreter would be."""
     for own, given in enumerate(streams):
         os.dup2(given, own)
     os.closerange(len(streams), os.sysconf("SC_OPEN_MAX"))
@@ -269,7 +269,7 @@ def _become(orders: Mapping[str, Any], streams: Sequence[int]) -> None:
 
 
 def _leave_a_copy() -> socket.socket:
-    """Forks this process as it is now, and returns a socket to the copy: what the program starts is forked from it."""
+    """Fork this process as it is now, and return a socket to the copy: what the program starts is forked from it."""
     asked, theirs = socket.socketpair()
     program = os.getpid()
     if os.fork():
@@ -286,7 +286,7 @@ def _leave_a_copy() -> socket.socket:
 
 
 def _serve_sandbox(paths: str) -> NoReturn:
-    """Serves a sandbox on the socket that came fourth, as `sandbox.START` does in a new interpreter."""
+    """Serve a sandbox on the fourth socket, as `sandbox.START` does in a new interpreter."""
     from tabellion.reading.child import main
 
     sys.path[:] = json.loads(paths)

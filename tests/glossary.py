@@ -9,7 +9,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "reference" / "glossary.md"
 
 
 def glossary() -> list[str]:
-    """Every noun that the glossary explains, in its order."""
+    """Return every noun that the glossary explains, in order."""
     return [
         noun for noun in re.findall(r"^\| ([^|]+?) \|", PAGE.read_text(), re.MULTILINE) if noun not in ("noun", "---")
     ]

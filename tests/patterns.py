@@ -1,4 +1,4 @@
-"""Every pattern of the package, found by reading its source, and the texts on which each is slowest."""
+"""Every regular expression of the package, found in its source, and the texts on which each is slowest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REPEATS = {names.MAX_REPEAT, names.MIN_REPEAT, names.POSSESSIVE_REPEAT}
 
 @dataclass(frozen=True)
 class Pattern:
-    """One pattern, where it is written, and whether it looks for its beginning anywhere in a text."""
+    """One pattern, where it is written, and whether it may start anywhere in a text."""
 
     file: str
     line: int
@@ -34,11 +34,11 @@ class Pattern:
 
     @property
     def name(self) -> str:
-        """What the lists of the test call it."""
+        """Its name in the lists of the test."""
         return f"{self.file}: {self.written}"
 
     def compile(self) -> re.Pattern[Any] | None:
-        """As its module compiles it; None: it is made of what is only known when it is used."""
+        """Compile it as its module does; None if it depends on run-time values."""
         scope = vars(importlib.import_module(self.module))
         try:
             return re.compile(eval(self.written, scope), eval(self.flags, scope))
@@ -47,7 +47,7 @@ class Pattern:
 
 
 def find_patterns() -> list[Pattern]:
-    """All of them, in the order of their files."""
+    """Return all patterns, in the order of their files."""
     trees = {path: ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
     methods: dict[str, set[str]] = {}
     for tree in trees.values():
@@ -96,7 +96,7 @@ def _pattern(path: Path, module: str, tree: ast.Module, call: ast.Call, methods:
 
 
 def worst_texts(pattern: re.Pattern[Any], length: int) -> Iterator[Any]:
-    """Texts that make each repeat of a pattern go on for long and then fail, in every way this file knows."""
+    """Return texts that make each repeat of a pattern run long and then fail, in every way this file knows."""
     seen = set()
     for before, pumps in _repeats(list(parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG)), [""], {}):
         for pump in pumps:
@@ -110,7 +110,7 @@ def worst_texts(pattern: re.Pattern[Any], length: int) -> Iterator[Any]:
 
 
 def _repeats(items: list[Any], before: list[str], groups: dict[int, str]) -> Iterator[tuple[list[str], list[str]]]:
-    """Each repeat with texts that lead to it and texts that go round it once."""
+    """Yield each repeat with texts that lead to it and texts that it matches once."""
     for operation, value in items:
         if operation in REPEATS:
             _, highest, body = value
@@ -131,8 +131,8 @@ def _repeats(items: list[Any], before: list[str], groups: dict[int, str]) -> Ite
 
 
 def _samples(items: list[Any], groups: dict[int, str]) -> list[str]:
-    """Some texts that the items match, one at least."""
-    made = [""]
+    """Return some texts that the items match, at least one."""
+    texts = [""]
     for operation, value in items:
         if operation is names.LITERAL:
             ends = [chr(value)]
@@ -155,8 +155,8 @@ def _samples(items: list[Any], groups: dict[int, str]) -> list[str]:
             ends = [groups.get(value, "")]
         else:
             ends = [""]
-        made = [start + end for start in made for end in ends][:6]
-    return list(dict.fromkeys(made))
+        texts = [start + end for start in texts for end in ends][:6]
+    return list(dict.fromkeys(texts))
 
 
 _KINDS = {
@@ -169,15 +169,15 @@ def _members(value: list[Any]) -> list[str]:
     if value[0][0] is names.NEGATE:
         inside = re.compile("[" + "".join(_written(one) for one in value[1:]) + "]")
         return [one for one in "a1 .-\"'<\\\n" if not inside.match(one)][:3] or ["\u4e00"]
-    made = []
+    collected = []
     for operation, one in value:
         if operation is names.LITERAL:
-            made.append(chr(one))
+            collected.append(chr(one))
         elif operation is names.RANGE:
-            made.append(chr(one[0]))
+            collected.append(chr(one[0]))
         elif operation is names.CATEGORY:
-            made.append(_KINDS[one])
-    return made[:3]
+            collected.append(_KINDS[one])
+    return collected[:3]
 
 
 def _written(item: Any) -> str:

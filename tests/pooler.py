@@ -1,4 +1,4 @@
-"""A transaction pooler: the least that behaves like PgBouncer's transaction mode, and as unkindly as it may.
+"""A transaction pooler: the minimum that behaves like PgBouncer's transaction mode, as strictly as allowed.
 
 Between two transactions of a client its server connection goes back to the pool, and the next transaction gets
 another one: session state, LISTEN and named prepared statements do not survive, as with a real pooler.
@@ -37,7 +37,7 @@ def _packed(kind: bytes, body: bytes) -> bytes:
 
 
 class Pooler:
-    """Listens on a port of its own and lends out POOL server connections, one transaction at a time."""
+    """Listens on its own port and lends out POOL server connections, one transaction at a time."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -52,7 +52,7 @@ class Pooler:
         self._lent = asyncio.Semaphore(POOL)
 
     async def connect(self) -> _Server:
-        """A new server connection."""
+        """Open a server connection."""
         reader, writer = await asyncio.open_connection(self.host, self.upstream_port)
         self._open.append(writer)
         body = struct.pack("!I", 196608) + b"user\0postgres\0database\0" + self.database.encode() + b"\0\0"
@@ -69,13 +69,13 @@ class Pooler:
                 return _Server(reader, writer)
 
     async def close(self) -> None:
-        """Closes every connection, the lent ones too."""
+        """Close every connection, those in use too."""
         for writer in self._open:
             writer.close()
         await asyncio.gather(*(writer.wait_closed() for writer in self._open), return_exceptions=True)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One client."""
+        """Serve one client."""
         self._open.append(writer)
         try:
             await self._welcome(reader, writer)
@@ -119,7 +119,7 @@ class Pooler:
         writer: asyncio.StreamWriter,
         server: _Server,
     ) -> bool:
-        """Passes messages until the server says that it is idle; False when the client went away in between."""
+        """Pass messages until the server is idle; return False when the client disconnected in between."""
         server.writer.write(_packed(*first))
         upward = asyncio.create_task(self._upward(reader, server))
         try:
@@ -148,14 +148,14 @@ class Pooler:
 
 @contextlib.contextmanager
 def pooler(url: str) -> Iterator[str]:
-    """A pooler before this database for the length of a block; yields the URL to use instead."""
+    """Run a pooler for this database for the duration of a block; yield the URL to use instead."""
     loop = asyncio.new_event_loop()
     started = threading.Event()
-    made: list[Pooler] = []
+    running: list[Pooler] = []
 
     async def main() -> None:
         one = Pooler(url)
-        made.append(one)
+        running.append(one)
         server = await asyncio.start_server(one.serve, "127.0.0.1", one.port)
         started.set()
         try:
@@ -172,7 +172,7 @@ def pooler(url: str) -> Iterator[str]:
     thread.start()
     started.wait(10)
     try:
-        yield made[0].url
+        yield running[0].url
     finally:
         for task in asyncio.all_tasks(loop):
             loop.call_soon_threadsafe(task.cancel)

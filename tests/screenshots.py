@@ -1,4 +1,4 @@
-"""Pictures of every page for the docs: python -m tests.screenshots [folder]
+"""Screenshots of every page for the docs: python -m tests.screenshots [folder]
 
 Taken in a real Chromium from a real installation with sample documents, always the same ones, and three people at work
 on them. Times differ from one run to the next, and with them a few numbers; all else stays as it is.
@@ -23,11 +23,11 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from tests.browser.chromium import launched, why_not
-from tests.browser.site import ADMIN, WRONG, Site, Visitor, opened
+from tests.browser.installation import ADMIN, WRONG, Installation, Visitor, open_installation
 from tests.pipelines.documents import bills
 from tests.pipelines.documents.samples import samples
 from tests.pipelines.websites.loopback import served
-from tests.working import ROOT
+from tests.workers import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -47,49 +47,49 @@ PEOPLE = {"anna": "reviewer", "marc": "reviewer", "olga": "operator"}
 
 
 def main() -> None:
-    """Takes all of them."""
+    """Take all of them."""
     if sentence := why_not():
         raise SystemExit(sentence.replace("The browser tests are skipped", "No pictures are taken"))
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "images"
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as data, opened(Path(data) / "data") as site, launched() as browser:
+    with tempfile.TemporaryDirectory() as data, open_installation(Path(data) / "data") as site, launched() as browser:
         furnish(site, browser)
         for name, page in scenes(site, browser):
             picture(page, folder / f"{name}.png")
     with (
         tempfile.TemporaryDirectory() as data,
-        opened(Path(data) / "data", "--with", "ocr") as site,
+        open_installation(Path(data) / "data", "--with", "ocr") as site,
         launched() as browser,
     ):
         for name, page in reading_scenes(site, browser):
             picture(page, folder / f"{name}.png")
     with tempfile.TemporaryDirectory() as data, launched() as browser, served(Path(data) / "site") as beech:
         allowed = {"TABELLION_ALLOW": "127.0.0.0/8"}
-        with opened(Path(data) / "data", "--with", "websites", **allowed) as site:
+        with open_installation(Path(data) / "data", "--with", "websites", **allowed) as site:
             for name, page in website_scenes(site, browser, beech):
                 picture(page, folder / f"{name}.png")
 
 
-def reading_scenes(site: Site, browser: Browser) -> Iterator[tuple[str, Page]]:
+def reading_scenes(site: Installation, browser: Browser) -> Iterator[tuple[str, Page]]:
     """The pages of extractions: the list, and a scan beside its text."""
     papers = {one.name: one.content for one in samples()}
-    made = []
+    collected = []
     for name, kind in EXTRACTIONS:
         path = f"/api/extractions/ocr?document_number={quote(name)}&document_type={kind}"
         status, answer = site.service.ask("POST", path, papers[name], **{"Content-Type": "application/octet-stream"})
         assert status == 202, answer
-        made.append(answer["id"])
+        collected.append(answer["id"])
     with site.visitor(browser, viewport=SIZE) as visitor:
         page = visitor.open("/extractions")
         ended = re.compile("Complete|Failed")
         expect(page.locator("#rows tr", has_text=ended)).to_have_count(len(EXTRACTIONS), timeout=180_000)
         yield "extractions", page
-        page = visitor.open(f"/extractions/{made[1]}")
+        page = visitor.open(f"/extractions/{collected[1]}")
         page.wait_for_selector("#leaf img")
         yield "extraction", page
 
 
-def website_scenes(site: Site, browser: Browser, beech: str) -> Iterator[tuple[str, Page]]:
+def website_scenes(site: Installation, browser: Browser, beech: str) -> Iterator[tuple[str, Page]]:
     """The pages of websites: the list with its phases, and one website with its report."""
     jobs = [("", "profile"), ("", "seo"), ("", "trust"), ("about.html", "trust")]
     made = [site.api("POST", "/api/websites", {"url": f"{beech}{path}", "type": kind})["id"] for path, kind in jobs]
@@ -103,15 +103,15 @@ def website_scenes(site: Site, browser: Browser, beech: str) -> Iterator[tuple[s
         yield "website", page
 
 
-def furnish(site: Site, browser: Browser) -> None:
-    """Documents, people, and some work done."""
+def furnish(site: Installation, browser: Browser) -> None:
+    """Add documents, people, and some finished work."""
     with contextlib.ExitStack() as stack:
         for name, role in PEOPLE.items():
-            site.person(name, role, available=True)
+            site.add_person(name, role, available=True)
         people = {name: stack.enter_context(site.visitor(browser, name)) for name in (ADMIN, *PEOPLE)}
         papers = {one.name: one.content for one in samples() if one.ending != "refused"} | dict(wrong())
-        made = {name: str(site.service.upload(content, quote(name))["id"]) for name, content in papers.items()}
-        site.documents = {name: site.ended(document) for name, document in made.items()}
+        submitted = {name: str(site.service.upload(content, quote(name))["id"]) for name, content in papers.items()}
+        site.documents = {name: site.wait_for_end(document) for name, document in submitted.items()}
         waiting = site.api("GET", "/api/review/items?status=open&limit=100")["items"]
         shown = next(one for one in waiting if one["name"] == WRONG)
         site.api("POST", f"/api/review/items/{shown['id']}/assign", {"to": ADMIN, "reason": "to be shown"})
@@ -119,8 +119,8 @@ def furnish(site: Site, browser: Browser) -> None:
         for place, item in enumerate(others[:REVIEWED]):
             finish(people[item["assigned_to"]], item, turned_down=place == 3)
         held, raised = others[REVIEWED], others[REVIEWED + 2]
-        claimed(people[held["assigned_to"]], held)
-        claimed(people[raised["assigned_to"]], raised)
+        claim_item(people[held["assigned_to"]], held)
+        claim_item(people[raised["assigned_to"]], raised)
         act(people[raised["assigned_to"]], f"/api/review/items/{raised['id']}/escalate", {"reason": "Which do we pay?"})
 
 
@@ -131,26 +131,26 @@ def wrong() -> Iterator[tuple[str, bytes]]:
         bill = bills.invent(("en", "fr", "de", "qc")[number % 4], chance)
         slip = Decimal(chance.choice((1, 9, 10, 90, -10, 100)))
         name = f"{bill.vendor[0].split()[0].lower()}-{bill.number}.pdf"
-        yield name, bills.invoice(replace(bill, slip=slip), number % 3).written()
+        yield name, bills.invoice(replace(bill, slip=slip), number % 3).to_bytes()
 
 
 def act(person: Visitor, path: str, body: Any = None, method: str = "POST", **headers: str) -> Any:
-    """A request of somebody who is signed in."""
+    """Send a request of a signed-in user."""
     request = person.page.context.request
     token = request.get("/api/me").json()["csrf"]
     answer = request.fetch(path, method=method, data=body or {}, headers={"X-CSRF-Token": token, **headers})
     return answer.json() if answer.ok and answer.status != 204 else None
 
 
-def claimed(person: Visitor, item: dict[str, Any]) -> dict[str, Any] | None:
-    """The whole item, in somebody's hands."""
-    told = act(person, f"/api/review/items/{item['id']}/claim")
-    return dict(told) if told else None
+def claim_item(person: Visitor, item: dict[str, Any]) -> dict[str, Any] | None:
+    """Claim an item as a user and return it."""
+    item_now = act(person, f"/api/review/items/{item['id']}/claim")
+    return dict(item_now) if item_now else None
 
 
 def finish(person: Visitor, item: dict[str, Any], *, turned_down: bool) -> None:
-    """Looks at an item, makes its total what its parts make, and approves it; or turns it down."""
-    whole = claimed(person, item)
+    """Correct an item's total and approve it; or reject it."""
+    whole = claim_item(person, item)
     assert whole, item
     path, spent = f"/api/review/items/{item['id']}", {"seconds": 9 + len(item["name"]), "keystrokes": len(item["name"])}
     if turned_down:
@@ -167,8 +167,8 @@ def finish(person: Visitor, item: dict[str, Any], *, turned_down: bool) -> None:
     assert act(person, f"{path}/approve", spent | {"unseen": True}, **{"If-Match": f'"{saved["version"]}"'}), item
 
 
-def scenes(site: Site, browser: Browser) -> Iterator[tuple[str, Page]]:
-    """Every page, as it is to be shown."""
+def scenes(site: Installation, browser: Browser) -> Iterator[tuple[str, Page]]:
+    """Every page as it is shown."""
     document = site.documents[WRONG]
     with site.stranger(browser, viewport=SIZE) as stranger:
         yield "sign-in", stranger.open("/sign-in")
@@ -203,14 +203,14 @@ def scenes(site: Site, browser: Browser) -> Iterator[tuple[str, Page]]:
 
 
 @contextlib.contextmanager
-def at(site: Site, browser: Browser, **options: Any) -> Iterator[Visitor]:
-    """The admin at the pages, with a look of its own."""
+def at(site: Installation, browser: Browser, **options: Any) -> Iterator[Visitor]:
+    """The admin at the pages, with its own theme."""
     with site.visitor(browser, ADMIN, **({"viewport": SIZE} | options)) as visitor:
         yield visitor
 
 
 def picture(page: Page, path: Path) -> None:
-    """Writes what the page shows, with few enough colours to be small."""
+    """Save a screenshot, with few enough colours to be small."""
     page.wait_for_function("[...document.images].every(one => one.complete)")
     taken = Image.open(io.BytesIO(page.screenshot(animations="disabled", caret="hide"))).convert("RGB")
     for colours in (COLOURS, COLOURS // 2, COLOURS // 4):

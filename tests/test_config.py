@@ -1,4 +1,4 @@
-"""Settings: the file, then variables, and every mistake named."""
+"""Settings: the file, then variables, and every error named."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tabellion.errors import ConfigurationError
 
 
 def written(folder: Path, text: str) -> Path:
-    """A configuration file with this text."""
+    """Write a configuration file with this text."""
     file = folder / "tabellion.toml"
     file.write_text(text)
     return file
 
 
-def test_without_anything_there_is_sqlite_under_the_data_folder() -> None:
-    """No file, no variables: an embedded default."""
+def test_the_default_is_sqlite_in_the_data_folder() -> None:
+    """Without a file and variables."""
     found = load(variables={})
     assert [environment.url for environment in found.environments] == ["sqlite:///tabellion-data/tabellion.db"]
     assert (found.queues, found.concurrency, found.processes, found.log_level) == (None, 100, 1, "info")
@@ -71,14 +71,14 @@ concurrency = 7
         ("queues = ", "tabellion.toml"),
     ],
 )
-def test_a_mistake_in_the_file_is_named(tmp_path: Path, text: str, message: str) -> None:
+def test_an_error_in_the_file_is_named(tmp_path: Path, text: str, message: str) -> None:
     """Unknown keys, wrong types and missing variables say which key and what to write."""
     with pytest.raises(ConfigurationError) as caught:
         load(written(tmp_path, text), {})
     assert message in str(caught.value)
 
 
-def test_variables_win_over_the_file(tmp_path: Path) -> None:
+def test_variables_override_the_file(tmp_path: Path) -> None:
     """`TABELLION_*` first, then the names people already have."""
     file = written(tmp_path, "[worker]\nconcurrency = 7\n[log]\nlevel = 'error'\n")
     variables = {
@@ -92,7 +92,7 @@ def test_variables_win_over_the_file(tmp_path: Path) -> None:
     assert [one.url for one in found.environments] == ["sqlite:///v.db"]
 
 
-def test_database_url_stands_in_where_the_file_names_none(tmp_path: Path) -> None:
+def test_database_url_is_used_where_the_file_names_none(tmp_path: Path) -> None:
     """The file's environments are kept; without them DATABASE_URL is one."""
     file = written(tmp_path, "[environments]\nprod = 'sqlite:///prod.db'")
     variables = {"DATABASE_URL": "sqlite:///other.db"}
@@ -101,20 +101,20 @@ def test_database_url_stands_in_where_the_file_names_none(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("name", "text"), [("TABELLION_CONCURRENCY", "many"), ("TABELLION_LOG_JSON", "perhaps")])
-def test_a_mistake_in_a_variable_is_named(name: str, text: str) -> None:
+def test_an_error_in_a_variable_is_named(name: str, text: str) -> None:
     """The variable and its value are in the message."""
     with pytest.raises(ConfigurationError, match=f"{name}='{text}'"):
         load(variables={name: text})
 
 
-def test_a_file_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
+def test_an_explicit_file_must_exist(tmp_path: Path) -> None:
     """--config with a wrong name is an error, not the default."""
     with pytest.raises(ConfigurationError, match="file not found"):
         load(tmp_path / "nope.toml", {})
 
 
 def test_folders_of_types(tmp_path: Path) -> None:
-    """One folder or several; a variable separates them as PATH does, and wins."""
+    """One folder or several; a variable separates them like PATH, and wins."""
     assert load(variables={}).types == (Path("types"),)
     assert load(written(tmp_path, "types = 'mine'"), {}).types == (Path("mine"),)
     file = written(tmp_path, "types = ['mine', '/srv/types']")
@@ -124,8 +124,8 @@ def test_folders_of_types(tmp_path: Path) -> None:
         load(written(tmp_path, "types = [3]"), {})
 
 
-def test_where_things_are_kept_and_who_is_listened_to(tmp_path: Path) -> None:
-    """The data folder holds the database and the outputs unless they are named; the API stays on loopback."""
+def test_default_paths_and_host(tmp_path: Path) -> None:
+    """The data folder has the database and the outputs unless they are configured; the API stays on loopback."""
     found = load(variables={})
     assert (found.data, found.lake, found.host, found.port) == (
         Path("tabellion-data"),
@@ -161,7 +161,7 @@ allow = ["10.0.0.0/8"]
         ("[server]\nhots = 'x'", "did you mean 'server.host'"),
     ],
 )
-def test_a_mistake_in_the_server_is_named(tmp_path: Path, text: str, message: str) -> None:
+def test_an_error_in_the_server_settings_is_named(tmp_path: Path, text: str, message: str) -> None:
     """The key and what to write instead."""
     with pytest.raises(ConfigurationError) as caught:
         load(written(tmp_path, text), {})
@@ -169,7 +169,7 @@ def test_a_mistake_in_the_server_is_named(tmp_path: Path, text: str, message: st
 
 
 def test_documents_and_review_are_configured(tmp_path: Path) -> None:
-    """The file says it, variables win, and what cannot be is refused with the key."""
+    """In the file, overridden by variables; an invalid value is rejected with its key."""
     file = tmp_path / "tabellion.toml"
     file.write_text('[documents]\nmodel = "gemini"\nocr = "never"\nsla = 60\n[review]\nlease = 30\n')
     config = load(file, {"TABELLION_DEFAULT_MODEL": "local", "TABELLION_PAGES_SENT": "3"})

@@ -32,7 +32,7 @@ def test_every_command_is_documented(command: str) -> None:
 
 
 def test_every_event_is_documented_with_its_meaning() -> None:
-    """docs/reference/events.md lists exactly the events there are."""
+    """docs/reference/events.md lists exactly the existing events."""
     listed = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", page("reference/events.md"), re.MULTILINE))
     assert set(listed) == set(NAMES)
     for name, meaning in NAMES.items():
@@ -40,7 +40,7 @@ def test_every_event_is_documented_with_its_meaning() -> None:
 
 
 def test_every_key_and_variable_is_documented() -> None:
-    """docs/reference/configuration.md lists exactly the keys there are, and every variable."""
+    """docs/reference/configuration.md lists exactly the existing keys, and every variable."""
     text = page("reference/configuration.md")
     assert set(re.findall(r"^\| `([\w.]+)` \|", text, re.MULTILINE)) == set(known_keys())
     for variable in known_variables():
@@ -65,14 +65,14 @@ def test_every_outcome_is_documented() -> None:
 
 
 def anchors(path: Path) -> set[str]:
-    """The anchors of a page's headings, as the site and GitHub name them."""
+    """Return the anchors of a page's headings, as the site and GitHub name them."""
     headings = re.findall(r"^#+ (.+)$", FENCED.sub("", path.read_text()), re.MULTILINE)
     return {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_somewhere(path: Path) -> None:
-    """Every relative link points to a file that is there, and to a heading that the file has."""
+def test_links_resolve(path: Path) -> None:
+    """Every relative link points to an existing file, and to a heading that it has."""
     for target, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", FENCED.sub("", path.read_text())):
         if "://" not in target:
             there = path.parent / target if target else path
@@ -81,13 +81,13 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    """The site's navigation lists every page once and nothing else, and every picture exists."""
+    """The site's navigation lists every page once and nothing else, and every image exists."""
     assert problems() == []
 
 
 @pytest.mark.parametrize("path", SITE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_page_says_what_it_is_for(path: Path) -> None:
-    """A page begins with a title and, before anything else, a sentence that says what it is for."""
+    """A page begins with a title and then a sentence that says what it is for."""
     title, space, first = path.read_text().split("\n")[:3]
     assert re.fullmatch(r"# \S.*", title)
     assert space == ""
@@ -97,12 +97,12 @@ def test_a_page_says_what_it_is_for(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_python_examples_parse(path: Path) -> None:
-    """Every Python example is Python."""
+    """Every Python example is valid Python."""
     for code in re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL):
         compile(code, str(path), "exec")
 
 
-def test_every_picture_is_shown() -> None:
-    """A picture that no page shows is left over; `make screenshots` takes them anew."""
+def test_every_image_is_used() -> None:
+    """An image that no page shows is left over; `make screenshots` takes them again."""
     shown = {name for path in PAGES for name in re.findall(r"images/([\w-]+\.png)", path.read_text())}
     assert {path.name for path in (ROOT / "docs" / "images").iterdir()} == shown

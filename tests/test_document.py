@@ -1,4 +1,4 @@
-"""Reading as it is configured: here, or with a model's help at the same gate as the workers'."""
+"""Reading as configured: locally, or with a model through the same gate as the workers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tabellion.models.errors import Unavailable
 from tabellion.models.fake.serving import Serving, serving
 from tabellion.reading.sandbox import Sandbox
 from tests.models.asking import KEY
-from tests.models.bills import Saying, bill, said
-from tests.owner import jobs_queue, owning
+from tests.models.bills import FixedModel, bill, reply_about
 from tests.reading import papers
+from tests.table_owner import jobs_queue, owning
 from tests.waiting import eventually
-from tests.working import ask, drain, make_worker
+from tests.workers import ask, drain, make_worker
 
 FAST = {"gemini": GateSettings(rate=500, min_rate=500, max_rate=500)}
 
@@ -52,7 +52,7 @@ def codes(reading: Any) -> list[str]:
     return [issue.code for issue in reading.issues]
 
 
-def test_a_document_is_read_here(tmp_path: Path) -> None:
+def test_a_document_is_read_locally(tmp_path: Path) -> None:
     """A path or bytes; no model, no network, no database."""
     path = tmp_path / "bill.pdf"
     path.write_bytes(bill())
@@ -70,8 +70,8 @@ def test_a_document_is_read_here(tmp_path: Path) -> None:
     assert error["translatable"]["message"]["code"] == "unreadable.cannot_open"
 
 
-def test_a_model_is_asked_once_through_its_gate(config: Config, fake: Serving) -> None:
-    """The second time its answer is remembered and costs nothing; what was spent stands at the gate."""
+def test_a_model_is_called_once_through_its_gate(config: Config, fake: Serving) -> None:
+    """The second time its stored answer is used at no cost; the gate has what was spent."""
     before = fake.report()["requests"]
     readings = [document.read(bill(), "invoice", model="gemini", config=config) for _ in range(2)]
     assert fake.report()["requests"] == before + 1
@@ -90,10 +90,10 @@ def test_a_model_is_asked_once_through_its_gate(config: Config, fake: Serving) -
 @pytest.mark.parametrize(
     ("knob", "error"), [("503", "Unavailable"), ("truncate", "BadOutput"), ("400", "Rejected"), ("401", "KeyRefused")]
 )
-def test_a_model_that_fails_leaves_what_was_read_here(
+def test_a_failing_model_leaves_what_was_read_locally(
     config: Config, knob: str, error: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a warning that names the error, and holds no secret."""
+    """With a warning that names the error, and contains no secret."""
     monkeypatch.setattr(document, "LONGEST_WAIT", 0.0)
     reading = document.read(bill(), "invoice", model="gemini", config=with_knob(config, knob))
     assert reading.fields["total"].value == "120.00"
@@ -104,8 +104,8 @@ def test_a_model_that_fails_leaves_what_was_read_here(
     assert reading.cost is not None
 
 
-def test_a_bad_answer_is_asked_for_again_and_differently(config: Config, fake: Serving) -> None:
-    """Three times, the fields divided; what the bad ones cost is counted."""
+def test_a_bad_answer_is_retried_differently(config: Config, fake: Serving) -> None:
+    """Three times, the fields divided; the cost of the bad ones is counted."""
     before = fake.report()["requests"]
     reading = document.read(bill(), "receipt", model="gemini", config=with_knob(config, "truncate"))
     assert fake.report()["requests"] == before + document.TRIES
@@ -113,8 +113,8 @@ def test_a_bad_answer_is_asked_for_again_and_differently(config: Config, fake: S
     assert reading.cost > 0
 
 
-def test_a_gate_without_money_lets_nobody_through(config: Config, fake: Serving) -> None:
-    """A spent budget is told like any failure, and the model is not called."""
+def test_a_spent_budget_closes_the_gate(config: Config, fake: Serving) -> None:
+    """It is reported like any failure, and the model is not called."""
     before = fake.report()["requests"]
     poor = replace(config, gates={"gemini": GateSettings(rate=500, min_rate=500, budget=0.0)})
     reading = document.read(bill(), "invoice", model="gemini", config=poor)
@@ -123,14 +123,14 @@ def test_a_gate_without_money_lets_nobody_through(config: Config, fake: Serving)
     assert "GateClosed" in reading.issues[0].message
 
 
-def test_a_missing_key_is_said_before_anything_is_read(config: Config) -> None:
-    """That is nothing to fall back from."""
+def test_a_missing_key_is_reported_before_anything_is_read(config: Config) -> None:
+    """There is no fallback for it."""
     with pytest.raises(ConfigurationError, match="requires a key"):
         document.read(bill(), model="gemini", config=replace(config, models={}))
 
 
-def test_what_cannot_be_read_is_not_sent(config: Config, fake: Serving) -> None:
-    """The model is not asked about a file that is none."""
+def test_an_unreadable_file_is_not_sent(config: Config, fake: Serving) -> None:
+    """The model is not called for it."""
     before = fake.report()["requests"]
     reading = document.read(b"hello", model="gemini", config=config)
     assert reading.error is not None
@@ -138,20 +138,20 @@ def test_what_cannot_be_read_is_not_sent(config: Config, fake: Serving) -> None:
     assert fake.report()["requests"] == before
 
 
-def test_the_type_is_found_out_before_the_model_is_asked() -> None:
-    """By the words; then its fields are asked for."""
-    model = Saying("{}")
+def test_the_type_is_detected_before_the_model_is_called() -> None:
+    """By the words; then its fields are requested."""
+    model = FixedModel("{}")
     reading = document.read(papers.pdf(("Invoice number 7", "Total 12.00")), model=model)
     assert reading.type == "invoice"
-    assert "invoice_number" in model.told[0]
+    assert "invoice_number" in model.system_texts[0]
     assert codes(reading)[-1] == "model_failed"
 
 
-def test_within_a_loop_the_other_one_is_used() -> None:
-    """It says which; `aread` gives the same."""
+def test_within_an_event_loop_the_async_function_is_required() -> None:
+    """The error names it; `aread` gives the same."""
 
     async def go() -> Any:
-        model = Saying(said(), takes=())
+        model = FixedModel(reply_about(), takes=())
         with pytest.raises(RuntimeError, match="aread"):
             tabellion.read(bill(), "invoice", model=model)
         here = tabellion.read(bill(), "invoice")
@@ -161,8 +161,8 @@ def test_within_a_loop_the_other_one_is_used() -> None:
     assert here.as_dict() | {"seconds": 0} == there.as_dict() | {"seconds": 0}
 
 
-def test_who_is_cancelled_stops_the_reading(tmp_path: Path) -> None:
-    """The child is killed, and its place is free."""
+def test_cancelling_stops_the_reading(tmp_path: Path) -> None:
+    """The child is killed, and its slot is free."""
 
     async def go(pool: Sandbox) -> None:
         reading = asyncio.create_task(tabellion.aread(papers.encoded(papers.drawing()), sandbox=pool))
@@ -179,10 +179,10 @@ def test_who_is_cancelled_stops_the_reading(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("threaded", [False, True])
-def test_in_a_handler_the_engine_hears_of_failures(
+def test_in_a_handler_failures_reach_the_engine(
     config: Config, fake: Serving, sqlite_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, threaded: bool
 ) -> None:
-    """The model is found by its name with the job's own gate, and its errors are raised; in plain functions too."""
+    """The model is found by name with the job's own gate, and its errors are raised; in plain functions too."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     monkeypatch.setenv("GEMINI_BASE_URL", fake.url)

@@ -1,4 +1,4 @@
-"""Commands where packages are missing: each says which extra brings them, and none ends in a traceback."""
+"""Commands without their packages: each names the extra to install, and none ends in a traceback."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tabellion import extras
 from tabellion.cli.app import app
 from tabellion.testing import Serving, serving
 from tests.extras import COMMANDS, PROJECT, ROOT, SCRIPTS, TOLD, packages_of, prepare, verdict
-from tests.missing import run_all
-from tests.owner import owning
+from tests.hidden_packages import run_all
+from tests.table_owner import owning
 
 SQLITE = ("adopt", "migrate", "doctor", "worker", "status", "explain", "gates")
 SERVED = ("export", "keys", "users", "webhooks", "audit")
@@ -72,13 +72,13 @@ main()
 
 @pytest.fixture(scope="module")
 def fake() -> Iterator[Serving]:
-    """A model that speaks both protocols, which has all its packages."""
+    """A model that speaks both protocols, with all its packages."""
     with serving() as running:
         yield running
 
 
 def declared() -> dict[str, set[str]]:
-    """The distributions that each extra of ours names."""
+    """Return the distributions that each extra names."""
     return {
         name: {canonicalize_name(Requirement(line).name) for line in lines}
         for name, lines in PROJECT["optional-dependencies"].items()
@@ -87,7 +87,7 @@ def declared() -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("extra", PROMISED, ids=lambda extra: extra or "bare")
 @pytest.mark.timeout(300)
-def test_an_extra_alone_brings_what_it_promises(
+def test_an_extra_alone_is_enough_for_its_commands(
     extra: str, tmp_path: Path, fake: Serving, request: pytest.FixtureRequest
 ) -> None:
     """Its commands work; the others name what is not installed. All sets, in real environments: `make extras`."""
@@ -98,8 +98,8 @@ def test_an_extra_alone_brings_what_it_promises(
         with owning(url) as owner:
             owner.insert(1)
     if extra == "server":  # tables of documents are made where documents are read as well
-        made = CliRunner().invoke(app, ["migrate", "--with", "documents"], env={"DATABASE_URL": url})
-        assert made.exit_code == 0, made.output
+        migrated = CliRunner().invoke(app, ["migrate", "--with", "documents"], env={"DATABASE_URL": url})
+        assert migrated.exit_code == 0, migrated.output
     scripts = {
         "read()": TOLD.format(SCRIPTS["read()"]), "fake-model": SERVE, "browser": TOLD.format(SCRIPTS["browser"]),
         "visit": TOLD.format(SCRIPTS["visit"]),
@@ -124,13 +124,13 @@ def test_an_extra_alone_brings_what_it_promises(
     assert not {name: said for name, said in found.items() if said.startswith("WRONG")}
 
 
-def test_every_extra_has_its_promise() -> None:
+def test_every_extra_is_tested() -> None:
     """None is forgotten when one is added."""
     assert declared().keys() - {"all"} == PROMISED.keys() - {"", "server,reading"}
 
 
-def test_every_package_that_is_imported_is_declared() -> None:
-    """A package that a module imports has an extra that brings it, and a sentence for those who lack it."""
+def test_every_imported_package_is_declared() -> None:
+    """A package that a module imports has an extra, and a message for users who lack it."""
     ours = {path.stem for path in (ROOT / "src" / "tabellion").iterdir()} | {"tabellion"}
     known = set(sys.stdlib_module_names) | ours | {"typer", "typing_extensions", "rich", "click", "__future__"}
     found: dict[str, str] = {}
@@ -146,14 +146,14 @@ def test_every_package_that_is_imported_is_declared() -> None:
 
 
 @pytest.mark.parametrize("package", extras.BRINGS)
-def test_an_extra_that_is_named_brings_the_package(package: str) -> None:
-    """By itself or by what it depends on."""
+def test_a_named_extra_installs_the_package(package: str) -> None:
+    """Directly or by a dependency."""
     distributions = {canonicalize_name(name) for name in packages_distributions()[package]}
     for extra in extras.BRINGS[package]:
         assert distributions & packages_of(extra), f"[{extra}] does not bring {package}"
 
 
-def test_all_brings_every_extra() -> None:
+def test_all_installs_every_extra() -> None:
     """None is forgotten when one is added."""
     named = declared()
     [everything] = PROJECT["optional-dependencies"]["all"]
@@ -161,7 +161,7 @@ def test_all_brings_every_extra() -> None:
 
 
 def test_the_package_page_has_no_link_into_the_repository() -> None:
-    """The readme that is published names addresses on the web; the README itself links to files that exist."""
+    """The published readme has web addresses; the README itself links to files that exist."""
     spec: dict[str, Any] = {}
     exec(compile((ROOT / "hatch_build.py").read_text(), "hatch_build.py", "exec"), spec)
     text = (ROOT / "README.md").read_text()

@@ -1,4 +1,4 @@
-"""Programs that tests start by a fork are processes like any other."""
+"""Programs that tests start by a fork behave like any other process."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ MODEL = [sys.executable, "-m", "tabellion", "fake-model", "--port", "0", "--json
 
 
 def parent(pid: int) -> int:
-    """Whose child a process is."""
+    """Return the parent of a process."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def is_forked(pid: int) -> bool:
-    """Whether a process was forked and not started anew."""
+    """Return whether a process was forked and not started."""
     return b"tests.forking" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def test_a_forked_program_is_a_child_that_can_be_killed(tmp_path: Path) -> None:
-    """It has its own session and folder, the streams it was given, and dies like others do."""
+    """It has its own session and folder, the streams it was given, and can be killed."""
     with Popen(MODEL, stdout=subprocess.PIPE, cwd=tmp_path, start_new_session=True) as process:
         assert process.stdout is not None
         assert b"http://" in process.stdout.readline()
@@ -40,8 +40,8 @@ def test_a_forked_program_is_a_child_that_can_be_killed(tmp_path: Path) -> None:
         assert process.wait(30) == -signal.SIGKILL
 
 
-def test_what_it_prints_and_its_exit_code_come_back() -> None:
-    """Whoever runs it sees what a new interpreter would say."""
+def test_its_output_and_exit_code_are_returned() -> None:
+    """As from a new interpreter."""
     done = subprocess.run([*MODEL, "--knobs", "slow"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith("error: ")
@@ -56,8 +56,8 @@ def test_what_it_prints_and_its_exit_code_come_back() -> None:
     ],
     ids=["other modules", "another language", "something to do before"],
 )
-def test_what_needs_a_new_interpreter_gets_one(options: dict[str, object]) -> None:
-    """Variables that are read when Python starts, and what is to be done between fork and start."""
+def test_some_programs_get_a_new_interpreter(options: dict[str, object]) -> None:
+    """For variables that Python reads at its start, and code to run between fork and start."""
     with Popen(MODEL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) as process:  # type: ignore[call-overload]
         try:
             assert not is_forked(process.pid)

@@ -93,7 +93,7 @@ def test_no_modules_import_each_other() -> None:
 
 @pytest.mark.parametrize("path", sorted((SOURCE / "pipelines").rglob("*.py")), ids=str)
 def test_no_pipeline_imports_another(path: Path) -> None:
-    """What two of them need stands below both."""
+    """What two of them need is below both."""
     own = path.relative_to(SOURCE / "pipelines").parts[0]
     for target in imports(ast.parse(path.read_text())):
         parts = target.split(".")
@@ -112,8 +112,8 @@ def test_no_pipeline_uses_files_of_another(path: Path) -> None:
             assert not re.search(rf"pipelines[./](?:{'|'.join(others)})\b", text), f"{path.name}: {text}"
 
 
-def test_no_module_of_the_engine_speaks_http() -> None:
-    """What talks to the outside is in `net`."""
+def test_no_module_of_the_engine_uses_http() -> None:
+    """Network access is in `net`."""
     for path in (SOURCE / "engine").rglob("*.py"):
         found = re.findall(
             r"^\s*(?:import|from) (httpx2?|urllib\.request|http\.client|aiohttp)", path.read_text(), re.M
@@ -122,7 +122,7 @@ def test_no_module_of_the_engine_speaks_http() -> None:
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_a_module_says_its_job_and_fits_in_a_head(path: Path) -> None:
+def test_a_module_states_its_job_and_stays_short(path: Path) -> None:
     """A module opens with one line saying its job and stays under the size limit."""
     text = path.read_text()
     docstring = ast.get_docstring(ast.parse(text))
@@ -132,14 +132,14 @@ def test_a_module_says_its_job_and_fits_in_a_head(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_names_are_nouns_of_the_glossary_not_roles(path: Path) -> None:
+def test_no_class_is_named_after_a_vague_role(path: Path) -> None:
     """No class is a Manager, Service, Helper or the like."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ClassDef):
             assert not FORBIDDEN.search(node.name), f"{path}: {node.name}"
 
 
-def test_public_names_are_sorted_and_there() -> None:
+def test_public_names_are_sorted_and_importable() -> None:
     """`__all__` is sorted, complete and importable."""
     assert tabellion.__all__ == sorted(tabellion.__all__)
     for name in tabellion.__all__:
@@ -156,7 +156,7 @@ def test_the_glossary_has_every_public_noun() -> None:
 
 
 def test_an_unknown_public_name_is_an_attribute_error() -> None:
-    """A name that is not there says so."""
+    """The error names the unknown attribute."""
     with pytest.raises(AttributeError, match="Wroker"):
         _ = tabellion.Wroker
 

@@ -1,4 +1,4 @@
-"""Messages: a code, its parameters, and a sentence of them in every language; none missing, none left over."""
+"""Messages: a code, its parameters, and a sentence in every language; none missing, none left over."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def scripts() -> list[Path]:
 
 
 @pytest.mark.parametrize("path", CATALOGUES, ids=lambda path: f"{path.parts[-4]}-{path.parts[-2]}-{path.stem}")
-def test_a_catalogue_is_what_gettext_takes_it_for(path: Path) -> None:
+def test_a_catalogue_is_valid_gettext(path: Path) -> None:
     """Babel reads the same entries as we do, each once, with two plural forms or none."""
     theirs: dict[str, messages.Template] = {}
     for entry in read_po(BytesIO(path.read_bytes()), abort_invalid=True):
@@ -84,8 +84,8 @@ def test_every_language_has_the_same_codes(domain: str) -> None:
             assert all(one.strip() for one in ([template] if isinstance(template, str) else template))
 
 
-def test_a_catalogue_is_read_with_its_marks() -> None:
-    """Texts over several lines, plural forms and comments; what is fuzzy or obsolete is as if it were not there."""
+def test_a_catalogue_is_read_with_its_markers() -> None:
+    """Texts over several lines, plural forms and comments; fuzzy and obsolete entries are ignored."""
     text = """# A comment.
 msgid ""
 msgstr ""
@@ -114,8 +114,8 @@ msgstr "perhaps"
     }  # fmt: skip
 
 
-def test_french_is_tied() -> None:
-    """No line ends before a mark that belongs to it."""
+def test_french_punctuation_has_no_break_spaces() -> None:
+    """No line ends before a punctuation mark."""
     loose = re.compile(" [:;?!%»]|« ")
     texts = [
         one for template in catalogue("fr").values() for one in ([template] if isinstance(template, str) else template)
@@ -140,8 +140,8 @@ def said_in_code() -> Iterator[tuple[Path, ast.Call]]:
                 yield path, node
 
 
-def test_the_code_says_only_what_there_is() -> None:
-    """Every code of a message is in the catalogue, with exactly the parameters that are given."""
+def test_the_code_uses_only_existing_messages() -> None:
+    """Every code of a message is in the catalogue, with exactly the given parameters."""
     count = 0
     for path, call in said_in_code():
         code = call.args[0]
@@ -160,21 +160,21 @@ def test_the_code_says_only_what_there_is() -> None:
 
 
 def test_no_message_is_left_over() -> None:
-    """What nobody says any more is gone from the catalogue."""
+    """Unused messages are removed from the catalogue."""
     text = "\n".join(path.read_text() for path in SOURCES)
     exact = set(re.findall(r'"([a-z_]+\.[a-z0-9_]+)"', text))
     scripts_ = "\n".join(path.read_text() for path in scripts())
     exact |= set(re.findall(r'"([a-z_]+\.[a-z0-9_]+)"', scripts_))
-    made = set(re.findall(r'f"([a-z_]+\.[a-z0-9_]*)\{', text)) | {"model.status"}
+    composed = set(re.findall(r'f"([a-z_]+\.[a-z0-9_]*)\{', text)) | {"model.status"}
     left = [
-        code for code in messages.domain("en", "messages") if code not in exact and not code.startswith(tuple(made))
+        code for code in messages.domain("en", "messages") if code not in exact and not code.startswith(tuple(composed))
     ]
     assert not left
 
 
 @pytest.mark.parametrize("path", scripts(), ids=lambda path: path.name)
-def test_pages_say_only_what_there_is(path: Path) -> None:
-    """Every code in a template or script is known, and where a code is put together some begin so."""
+def test_pages_use_only_existing_messages(path: Path) -> None:
+    """Every code in a template or script is known, and for a composed code there are some with its prefix."""
     text = path.read_text()
     for code in SAID.findall(text):
         assert code in messages.domain("en", "pages"), code
@@ -183,7 +183,7 @@ def test_pages_say_only_what_there_is(path: Path) -> None:
 
 
 def test_no_text_of_a_page_is_left_over() -> None:
-    """What no page says any more is gone from the catalogue."""
+    """Unused texts of pages are removed from the catalogue."""
     everything = "\n".join(path.read_text() for path in [*scripts(), *PAGES])
     starts = (*MADE.findall(everything), *BEGUN.findall(everything))
     unsaid = [
@@ -195,8 +195,8 @@ def test_no_text_of_a_page_is_left_over() -> None:
     assert not unsaid
 
 
-def test_fields_that_come_with_us_have_titles() -> None:
-    """Where their type's file gives no title of its own; and no title is for a field that is none."""
+def test_shipped_fields_have_titles() -> None:
+    """Where their type's file gives none; and every title belongs to a field."""
     from tabellion.pipelines.documents.settings import Types
 
     wanted = set()
@@ -208,7 +208,7 @@ def test_fields_that_come_with_us_have_titles() -> None:
     assert {code for code in messages.domain("en", "pages") if code.startswith("fields.")} == wanted
 
 
-def test_rules_that_come_with_us_speak_every_language() -> None:
+def test_shipped_rules_are_translated() -> None:
     """Every message of every shipped type."""
     from tabellion.pipelines.documents.settings import Types
 
@@ -220,22 +220,22 @@ def test_rules_that_come_with_us_speak_every_language() -> None:
 # -- a message -----------------------------------------------------------------------------------------------------
 
 
-def test_a_message_is_its_english_text_and_knows_its_code() -> None:
-    """It passes through everything that takes a text, and through an exception."""
-    made = Message("attempt.timed_out", n=30.0)
-    assert made == "timed out after 30 s"
-    assert made.form == {"code": "attempt.timed_out", "params": {"n": 30.0}}
-    error = str(Permanent(made))
+def test_a_message_is_its_english_text_with_a_code() -> None:
+    """It passes through everything that accepts a string, and through an exception."""
+    message = Message("attempt.timed_out", n=30.0)
+    assert message == "timed out after 30 s"
+    assert message.form == {"code": "attempt.timed_out", "params": {"n": 30.0}}
+    error = str(Permanent(message))
     assert isinstance(error, Message)
     assert error.code == "attempt.timed_out"
-    assert translate("fr", made.code, **made.params) == "délai dépassé après 30 s"
+    assert translate("fr", message.code, **message.params) == "délai dépassé après 30 s"
 
 
-def test_a_message_may_hold_messages() -> None:
-    """In their own language each; numbers, lists, and texts by language too."""
-    made = Message("gate.closed", value=quote_value("gemini"), detail=Message("gate.too_many_waiting"))
-    assert made == "gate 'gemini' is closed: too many callers are waiting"
-    assert translate("fr", made.code, **made.params).startswith("l’accès «\N{NO-BREAK SPACE}gemini")
+def test_a_message_may_contain_messages() -> None:
+    """Each in its own language; numbers, lists, and texts by language too."""
+    message = Message("gate.closed", value=quote_value("gemini"), detail=Message("gate.too_many_waiting"))
+    assert message == "gate 'gemini' is closed: too many callers are waiting"
+    assert translate("fr", message.code, **message.params).startswith("l’accès «\N{NO-BREAK SPACE}gemini")
     rule = Message("issue.rule", rule={"en": "It is wrong", "fr": "C’est faux"}, seen=["a", Decimal("1.50")])
     assert rule == "It is wrong (a, 1.50)"
     assert translate("fr", rule.code, **rule.params) == "C’est faux (a, 1.50)"
@@ -244,31 +244,31 @@ def test_a_message_may_hold_messages() -> None:
     )
 
 
-def test_one_is_not_many() -> None:
-    """And in French none is like one."""
+def test_plurals() -> None:
+    """In French zero is singular."""
     assert [translate("en", "base.days", n=n) for n in (0, 1, 2)] == ["0 days", "1 day", "2 days"]
     assert [translate("fr", "base.days", n=n) for n in (0, 1, 2)] == ["0 jour", "1 jour", "2 jours"]
     assert Message("value.rows", n=1) == "(1 row)"
 
 
-def test_what_looks_like_a_parameter_stays_as_it_is() -> None:
-    """Parameters are filled in once."""
+def test_parameters_are_substituted_once() -> None:
+    """What looks like a parameter in a value stays as it is."""
     assert translate("en", "people.added", name="{name} {role}") == "{name} {role} was added."
 
 
 def test_a_message_survives_storing_copying_and_pickling() -> None:
-    """With its code and parameters, those of messages within it too."""
-    made = Message("note.page_failed", n=3, detail=Message("unreadable.page_damaged"))
-    data = {"message": made, **translatable(message=made)}
-    again = restore_text({"message": str.__str__(made), "translatable": data["translatable"]}, "message")
-    for one in (again, copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+    """With its code and parameters, those of nested messages too."""
+    original = Message("note.page_failed", n=3, detail=Message("unreadable.page_damaged"))
+    data = {"message": original, **translatable(message=original)}
+    again = restore_text({"message": str.__str__(original), "translatable": data["translatable"]}, "message")
+    for one in (again, copy.deepcopy(original), pickle.loads(pickle.dumps(original))):
         assert isinstance(one, Message)
-        assert one == made
-        assert one.form == made.form
+        assert one == original
+        assert one.form == original.form
 
 
 def test_a_text_without_a_code_stays_a_text() -> None:
-    """What older versions wrote, and what providers say; a list may mix both."""
+    """Texts of older versions and of providers; a list may mix both."""
     assert translatable(message="plain") == {}
     assert restore_text({"message": "plain"}, "message") == "plain"
     mixed = ["plain", Message("value.nothing")]
@@ -277,8 +277,8 @@ def test_a_text_without_a_code_stays_a_text() -> None:
     assert [getattr(one, "code", None) for one in restore_text(data, "reasons")] == [None, "value.nothing"]
 
 
-def test_a_code_that_is_not_known_hides_nothing() -> None:
-    """A row of a newer version is shown as it was written; a mistake of ours still says its facts."""
+def test_an_unknown_code_hides_nothing() -> None:
+    """A row of a newer version is shown as it was written; a wrong code still shows its parameters."""
     assert (
         restore_text({"message": "as written", "translatable": {"message": {"code": "x.new"}}}, "message")
         == "as written"
@@ -289,13 +289,13 @@ def test_a_code_that_is_not_known_hides_nothing() -> None:
 @pytest.mark.parametrize(
     "form", [None, 5, [], {}, {"code": 5}, {"code": "value.nothing", "params": {"a": {"code": {}}}}]
 )
-def test_whatever_stands_where_a_form_should_is_no_trouble(form: object) -> None:
-    """A child that was taken over may send anything."""
+def test_an_invalid_message_is_handled(form: object) -> None:
+    """A compromised child may send anything."""
     assert restore_text({"message": "text", "translatable": {"message": form}}, "message") == "text"
 
 
 def test_sentences_are_joined() -> None:
-    """One alone stays itself."""
+    """A single one stays as it is."""
     one, two = Message("value.nothing"), Message("gate.too_many_waiting")
     assert join_sentences([one]) is one
     assert join_sentences([one, two]) == "(nothing); too many callers are waiting"

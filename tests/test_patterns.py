@@ -1,4 +1,4 @@
-"""No text from outside stops the process: every pattern that meets one is tried on a megabyte of its worst."""
+"""No external text can hang the process: every pattern that reads one is tried on a megabyte of its worst input."""
 
 from __future__ import annotations
 
@@ -53,43 +53,43 @@ MADE = {
 
 
 def meets_outside(file: str) -> bool:
-    """Whether the patterns of a file are tried."""
+    """Return whether the patterns of a file are tried."""
     return file in ATTACKED or not file.startswith(tuple(EXCUSED))
 
 
 @functools.cache
 def found() -> list[Pattern]:
-    """The patterns that are tried; whoever only collects tests does not read every source for them."""
+    """The patterns that are tried; collecting tests does not read every source for them."""
     return [one for one in find_patterns() if meets_outside(one.file)]
 
 
 def length_of(pattern: Pattern) -> int:
-    """How long its text is."""
+    """Return the length of its text."""
     return next((cut for name, (cut, _) in CUT.items() if pattern.name.startswith(name)), LENGTH)
 
 
 def test_no_text_makes_a_pattern_slow() -> None:
-    """A pattern takes time with the length of its text, whatever the text."""
+    """A pattern takes linear time, whatever the text."""
     child = subprocess.Popen([sys.executable, "-m", "tests.test_patterns"], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
-        said, _ = child.communicate(timeout=SECONDS)
+        output, _ = child.communicate(timeout=SECONDS)
     except subprocess.TimeoutExpired:
         child.kill()
-        said, _ = child.communicate()
-        pytest.fail(f"takes too long on {LENGTH:,} characters: {said.splitlines()[-1]}")
-    assert child.returncode == 0, said
-    assert len(said.splitlines()) == sum(one.compile() is not None for one in found())
+        output, _ = child.communicate()
+        pytest.fail(f"takes too long on {LENGTH:,} characters: {output.splitlines()[-1]}")
+    assert child.returncode == 0, output
+    assert len(output.splitlines()) == sum(one.compile() is not None for one in found())
 
 
-def test_the_lists_name_what_there_is() -> None:
-    """Every exception is still needed, and patterns that are made at run time are excused one by one."""
+def test_the_lists_are_up_to_date() -> None:
+    """Every exception is still needed, and patterns built at run time are excused one by one."""
     files = [str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py")]
     assert [name for name in EXCUSED if not any(file.startswith(name) for file in files)] == []
     known = {one.name for one in found()}
     assert [name for name in CUT if not any(one.startswith(name) for one in known)] == []
-    made = {one.name for one in found() if one.compile() is None}
-    assert {name for name in made if not name.startswith(tuple(MADE))} == set()
-    assert [name for name in MADE if not any(one.startswith(name) for one in made)] == []
+    dynamic = {one.name for one in found() if one.compile() is None}
+    assert {name for name in dynamic if not name.startswith(tuple(MADE))} == set()
+    assert [name for name in MADE if not any(one.startswith(name) for one in dynamic)] == []
 
 
 if __name__ == "__main__":

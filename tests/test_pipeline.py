@@ -1,4 +1,4 @@
-"""Pipelines join an installation by themselves: those that come with it, and those of other packages."""
+"""Pipelines join an installation by themselves: the built-in ones, and those of other packages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tabellion.pipeline import find_pipelines, installed_pipelines
 from tabellion.web.app import merge_policies
 from tests.pipelines.documents.receiver import LOOPBACK, Receiver, receiving
 from tests.waiting import eventually
-from tests.working import ask
+from tests.workers import ask
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "checksums"
@@ -35,7 +35,7 @@ EXAMPLE = ROOT / "examples" / "checksums"
 
 @pytest.fixture
 def packages(tmp_path: Path) -> Mapping[str, str]:
-    """An environment that has the example installed: the file, and the metadata that names its entry point."""
+    """An environment with the example installed: the file, and the metadata that names its entry point."""
     folder = tmp_path / "packages"
     about = folder / "tabellion_checksums-1.0.dist-info"
     about.mkdir(parents=True)
@@ -46,7 +46,7 @@ def packages(tmp_path: Path) -> Mapping[str, str]:
 
 
 def tabellion(packages: Mapping[str, str], folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command in a folder of its own."""
+    """Run a command in its own folder."""
     return subprocess.run(
         [sys.executable, "-m", "tabellion", *arguments], cwd=folder, env=packages, capture_output=True, text=True
     )
@@ -69,18 +69,18 @@ def running(packages: Mapping[str, str], tmp_path: Path) -> Iterator[tuple[str, 
     process = subprocess.Popen(command, cwd=tmp_path, env=packages, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        told = json.loads(next(line for line in process.stdout if '"started"' in line))
-        yield told["url"], told["key"]
+        output = json.loads(next(line for line in process.stdout if '"started"' in line))
+        yield output["url"], output["key"]
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
     assert process.returncode == 0
 
 
-def test_what_another_package_adds_works_like_our_own(
+def test_a_third_party_pipeline_works_like_our_own(
     running: tuple[str, str], packages: Mapping[str, str], tmp_path: Path
 ) -> None:
-    """Routes with roles, a worker for its queue, a page, a place in the header, a command, OpenAPI, readiness."""
+    """Routes with roles, a worker for its queue, a page, a navigation entry, a command, OpenAPI, readiness."""
     url, key = running
     with httpx2.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, trust_env=False) as client:
         assert client.post("/api/checksums", json={"content": "one"}).status_code == 202
@@ -128,8 +128,8 @@ def test_codes_of_another_package_work_like_our_own(
     assert json.loads(tabellion(packages, tmp_path, "audit", "verify", "--json").stdout)["whole"]
 
 
-def test_its_tables_are_made_with_migrate(packages: Mapping[str, str], tmp_path: Path) -> None:
-    """Or printed; and a worker without them says which command makes them."""
+def test_its_tables_are_created_by_migrate(packages: Mapping[str, str], tmp_path: Path) -> None:
+    """Or printed; and a worker without them names the command that creates them."""
     missing = tabellion(packages, tmp_path, "--with", "checksums", "migrate", "--sql")
     assert "CREATE TABLE tabellion_checksums" in missing.stdout
     assert tabellion(packages, tmp_path, "migrate").returncode == 0
@@ -140,33 +140,33 @@ def test_its_tables_are_made_with_migrate(packages: Mapping[str, str], tmp_path:
     assert tabellion(packages, tmp_path, "--with", "checksums", "worker", "--until-idle").returncode == 0
 
 
-def test_a_pipeline_that_there_is_not_is_named() -> None:
-    """With those there are."""
+def test_an_unknown_pipeline_is_reported() -> None:
+    """With the known ones."""
     assert "documents" in installed_pipelines()
     with pytest.raises(ConfigurationError, match="unknown pipeline 'invoices'; known: 'documents'"):
         find_pipelines(["invoices"])
 
 
-def test_a_pipeline_adds_nothing_by_itself() -> None:
-    """Whoever writes one overrides only what it has."""
+def test_a_pipeline_adds_nothing_by_default() -> None:
+    """A pipeline overrides only what it has."""
     plain = Pipeline()
     assert (list(plain.schemas()), list(plain.queues(None)), plain.blueprint()) == ([], [], None)  # type: ignore[arg-type]
     assert plain.all_schemas() == []
 
 
-def test_one_route_belongs_to_one_pipeline() -> None:
-    """Two of the same address would have two roles."""
+def test_a_route_belongs_to_one_pipeline() -> None:
+    """Two with the same path could have two roles."""
     with pytest.raises(ConfigurationError, match="two pipelines have the route GET /x"):
         merge_policies({("GET", "/x"): None}, {("GET", "/x"): None})
 
 
-def test_naming_a_pipeline_twice_is_naming_it_once() -> None:
+def test_naming_a_pipeline_twice_is_harmless() -> None:
     """In the configuration as well as on the command line."""
     assert [one.name for one in find_pipelines(["documents", "documents"])] == ["documents"]
 
 
-def test_a_pipeline_without_tables_of_its_own_is_served(packages: Mapping[str, str], tmp_path: Path) -> None:
-    """Over tables that somebody has already: accounts and webhooks are there all the same."""
+def test_a_pipeline_without_its_own_tables_is_served(packages: Mapping[str, str], tmp_path: Path) -> None:
+    """Over existing tables: accounts and webhooks still work."""
     folder = Path(packages["PYTHONPATH"].split(os.pathsep)[1])
     (folder / "plain.py").write_text(
         "from tabellion import Pipeline\nclass Plain(Pipeline):\n    name = 'plain'\n"
@@ -186,7 +186,7 @@ def test_a_pipeline_without_tables_of_its_own_is_served(packages: Mapping[str, s
     assert "the pipeline 'plain' of the package tabellion-checksums cannot be loaded" in broken.stderr
 
 
-def test_what_two_pipelines_need_is_printed_once(sqlite_url: str) -> None:
+def test_shared_tables_of_two_pipelines_are_printed_once(sqlite_url: str) -> None:
     """The SQL for both of them can be run as it is."""
 
     class Needy(Pipeline):

@@ -15,14 +15,14 @@ STATES: dict[str, Any] = {"ready": "new", "running": "working", "done": "done", 
 
 
 def queue_with(function: Any, **options: Any) -> Queue:
-    """A queue whose handler is this function."""
+    """Return a queue whose handler is this function."""
     queue = Queue("tasks", **STATES, **options)
     queue.handler(function)
     return queue
 
 
-def test_a_clock_moves_only_when_told() -> None:
-    """It stands still, and goes forward by what it is told."""
+def test_a_clock_moves_only_when_advanced() -> None:
+    """It stands still otherwise."""
     clock = Clock(100)
     assert clock() == clock() == 100
     clock.advance(2.5)
@@ -30,7 +30,7 @@ def test_a_clock_moves_only_when_told() -> None:
 
 
 def test_a_handlers_result() -> None:
-    """What would be written, what was noted and attached, without a database."""
+    """What would be written, noted and attached, without a database."""
 
     async def handler(job: Job) -> dict[str, Any]:
         job.note("page 1")
@@ -47,7 +47,7 @@ def test_a_handlers_result() -> None:
 
 
 def test_a_plain_function_is_a_handler_too() -> None:
-    """`def` and `async def` are told apart by themselves."""
+    """`def` and `async def` are recognised."""
     assert run_job(queue_with(lambda job: {"x": 1}), {}).values == {"x": 1}
     assert run_job(queue_with(lambda job: None), {}).outcome == "done"
 
@@ -62,8 +62,8 @@ def test_a_plain_function_is_a_handler_too() -> None:
         (TimeoutError(), 1, "retried"),
     ],
 )
-def test_each_verdict_of_a_handler(error: Exception, attempt: int, outcome: str) -> None:
-    """A raised exception ends the job as a worker would have it."""
+def test_each_outcome_of_a_handler(error: Exception, attempt: int, outcome: str) -> None:
+    """A raised exception ends the job as in a worker."""
 
     def handler(job: Job) -> None:
         raise error
@@ -74,15 +74,15 @@ def test_each_verdict_of_a_handler(error: Exception, attempt: int, outcome: str)
     assert (result.after is not None) == (outcome in ("limited", "retried"))
 
 
-def test_a_result_that_is_no_dict() -> None:
-    """The mistake is told as it would be in production."""
+def test_a_result_that_is_not_a_dict() -> None:
+    """The error is the one of production."""
     result = run_job(queue_with(lambda job: ["x"]), {})
     assert result.outcome == "failed"
     assert "return a dict of columns" in (result.error or "")
 
 
 def test_the_jobs_folder_is_removed() -> None:
-    """A job run inline has a temp folder of its own, and leaves nothing."""
+    """A job run inline has its own temp folder, and leaves nothing."""
     seen: list[Path] = []
 
     def handler(job: Job) -> None:
@@ -94,13 +94,13 @@ def test_the_jobs_folder_is_removed() -> None:
 
 
 def test_a_queue_without_a_handler() -> None:
-    """There is nothing to run, which is said."""
+    """There is nothing to run, and the error says so."""
     with pytest.raises(ValueError, match="'tasks' has no handler"):
         run_job(Queue("tasks", **STATES), {})
 
 
-def test_working_off_a_queue(tmp_path: Path) -> None:
-    """Every due row in order, each with its outcome; what is due later waits for the clock."""
+def test_draining_a_queue(tmp_path: Path) -> None:
+    """Every due row in order, each with its outcome; rows due later wait for the clock."""
     clock = Clock()
     calls: list[int] = []
 
@@ -130,7 +130,7 @@ def test_working_off_a_queue(tmp_path: Path) -> None:
     assert calls == [1, 2, 3, 2]
 
 
-def test_working_off_shows_a_refused_result(tmp_path: Path) -> None:
+def test_draining_shows_a_refused_result(tmp_path: Path) -> None:
     """A result the database refuses is a failure, with the reason in it."""
 
     async def story() -> None:
@@ -145,8 +145,8 @@ def test_working_off_shows_a_refused_result(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_working_off_stops_at_its_limit(tmp_path: Path) -> None:
-    """A handler that is rate limited for no time at all does not run for ever."""
+def test_draining_stops_at_its_limit(tmp_path: Path) -> None:
+    """A handler that is rate limited for no time does not run forever."""
 
     def handler(job: Job) -> None:
         raise RateLimited(after=0)

@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 def eventually(condition: Callable[[], Value], within: float = 30.0, every: float = 0.01) -> Value:
-    """Returns the condition's value as soon as it is true; fails the test when it never was."""
+    """Return the condition's value as soon as it is true; fail the test when it never was."""
     deadline = time.monotonic() + within
     while True:
         value = condition()

@@ -1,4 +1,4 @@
-"""Celery on Redis: two prefork processes, acks late, results off, prefetch as it comes."""
+"""Celery on Redis: two prefork processes, late acks, results off, default prefetch."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ tally = trial.tally_from_environment()
 
 
 def launch(url: str) -> None:
-    """Creates the system tables where they are missing and starts to take jobs off the queue."""
+    """Create the system tables where they are missing and start taking jobs off the queue."""
     config: DBOSConfig = {
         "name": "bench",
         "system_database_url": url,
@@ -43,7 +43,7 @@ def launch(url: str) -> None:
 
 
 def work(url: str) -> None:
-    """The worker, until SIGTERM."""
+    """Run the worker until SIGTERM."""
     over = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     launch(url)

@@ -20,7 +20,7 @@ tally = trial.tally_from_environment()
 
 
 def open_broker(url: str) -> Broker:
-    """A broker on the URL; Dramatiq connects late, so a producer that only imports this needs none."""
+    """Return a broker on the URL; Dramatiq connects late, so a producer that only imports this needs none."""
     untyped: Any = RedisBroker
     return cast(Broker, untyped(url=url))
 

@@ -15,7 +15,7 @@ tally = trial.tally_from_environment()
 
 
 def open_huey(path: str) -> SqliteHuey:
-    """A Huey on the file; its fsync=True is SQLite's synchronous=FULL."""
+    """Return a Huey on the file; its fsync=True is SQLite's synchronous=FULL."""
     return SqliteHuey("bench", filename=path, fsync=True, journal_mode="wal")
 
 

@@ -26,7 +26,7 @@ BATCH_VARIABLE = "BENCH_BATCH"
 
 
 async def work(url: str, batch: int) -> None:
-    """The worker, until SIGTERM."""
+    """Run the worker until SIGTERM."""
     tally = trial.tally_from_environment()
     connection = await asyncpg.connect(url)
     queue = PgQueuer.from_asyncpg_connection(connection)
@@ -41,7 +41,7 @@ async def work(url: str, batch: int) -> None:
 
 @contextlib.contextmanager
 def installed(url: str) -> Iterator[Callable[[int], trial.Peer]]:
-    """PgQueuer in this database for the length of a block; what the trial needs, by batch size."""
+    """Install PgQueuer in this database for the duration of a block; yield what the trial needs, by batch size."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         connection = runner.run(asyncpg.connect(url))
         queries = Queries(AsyncpgDriver(connection))

@@ -17,7 +17,7 @@ POOL_SIZE = 10
 
 
 def open_app(connector: BaseConnector) -> App:
-    """An app with the one task, on the given connector: async for the worker, sync for the producer."""
+    """Return an app with the one task, on the given connector: async for the worker, sync for the producer."""
     tally = trial.tally_from_environment()
     app = App(connector=connector)
 
@@ -29,7 +29,7 @@ def open_app(connector: BaseConnector) -> App:
 
 
 def work(url: str) -> None:
-    """The worker, until SIGTERM."""
+    """Run the worker until SIGTERM."""
     connector = PsycopgConnector(conninfo=url, min_size=POOL_SIZE, max_size=POOL_SIZE)
     open_app(connector).run_worker(concurrency=CONCURRENCY)
 

@@ -1,4 +1,4 @@
-"""Puts one peer through the three measurements: bulk enqueue, drain, pick-up latency.
+"""Runs the three measurements on one peer: bulk enqueue, drain, pick-up latency.
 
 The drain's clock starts when the first job runs, so a peer's start-up costs it nothing, and stops when the
 peer's store holds the last one finished: some run handlers far ahead of their bookkeeping, and a crash
@@ -39,7 +39,7 @@ PICKUP_LIMIT = 10.0
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asked for."""
+    """The options of the command line."""
 
     url: str
     redis: str
@@ -69,7 +69,7 @@ class Peer:
 
 
 def options(description: str, arguments: Sequence[str] | None = None) -> Options:
-    """Reads the flags that all peers share."""
+    """Parse the flags that all peers share."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--url", default="", help="PostgreSQL, an empty database")
     parser.add_argument("--redis", default="", help="Redis or Valkey, empty")
@@ -83,22 +83,22 @@ def options(description: str, arguments: Sequence[str] | None = None) -> Options
 
 
 def module_command(module: str) -> list[str]:
-    """The command that runs a peer's module as its worker."""
+    """Return the command that runs a peer's module as its worker."""
     return [sys.executable, "-m", module, "worker"]
 
 
 def is_worker() -> bool:
-    """Whether this process was started by `module_command`."""
+    """Return whether this process was started by `module_command`."""
     return sys.argv[1:] == ["worker"]
 
 
 def tally_from_environment() -> Tally:
-    """The tally that the trial gave to this worker; a producer that only imports the module gets none."""
+    """Return the tally that the trial gave to this worker; a producer that only imports the module gets none."""
     return Tally(os.environ.get(TALLY_VARIABLE, os.devnull))
 
 
 def run(peer: Peer, chosen: Options) -> None:
-    """Enqueue and drain, then pick-up where the peer offers a single enqueue; each printed once it is known."""
+    """Enqueue and drain, then pick-up where the peer offers a single enqueue; print each once it is known."""
     emit([enqueue(peer, chosen.jobs)], as_json=chosen.json)
     done = drain(peer, chosen)
     detail = f"{peer.drain_detail}; {done.detail}"
@@ -108,7 +108,7 @@ def run(peer: Peer, chosen: Options) -> None:
 
 
 def enqueue(peer: Peer, jobs: int) -> Result:
-    """Rows per second of the peer's best bulk call."""
+    """Measure rows per second of the peer's best bulk call."""
     started = time.monotonic()
     peer.enqueue(0, jobs)
     seconds = time.monotonic() - started
@@ -116,7 +116,7 @@ def enqueue(peer: Peer, jobs: int) -> Result:
 
 
 def drain(peer: Peer, chosen: Options) -> Drain:
-    """Runs the waiting jobs to the end; every one must have run once and be finished in the peer's store."""
+    """Run the waiting jobs to the end; each must run once and be finished in the peer's store."""
     if chosen.url:
         with psycopg.connect(chosen.url, autocommit=True) as connection:
             connection.execute("ANALYZE")
@@ -128,7 +128,7 @@ def drain(peer: Peer, chosen: Options) -> Drain:
 
 
 def pickup(peer: Peer, samples: int) -> list[float]:
-    """Seconds from the enqueue call to the handler, one job at a time, after a warm-up."""
+    """Measure seconds from the enqueue call to the handler, one job at a time, after a warm-up."""
     assert peer.enqueue_one is not None
     sent: list[float] = []
     with tally_file() as tally, worker(peer.command, {**peer.env, TALLY_VARIABLE: str(tally.path)}):
@@ -160,6 +160,6 @@ def await_settled(peer: Peer, limit: float, pause: float) -> float:
 
 @contextmanager
 def tally_file() -> Iterator[Tally]:
-    """An empty tally for the length of a block."""
+    """Yield an empty tally for the duration of a block."""
     with tempfile.TemporaryDirectory(prefix="tabellion-bench-") as folder:
         yield Tally(Path(folder) / "tally")

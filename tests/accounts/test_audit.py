@@ -1,4 +1,4 @@
-"""The trail: one chain, made in the database, that shows whatever is done to it afterwards."""
+"""The audit trail: one chain, built in the database, that reveals later changes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tabellion.accounts.tables import GENESIS
 from tabellion.errors import StoreError
 from tabellion.pipelines.documents import tables
 from tabellion.testing import Clock
-from tests.owner import owning
-from tests.working import ask
+from tests.table_owner import owning
+from tests.workers import ask
 
 OFF = {
     "sqlite": [
@@ -34,14 +34,14 @@ VALUES ({n}, '2020', 'd1', 'anna', 'approved', '{{"reason": "forged"}}', 'x', 'y
 
 
 async def appended(store: Store, *entries: AuditEntry) -> None:
-    """Writes entries, each in a transaction of its own."""
+    """Write entries, each in its own transaction."""
     await tables.SCHEMA.prepare(store)
     for entry in entries:
         await store.database.transact([audit.bind_entry(store.dialect, entry)])
 
 
 def some(count: int) -> list[AuditEntry]:
-    """Entries with all that an entry may have."""
+    """Entries with everything an entry may have."""
     return [
         AuditEntry("corrected", "änna", f"d{n % 3}", f"i{n % 3}", "total", before=None,
               after=[{"a": f"{n}"}, "\u2028'\""],
@@ -50,7 +50,7 @@ def some(count: int) -> list[AuditEntry]:
     ]  # fmt: skip
 
 
-def test_entries_chain(url: str) -> None:
+def test_entries_are_chained(url: str) -> None:
     """Numbers without a gap, each with the hash of the one before, and a history per document and per item."""
 
     async def go(store: Store) -> Any:
@@ -77,7 +77,7 @@ def test_entries_chain(url: str) -> None:
     assert first["at"].endswith("Z")
 
 
-def test_a_chain_is_one_however_many_write(url: str) -> None:
+def test_concurrent_writers_build_one_chain(url: str) -> None:
     """Four stores at once leave one chain with every entry in it."""
 
     async def go() -> audit.ChainCheck:
@@ -94,8 +94,8 @@ def test_a_chain_is_one_however_many_write(url: str) -> None:
     assert (verdict.n, verdict.whole, verdict.why) == (60, True, "")
 
 
-def test_what_only_the_database_knows_is_in_the_body(url: str) -> None:
-    """Values of a row go into columns, body and hash; where there is no row, nothing is written."""
+def test_values_known_only_to_the_database_are_in_the_body(url: str) -> None:
+    """Values of a row go into columns, body and hash; without a row nothing is written."""
 
     async def go(store: Store) -> Any:
         await tables.SCHEMA.prepare(store)
@@ -141,8 +141,8 @@ def test_the_body_of_an_entry_is_as_in_existing_chains() -> None:
         (FORGED.format(n=11), 10),
     ],
 )
-def test_whatever_is_done_to_it_shows(url: str, change: str, broken: int) -> None:
-    """Changed, cut out, cut off or put in another order: the first entry that is not as it was written is named."""
+def test_any_change_is_noticed(url: str, change: str, broken: int) -> None:
+    """Changed, removed, truncated or reordered: the first entry that differs is named."""
     ask(url, lambda store: appended(store, *some(9)))
     with owning(url, create=False) as owner:
         for trigger in OFF[owner.dialect]:
@@ -154,8 +154,8 @@ def test_whatever_is_done_to_it_shows(url: str, change: str, broken: int) -> Non
     assert verdict.why
 
 
-def test_a_chain_made_anew_is_missed(url: str) -> None:
-    """Somebody who may do everything can make all hashes anew, but not one that was noted elsewhere."""
+def test_a_rebuilt_chain_is_noticed(url: str) -> None:
+    """Someone with full access can recompute all hashes, but not one that was noted elsewhere."""
 
     async def go(store: Store) -> str:
         await appended(store, *some(5))
@@ -185,7 +185,7 @@ def test_a_chain_made_anew_is_missed(url: str) -> None:
 
 @pytest.mark.parametrize("n", [-1, 0])
 def test_an_entry_before_the_first_is_refused(url: str, n: int) -> None:
-    """Nobody can write what no chain leads to; and where somebody could once, no timeline shows it."""
+    """Nobody can write outside the chain; and an old entry of that kind is shown in no timeline."""
     ask(url, lambda store: appended(store, *some(2)))
     with pytest.raises(StoreError):
         ask(url, lambda store: store.database.fetch(FORGED.format(n=n)))
@@ -195,8 +195,8 @@ def test_an_entry_before_the_first_is_refused(url: str, n: int) -> None:
     assert [one["n"] for one in ask(url, lambda store: audit.history(store, subject="d1"))] == [2]
 
 
-def test_time_does_not_run_backwards(url: str) -> None:
-    """Who waited for the end of the chain read the clock before: no entry is earlier than the one before it."""
+def test_times_never_decrease(url: str) -> None:
+    """A writer that waited for the end of the chain read the clock earlier: no entry precedes the one before it."""
 
     async def go() -> Any:
         clock = Clock()
@@ -217,7 +217,7 @@ def test_time_does_not_run_backwards(url: str) -> None:
     assert verdict.whole
 
 
-def test_an_action_that_is_none_is_refused() -> None:
+def test_an_unknown_action_is_rejected() -> None:
     """Before anything is written."""
     with pytest.raises(ValueError, match="not an audit action"):
         AuditEntry("sneezed", "anna")

@@ -1,4 +1,4 @@
-"""API keys: their form, their hash, their life."""
+"""API keys: their form, their hash, their lifetime."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tabellion.accounts.roles import Role
 from tabellion.engine.postgres.database import PostgreSQL
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError
-from tests.working import ask
+from tests.workers import ask
 
 
-def test_a_key_says_its_environment_and_hides_its_secret(url: str) -> None:
-    """32 random bytes, kept as a hash only; printing a parsed key shows no secret."""
+def test_a_key_names_its_environment_and_hides_its_secret(url: str) -> None:
+    """32 random bytes, stored as a hash only; printing a parsed key shows no secret."""
 
     async def story(store: Store) -> None:
         id_, text = await keys.create(store, "prod_eu", "operator", "scanner")
@@ -36,20 +36,20 @@ def test_a_key_says_its_environment_and_hides_its_secret(url: str) -> None:
     ask(url, story)
 
 
-def test_a_key_lives_until_it_is_revoked_or_runs_out(url: str) -> None:
-    """And the list tells which of it."""
+def test_a_key_is_valid_until_revoked_or_expired(url: str) -> None:
+    """And the list says which."""
 
     async def story(store: Store) -> None:
-        made = {}
+        created = {}
         for name, seconds in (("lasting", None), ("short", 0.001), ("long", 3600.0), ("revoked", None)):
-            made[name] = await keys.create(store, "prod", "viewer", name, seconds=seconds)
-        assert await keys.revoke(store, "prod", made["revoked"][0])
-        assert not await keys.revoke(store, "prod", made["revoked"][0])
-        assert not await keys.revoke(store, "other", made["lasting"][0])
+            created[name] = await keys.create(store, "prod", "viewer", name, seconds=seconds)
+        assert await keys.revoke(store, "prod", created["revoked"][0])
+        assert not await keys.revoke(store, "prod", created["revoked"][0])
+        assert not await keys.revoke(store, "other", created["lasting"][0])
         await store.now()
         states = {row["name"]: row["state"] for row in await keys.listing(store, "prod")}
         assert states == {"lasting": "active", "short": "expired", "long": "active", "revoked": "revoked"}
-        for name, (_, text) in made.items():
+        for name, (_, text) in created.items():
             key = keys.parse(text)
             assert key is not None
             assert (await keys.holder(store, key) is not None) == (states[name] == "active")
@@ -60,8 +60,8 @@ def test_a_key_lives_until_it_is_revoked_or_runs_out(url: str) -> None:
     ask(url, story)
 
 
-def test_a_key_of_another_environment_or_secret_is_nobodys(url: str) -> None:
-    """The database of two environments may even be one."""
+def test_a_key_of_another_environment_or_secret_is_invalid(url: str) -> None:
+    """Even if two environments share a database."""
 
     async def story(store: Store) -> None:
         _, text = await keys.create(store, "prod", "admin")
@@ -76,8 +76,8 @@ def test_a_key_of_another_environment_or_secret_is_nobodys(url: str) -> None:
     ask(url, story)
 
 
-def test_when_a_key_was_used_is_noted(url: str) -> None:
-    """For whoever wonders whether it still is."""
+def test_the_last_use_of_a_key_is_recorded(url: str) -> None:
+    """So that unused keys can be found."""
 
     async def story(store: Store) -> None:
         id_, _ = await keys.create(store, "prod", "admin")
@@ -94,13 +94,13 @@ def test_when_a_key_was_used_is_noted(url: str) -> None:
     "text",
     ["", "tab", "tab_prod", "tab__0_0", "tab_prod_" + "0" * 12 + "_" + "0" * 63, "TAB_x_" + "0" * 12 + "_" + "0" * 64],
 )
-def test_what_is_no_key_is_none(text: str) -> None:
-    """Nothing is looked up for it."""
+def test_an_invalid_key_is_not_looked_up(text: str) -> None:
+    """Nothing is queried for it."""
     assert keys.parse(text) is None
 
 
 def test_a_name_belongs_to_one_key_at_a_time(url: str) -> None:
-    """Whoever comes with a key is known by its name; once it is revoked, the name is free. The trail has all of it."""
+    """A caller is known by its key's name; once it is revoked, the name is free. All of it is audited."""
 
     async def story(store: Store) -> None:
         first, _ = await keys.create(store, "prod", "reviewer", "bob")
@@ -112,14 +112,14 @@ def test_a_name_belongs_to_one_key_at_a_time(url: str) -> None:
         assert await keys.revoke(store, "prod", first)
         assert not await keys.revoke(store, "prod", first)
         await keys.create(store, "prod", "viewer", "bob")
-        told = await store.database.fetch("SELECT action FROM tabellion_audit_log ORDER BY n")
-        assert [row["action"] for row in told] == [*["key_made"] * 4, "key_revoked", "key_made"]
+        actions = await store.database.fetch("SELECT action FROM tabellion_audit_log ORDER BY n")
+        assert [row["action"] for row in actions] == [*["key_made"] * 4, "key_revoked", "key_made"]
         assert (await audit.verify(store)).whole
 
     ask(url, story)
 
 
-def test_a_name_belongs_to_one_of_many_keys_that_are_created_at_once(url: str) -> None:
+def test_of_concurrent_keys_with_one_name_one_is_created(url: str) -> None:
     """One of them gets it, and the audit log has only that one."""
 
     async def story(store: Store) -> None:
@@ -138,7 +138,7 @@ def test_a_name_belongs_to_one_of_many_keys_that_are_created_at_once(url: str) -
 
 @contextlib.asynccontextmanager
 async def audit_held(store: Store) -> AsyncIterator[None]:
-    """Keeps transactions that write to the audit log from ending; SQLite has one writer at a time anyway."""
+    """Block transactions that write to the audit log; SQLite has one writer at a time anyway."""
     if isinstance(store.database, PostgreSQL):
         async with store.database.connection() as connection, connection.transaction():
             await connection.execute("SELECT id FROM tabellion_audit_head FOR UPDATE")
@@ -148,7 +148,7 @@ async def audit_held(store: Store) -> AsyncIterator[None]:
 
 
 async def both_waiting(store: Store) -> None:
-    """Returns when two transactions wait for a lock."""
+    """Return when two transactions wait for a lock."""
     waiting = """SELECT count(*) AS n FROM pg_stat_activity
 WHERE datname = current_database() AND wait_event_type = 'Lock'"""
     async with asyncio.timeout(30):
@@ -156,8 +156,8 @@ WHERE datname = current_database() AND wait_event_type = 'Lock'"""
             await asyncio.sleep(0.01)
 
 
-def test_a_name_that_is_too_long_is_refused(sqlite_url: str) -> None:
-    """It was cut, and two keys were one in the audit log."""
+def test_a_name_that_is_too_long_is_rejected(sqlite_url: str) -> None:
+    """Truncated, two keys would be one in the audit log."""
 
     async def story(store: Store) -> None:
         await keys.create(store, "prod", "viewer", "n" * 100)
@@ -167,8 +167,8 @@ def test_a_name_that_is_too_long_is_refused(sqlite_url: str) -> None:
     ask(sqlite_url, story)
 
 
-def test_a_role_or_a_life_that_is_none_is_refused(sqlite_url: str) -> None:
-    """With the roles there are."""
+def test_an_invalid_role_or_lifetime_is_rejected(sqlite_url: str) -> None:
+    """With the known roles."""
 
     async def story(store: Store) -> None:
         with pytest.raises(ConfigurationError, match="viewer, reviewer, operator, admin"):

@@ -1,4 +1,4 @@
-"""Sign-in links: good once, for a quarter of an hour, and for nobody who is disabled."""
+"""Sign-in links: valid once, for 15 minutes, and not for disabled users."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tabellion.accounts.sessions import Ticket
 from tabellion.accounts.users import User
 from tabellion.engine import sql
 from tabellion.engine.store import Store
-from tests.working import ask
+from tests.workers import ask
 
 
 def make(url: str, name: str, role: str | None = None) -> Ticket | None:
@@ -23,8 +23,8 @@ def use(url: str, ticket: Ticket | None) -> User | None:
     return ask(url, lambda store: links.use(store, ticket))
 
 
-def test_the_first_link_makes_its_user(url: str) -> None:
-    """At its use, not before; a second link finds that user; neither is good twice."""
+def test_the_first_link_creates_its_user(url: str) -> None:
+    """At its use, not before; a second link finds that user; neither works twice."""
     ticket = make(url, users.FIRST, "admin")
     assert ask(url, users.listing) == []
     first = use(url, ticket)
@@ -36,7 +36,7 @@ def test_the_first_link_makes_its_user(url: str) -> None:
     assert again.id == first.id
 
 
-def test_of_many_uses_at_once_one_counts(url: str) -> None:
+def test_of_concurrent_uses_one_succeeds(url: str) -> None:
     """Whichever was first."""
 
     async def go(store: Store) -> list[User | None]:
@@ -48,7 +48,7 @@ def test_of_many_uses_at_once_one_counts(url: str) -> None:
 
 
 def test_a_link_expires(url: str) -> None:
-    """After its time it lets nobody in, and the next link that is made forgets it."""
+    """After its time it signs nobody in, and creating the next link deletes it."""
     ticket = make(url, "admin", "admin")
 
     async def expire(store: Store) -> None:
@@ -60,8 +60,8 @@ def test_a_link_expires(url: str) -> None:
     assert len(ask(url, lambda store: store.database.fetch("SELECT hash FROM tabellion_sign_in_links"))) == 1
 
 
-def test_nobody_is_let_in_who_is_not_there_or_disabled(url: str) -> None:
-    """No link is made, and one that was made is good no more."""
+def test_unknown_and_disabled_users_get_no_link(url: str) -> None:
+    """No link is created, and an existing one no longer works."""
     assert make(url, "anna") is None
     anna = ask(url, lambda store: users.add(store, "anna", "viewer"))
     ticket = make(url, "anna")
@@ -71,8 +71,8 @@ def test_nobody_is_let_in_who_is_not_there_or_disabled(url: str) -> None:
     assert make(url, "anna", "admin") is None
 
 
-def test_a_link_of_another_environment_or_secret_is_none(url: str) -> None:
-    """And the true one is not used up by it."""
+def test_a_link_of_another_environment_or_secret_is_invalid(url: str) -> None:
+    """And the valid one is not used up by it."""
     ticket = make(url, "admin", "admin")
     assert ticket is not None
     assert use(url, Ticket("dev", ticket.secret)) is None
@@ -89,7 +89,7 @@ def test_a_link_of_another_environment_or_secret_is_none(url: str) -> None:
         ("https://docs.example.com", "https://docs.example.com"),
     ],
 )
-def test_a_link_leads_where_a_browser_can_go(url: str, shown: str) -> None:
-    """Its secret follows the #, which no server is sent."""
+def test_a_link_has_its_secret_after_the_hash(url: str, shown: str) -> None:
+    """Browsers do not send that part to servers."""
     ticket = Ticket("prod", "ab" * 32)
     assert links.address(url, ticket) == f"{shown}/enter#prod:{'ab' * 32}"

@@ -1,4 +1,4 @@
-"""Sessions: opaque, kept as hashes, ended by time, by sign-out, and with their user."""
+"""Sessions: opaque, stored as hashes, ended by time, by sign-out, and with their user."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.web.live import Live, problem
 
 @pytest.fixture
 def anna(web_any: Live) -> Browser:
-    """Somebody who is signed in."""
+    """A signed-in user."""
     return signed_in(web_any, "operator", name="anna")
 
 
 def age(web: Live, column: str, seconds: float) -> None:
-    """Makes all sessions older."""
+    """Make all sessions older."""
 
     async def work(store: Store) -> None:
         moment = sql.later(repr(-seconds), store.dialect)
@@ -27,11 +27,11 @@ def age(web: Live, column: str, seconds: float) -> None:
     web.store("prod", work)
 
 
-def test_a_session_says_who_asks(anna: Browser) -> None:
+def test_a_session_identifies_its_user(anna: Browser) -> None:
     """Name, role, environment and the token; the secret is nowhere in the database."""
-    told = anna.get("/api/me").json()
-    assert (told["name"], told["role"], told["environment"]) == ("anna", "operator", "prod")
-    assert told["csrf"] == anna.token
+    body = anna.get("/api/me").json()
+    assert (body["name"], body["role"], body["environment"]) == ("anna", "operator", "prod")
+    assert body["csrf"] == anna.token
     [row] = anna.web.sql("SELECT * FROM tabellion_sessions")
     assert anna.ticket.secret not in str(row)
     assert row["hash"] == anna.ticket.hash
@@ -39,7 +39,7 @@ def test_a_session_says_who_asks(anna: Browser) -> None:
 
 
 def test_a_session_ends_after_eight_hours_without_a_request(anna: Browser) -> None:
-    """A little less is not too long, and begins the time anew."""
+    """A little less is fine, and restarts the time."""
     age(anna.web, "seen_at", sessions.IDLE - 60)
     assert anna.get("/api/me").status_code == 200
     assert anna.get("/api/me").status_code == 200
@@ -50,7 +50,7 @@ def test_a_session_ends_after_eight_hours_without_a_request(anna: Browser) -> No
 
 
 def test_a_session_ends_after_a_day_however_busy(anna: Browser) -> None:
-    """Use does not make it longer; the next sign-in of anybody forgets it."""
+    """Use does not extend it; the next sign-in of anyone deletes it."""
     age(anna.web, "created_at", sessions.LONGEST - 60)
     assert anna.get("/api/me").status_code == 200
     age(anna.web, "created_at", sessions.LONGEST + 1)
@@ -59,7 +59,7 @@ def test_a_session_ends_after_a_day_however_busy(anna: Browser) -> None:
     assert len(anna.web.sql("SELECT hash FROM tabellion_sessions")) == 1
 
 
-def test_use_is_noted_once_a_minute(anna: Browser) -> None:
+def test_use_is_recorded_once_a_minute(anna: Browser) -> None:
     """Every request would be a write otherwise."""
     age(anna.web, "seen_at", sessions.NOTED / 2)
     [before] = anna.web.sql("SELECT seen_at FROM tabellion_sessions")
@@ -72,7 +72,7 @@ def test_use_is_noted_once_a_minute(anna: Browser) -> None:
 
 
 def test_signing_out_ends_it_on_the_server(anna: Browser) -> None:
-    """The cookie is taken back, and worth nothing where it was copied; others of the same user live on."""
+    """The cookie is deleted, and a copy of it is void; other sessions of the user continue."""
     other = signed_in(anna.web, "operator", name="anna")
     answer = anna.ask("POST", "/sign-out")
     assert answer.status_code == 204
@@ -81,8 +81,8 @@ def test_signing_out_ends_it_on_the_server(anna: Browser) -> None:
     assert other.get("/api/me").status_code == 200
 
 
-def test_a_change_of_role_counts_at_once(anna: Browser) -> None:
-    """No session keeps what its user may not any more."""
+def test_a_change_of_role_takes_effect_at_once(anna: Browser) -> None:
+    """No session keeps rights that its user has lost."""
     assert anna.ask("POST", "/api/documents/0/reprocess").status_code == 404
     user = anna.web.store("prod", lambda store: users.find_by_name(store, "anna"))
     assert user is not None
@@ -90,8 +90,8 @@ def test_a_change_of_role_counts_at_once(anna: Browser) -> None:
     problem(anna.ask("POST", "/api/documents/0/reprocess"), 403, "role_required")
 
 
-def test_who_is_disabled_is_out(anna: Browser) -> None:
-    """At once, also where the session's row was put back."""
+def test_a_disabled_user_is_signed_out(anna: Browser) -> None:
+    """At once, even if the session's row was restored."""
     user = anna.web.store("prod", lambda store: users.find_by_name(store, "anna"))
     assert user is not None
     anna.web.sql("UPDATE tabellion_users SET disabled_at = created_at WHERE id = $1", user.id)
@@ -105,13 +105,13 @@ def test_who_is_disabled_is_out(anna: Browser) -> None:
 @pytest.mark.parametrize(
     "text", ["", "x", "prod:", ":" + "0" * 64, "prod:" + "0" * 63, "prod:" + "G" * 64, "a b:" + "0" * 64, "x" * 9000]
 )
-def test_what_is_no_session_is_none(text: str) -> None:
-    """Nothing of it reaches a database."""
+def test_an_invalid_session_is_not_looked_up(text: str) -> None:
+    """It never reaches a database."""
     assert sessions.parse(text) is None
 
 
-def test_a_session_nobody_has_is_refused(web: Live) -> None:
-    """As one that has ended, whatever environment it names."""
+def test_an_unknown_session_is_refused(web: Live) -> None:
+    """Like one that has ended, whatever environment it names."""
     for text in (str(sessions.new_ticket("prod")), str(sessions.new_ticket("nowhere")), "nonsense"):
         answer = web.get("/api/me", key=None, headers={"Cookie": f"tabellion={text}"})
         problem(answer, 401, "session_ended")

@@ -13,7 +13,7 @@ from tabellion.accounts.users import UserRow
 from tabellion.engine.store import Store
 from tabellion.web.idempotency import IdempotencyRow
 from tabellion.web.throttle import TriesRow
-from tests.working import ask
+from tests.workers import ask
 
 ROWS = {
     "tabellion_users": UserRow,

@@ -1,4 +1,4 @@
-"""Users: made, changed and shut out by admins; what one chooses for oneself."""
+"""Users: created, changed and disabled by admins; and their own settings."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError
 from tests.web.browser import Browser, signed_in
 from tests.web.live import Live, live, problem
-from tests.working import ask
+from tests.workers import ask
 
 GOOD = "seven horses on a roof"
 
 
 @pytest.fixture
 def place(tmp_path: Path, url: str) -> Iterator[Live]:
-    """An application of a test's own, on each database."""
+    """An application of its own for each test, on each database."""
     with live(tmp_path, {"prod": url}) as one:
         yield one
 
 
 @pytest.fixture
 def admin(place: Live) -> Browser:
-    """Somebody who may everything."""
+    """A user who may do everything."""
     return signed_in(place, "admin")
 
 
-def test_an_admin_adds_changes_and_shuts_out(place: Live, admin: Browser) -> None:
-    """Added without a password, given another role, sent away, let in again; the list says so."""
-    made = admin.ask("POST", "/api/users", json={"name": "Anna", "role": "reviewer"})
-    assert made.status_code == 201, made.text
-    anna = made.json()
+def test_an_admin_adds_changes_and_disables(place: Live, admin: Browser) -> None:
+    """Added without a password, given another role, disabled, enabled again; the list shows it."""
+    answer = admin.ask("POST", "/api/users", json={"name": "Anna", "role": "reviewer"})
+    assert answer.status_code == 201, answer.text
+    anna = answer.json()
     assert (anna["name"], anna["role"], anna["has_password"], anna["available"]) == ("anna", "reviewer", False, True)
     where = f"/api/users/{anna['id']}"
     changed = admin.ask("PATCH", where, json={"role": "operator", "available": False}).json()
@@ -52,8 +52,8 @@ def test_an_admin_adds_changes_and_shuts_out(place: Live, admin: Browser) -> Non
     assert admin.ask("PATCH", where, json={}).json()["role"] == "operator"
 
 
-def test_the_trail_knows_who_let_whom_in(place: Live, admin: Browser) -> None:
-    """Who was added, given a role, shut out, and by whom; nothing of what was refused, chosen for oneself or secret."""
+def test_user_changes_are_audited(place: Live, admin: Browser) -> None:
+    """Who was added, given a role or disabled, and by whom; nothing refused, personal or secret."""
     anna = admin.ask("POST", "/api/users", json={"name": "anna", "role": "reviewer"}).json()
     problem(admin.ask("POST", "/api/users", json={"name": "anna", "role": "admin"}), 409, "name_taken")
     [me] = [one for one in admin.get("/api/users").json()["users"] if one["name"] == "admin"]
@@ -62,10 +62,10 @@ def test_the_trail_knows_who_let_whom_in(place: Live, admin: Browser) -> None:
         assert admin.ask("PATCH", f"/api/users/{anna['id']}", json=change).status_code == 200
     assert admin.ask("PUT", "/api/me/password", json={"new": GOOD}).status_code == 204
     assert admin.ask("POST", f"/api/users/{me['id']}/link").status_code == 201
-    told = [json.loads(row["body"]) for row in place.sql("SELECT body FROM tabellion_audit_log ORDER BY n")]
-    told = [one for one in told if "user" in one]
+    body = [json.loads(row["body"]) for row in place.sql("SELECT body FROM tabellion_audit_log ORDER BY n")]
+    body = [one for one in body if "user" in one]
     reviewer, operator = ({"role": role, "disabled": False} for role in ("reviewer", "operator"))
-    assert [(one["action"], one["actor"], one["user"], one.get("before"), one.get("after")) for one in told] == [
+    assert [(one["action"], one["actor"], one["user"], one.get("before"), one.get("after")) for one in body] == [
         ("user_added", "command line", "admin", None, {"role": "admin", "disabled": False}),
         ("user_added", "admin", "anna", None, reviewer),
         ("user_changed", "admin", "anna", reviewer, operator),
@@ -73,12 +73,12 @@ def test_the_trail_knows_who_let_whom_in(place: Live, admin: Browser) -> None:
         ("password_set", "admin", "admin", None, None),
         ("link_made", "admin", "admin", None, None),
     ]
-    assert GOOD not in str(told)
+    assert GOOD not in str(body)
     assert place.store("prod", audit.verify).whole
 
 
-def test_a_name_is_there_once(admin: Browser) -> None:
-    """In any letters; and it is no name if it could be taken for something else."""
+def test_a_name_is_unique(admin: Browser) -> None:
+    """In any case; and a name that could be taken for something else is rejected."""
     assert admin.ask("POST", "/api/users", json={"name": "anna", "role": "viewer"}).status_code == 201
     problem(admin.ask("POST", "/api/users", json={"name": "ANNA", "role": "admin"}), 409, "name_taken")
     for name in (
@@ -100,11 +100,11 @@ def test_a_name_is_there_once(admin: Browser) -> None:
 
 
 def test_the_last_admin_stays(place: Live, admin: Browser) -> None:
-    """Nobody may shut everybody out, not even two admins each other at once."""
+    """Nobody can lock everyone out, not even two admins disabling each other at once."""
     [me] = admin.get("/api/users").json()["users"]
     for change in ({"role": "operator"}, {"disabled": True}):
-        told = problem(admin.ask("PATCH", f"/api/users/{me['id']}", json=change), 409, "last_admin")
-        assert told["translatable"]["detail"]["code"] == "problem.last_admin"
+        error = problem(admin.ask("PATCH", f"/api/users/{me['id']}", json=change), 409, "last_admin")
+        assert error["translatable"]["detail"]["code"] == "problem.last_admin"
     other = admin.ask("POST", "/api/users", json={"name": "ben", "role": "admin"}).json()
 
     async def both(store: Store) -> list[object]:
@@ -117,19 +117,19 @@ def test_the_last_admin_stays(place: Live, admin: Browser) -> None:
     assert left[0]["n"] == 1
 
 
-def test_an_admin_makes_a_link(place: Live, admin: Browser) -> None:
-    """To where the admin's own browser is; not for who is disabled."""
+def test_an_admin_creates_a_link(place: Live, admin: Browser) -> None:
+    """For the address of the admin's own browser; not for a disabled user."""
     anna = admin.ask("POST", "/api/users", json={"name": "anna", "role": "viewer"}).json()
-    told = admin.ask("POST", f"/api/users/{anna['id']}/link").json()
-    assert told["url"].startswith(f"{place.url}/enter#prod:")
-    assert told["seconds"] == 900
+    body = admin.ask("POST", f"/api/users/{anna['id']}/link").json()
+    assert body["url"].startswith(f"{place.url}/enter#prod:")
+    assert body["seconds"] == 900
     admin.ask("PATCH", f"/api/users/{anna['id']}", json={"disabled": True})
     problem(admin.ask("POST", f"/api/users/{anna['id']}/link"), 409, "user_disabled")
     problem(admin.ask("POST", "/api/users/nobody/link"), 404, "not_found")
 
 
-def test_one_chooses_for_oneself(place: Live) -> None:
-    """Language and availability, and nothing else: a role is not to be chosen."""
+def test_a_user_changes_their_own_settings(place: Live) -> None:
+    """Language and availability, and nothing else: not the role."""
     anna = signed_in(place, "reviewer", name="anna")
     assert anna.ask("PATCH", "/api/me", json={"language": "fr", "available": False}).status_code == 204
     assert anna.get("/api/me").json()["language"] == "fr"
@@ -139,14 +139,14 @@ def test_one_chooses_for_oneself(place: Live) -> None:
 
 
 def test_keys_have_no_settings(place: Live) -> None:
-    """A key is nobody: it has neither language nor password."""
+    """A key is not a user: it has neither language nor password."""
     problem(place.ask("PATCH", "/api/me", json={"language": "fr"}), 409, "session_needed")
     problem(place.ask("PUT", "/api/me/password", json={"new": GOOD}), 409, "session_needed")
     assert place.get("/api/me").json()["csrf"] is None
 
 
 def test_a_password_is_set_and_changed(place: Live) -> None:
-    """By whoever came by a link, then by who knows the old one; the other sessions end."""
+    """By a user who came by a link, later with the old password; the other sessions end."""
     anna = signed_in(place, "viewer", name="anna", opened_by="link")
     other = signed_in(place, "viewer", name="anna")
     problem(anna.ask("PUT", "/api/me/password", json={"new": "short"}), 422, "password_weak")
@@ -163,8 +163,8 @@ def test_a_password_is_set_and_changed(place: Live) -> None:
     assert asyncio.run(passwords.matches(kept, f"{GOOD}!"))
 
 
-def test_a_link_of_yesterday_does_not_change_a_password(place: Live) -> None:
-    """Only within the time in which a link is good."""
+def test_an_old_link_session_cannot_change_the_password(place: Live) -> None:
+    """Only within the lifetime of a link."""
     anna = signed_in(place, "viewer", name="anna", opened_by="link")
     assert anna.ask("PUT", "/api/me/password", json={"new": GOOD}).status_code == 204
     moment = "created_at - 1000" if place.urls["prod"].startswith("sqlite") else "created_at - interval '1000 s'"
@@ -172,8 +172,8 @@ def test_a_link_of_yesterday_does_not_change_a_password(place: Live) -> None:
     problem(anna.ask("PUT", "/api/me/password", json={"new": f"{GOOD}!"}), 422, "password_wrong")
 
 
-def test_names_and_roles_are_checked_where_they_are_kept(url: str) -> None:
-    """Whoever calls: the command line has no other way in."""
+def test_names_and_roles_are_checked_in_the_store(url: str) -> None:
+    """For every caller: the command line uses the same function."""
     with pytest.raises(ConfigurationError, match="viewer, reviewer, operator, admin"):
         ask(url, lambda store: users.add(store, "anna", "root"))
     with pytest.raises(ConfigurationError, match="start with a letter"):

@@ -1,1 +1,1 @@
-"""The pages, in a real browser."""
+"""Tests of the pages in a real browser."""

@@ -1,4 +1,4 @@
-"""Asks axe-core, fetched from the npm registry and checked against its hash, what people could not use on a page."""
+"""Runs axe-core, fetched from the npm registry and checked against its hash, on a page."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ QUESTION = """async (impacts) => (await axe.run(document, {resultTypes: ["violat
 
 
 class UnavailableError(Exception):
-    """axe-core is not to be had here; the text says why and how."""
+    """axe-core is not available; the text says why and how to get it."""
 
 
 @functools.cache
 def source() -> str:
-    """The program's text."""
+    """Return the program's text."""
     package = KEPT / f"axe-core-{VERSION}.tgz"
     if not package.exists():
         _fetch(package)
@@ -68,7 +68,7 @@ def _fetch(package: Path) -> None:
 
 
 def findings(page: Page) -> list[str]:
-    """The grave faults of the page as it is now, one line each."""
+    """Return the serious accessibility violations of the page as it is now, one line each."""
     if not page.evaluate("typeof axe === 'object'"):
         page.evaluate(source())
     return [str(one) for one in page.evaluate(QUESTION, list(GRAVE))]

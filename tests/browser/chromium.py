@@ -1,4 +1,4 @@
-"""Finds a real Chromium for the browser tests, installs one where it may, and says plainly when there is none."""
+"""Finds a real Chromium for the browser tests, installs one where allowed, and says clearly when there is none."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ ARGUMENTS = (
 
 @functools.cache
 def find() -> str | None:
-    """The program to start, if there is one that starts."""
+    """Return the program to start, if there is one that starts."""
     named = os.environ.get("TABELLION_CHROMIUM")
     found = [named] if named else [path for name in NAMES if (path := shutil.which(name))]
     return next((path for path in found if _answers(path)), None)
 
 
 def why_not() -> str | None:
-    """Why the browser tests are skipped and how not to, in one sentence; None when they run."""
+    """Return why the browser tests are skipped and how to run them, in one sentence; None when they run."""
     if find():
         return None
     if named := os.environ.get("TABELLION_CHROMIUM"):
@@ -44,7 +44,7 @@ def why_not() -> str | None:
 
 @contextmanager
 def launched() -> Iterator[Browser]:
-    """A browser for the length of a block. Until its end this thread has a running loop: no `asyncio.run` in it."""
+    """Run a browser for the duration of a block. Until its end this thread has a running loop: no `asyncio.run`."""
     from playwright.sync_api import sync_playwright
 
     arguments = [*ARGUMENTS, "--no-sandbox"] if os.geteuid() == 0 else [*ARGUMENTS]  # its sandbox refuses root
@@ -57,10 +57,10 @@ def launched() -> Iterator[Browser]:
 
 
 def install() -> bool:
-    """Installs Chromium where that is ours to do, quietly; whether there is one now.
+    """Install Chromium quietly where that is allowed; return whether there is one now.
 
-    Where there is one with windows, the one without is installed beside it if the package lists know it: no list is
-    fetched for that, and where it cannot be had, the other is used.
+    Where there is one with windows, the headless one is installed beside it if the package lists know it: no list is
+    fetched for that, and where it is not available, the other is used.
     """
     if os.geteuid() == 0 and shutil.which("apt-get") and not os.environ.get("TABELLION_CHROMIUM"):
         wanted = [["install", "-y", "--no-install-recommends", name] for name in PACKAGES]
@@ -87,12 +87,12 @@ def _apt(words: list[str]) -> bool:
 
 
 def _answers(program: str) -> bool:
-    """Whether it is a browser and not a stub that asks for something else to be installed."""
+    """Return whether it is a browser and not a stub that asks for another package."""
     try:
-        said = subprocess.run([program, "--version"], capture_output=True, timeout=60, check=False)
+        result = subprocess.run([program, "--version"], capture_output=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return said.returncode == 0 and bool(said.stdout.strip())
+    return result.returncode == 0 and bool(result.stdout.strip())
 
 
 if __name__ == "__main__":

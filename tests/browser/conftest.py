@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chromium import launched, why_not
-from tests.browser.site import Site, Visitor, opened
+from tests.browser.installation import Installation, Visitor, open_installation
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -28,29 +28,29 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def site(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """An installation with sample documents, for tests that leave it as others can use it."""
-    with opened(tmp_path_factory.mktemp("site") / "data") as one:
+def installation(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """An installation with sample documents, for tests that leave it usable for others."""
+    with open_installation(tmp_path_factory.mktemp("site") / "data") as one:
         one.documents = one.fill()
         yield one
 
 
 @pytest.fixture
-def visitor(site: Site, chromium: Browser) -> Iterator[Visitor]:
-    """The admin, signed in; what no page may do fails the test."""
-    with site.visitor(chromium) as one:
+def visitor(installation: Installation, chromium: Browser) -> Iterator[Visitor]:
+    """The admin, signed in; forbidden browser events fail the test."""
+    with installation.visitor(chromium) as one:
         yield one
 
 
 @pytest.fixture(scope="module")
-def own(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """An installation whose queue nobody else works on."""
-    with opened(tmp_path_factory.mktemp("own") / "data") as one:
+def own_installation(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """An installation whose queue no other test uses."""
+    with open_installation(tmp_path_factory.mktemp("own") / "data") as one:
         yield one
 
 
 @pytest.fixture
-def reviewer(own: Site, chromium: Browser) -> Iterator[Visitor]:
-    """Somebody at it."""
-    with own.visitor(chromium) as one:
+def reviewer(own_installation: Installation, chromium: Browser) -> Iterator[Visitor]:
+    """A reviewer at that installation."""
+    with own_installation.visitor(chromium) as one:
         yield one

@@ -1,4 +1,4 @@
-"""A person without a mouse: goes everywhere with Tab, and whatever a pointer does fails the test."""
+"""A user without a mouse: moves everywhere with Tab, and any use of a pointer fails the test."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ CLOSED_LATE = """let closed = null;
 
 
 class Keyboard:
-    """The keyboard, before one page."""
+    """The keyboard of one page."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
         page.context.add_init_script(NO_POINTER)
 
     def press(self, *keys: str) -> None:
-        """Presses keys, one after the other."""
+        """Press keys one after the other."""
         for key in keys:
             self.page.keyboard.press(key)
 
     def type(self, text: str) -> None:
-        """Types a text."""
+        """Type a text."""
         self.page.keyboard.type(text)
 
-    def to(self, selector: str) -> None:
-        """Goes on with Tab until something of this kind has the focus."""
+    def tab_to(self, selector: str) -> None:
+        """Press Tab until an element matching this has the focus."""
         for _ in range(MOST):
-            if self.on(selector):
+            if self.is_on(selector):
                 return
             self.page.keyboard.press("Tab")
         raise AssertionError(f"no Tab leads to {selector} on {self.page.url}")
 
-    def on(self, selector: str) -> bool:
-        """Whether something of this kind has the focus."""
+    def is_on(self, selector: str) -> bool:
+        """Return whether an element matching this has the focus."""
         return bool(self.page.evaluate("selector => Boolean(document.activeElement?.matches(selector))", selector))
 
-    def awaits(self, selector: str) -> None:
-        """Waits until something of this kind has the focus."""
-        until(self.page, lambda: self.on(selector))
+    def wait_for(self, selector: str) -> None:
+        """Wait until an element matching this has the focus."""
+        until(self.page, lambda: self.is_on(selector))

@@ -1,4 +1,4 @@
-"""Everybody can use the pages: axe-core finds nothing serious, in light and dark, in English and French."""
+"""The pages are accessible: axe-core finds nothing serious, in light and dark, in English and French."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.browser import axe
-from tests.browser.site import ADDRESSES, Site, Visitor
+from tests.browser.installation import ADDRESSES, Installation, Visitor
 
 LOOKS = [("light", "en-GB"), ("dark", "fr-FR")]
 STRANGERS = ["/sign-in", "/enter", "/docs"]
@@ -24,40 +24,44 @@ def _tool() -> None:
 
 
 @pytest.fixture(scope="module")
-def admins(site: Site, chromium: Browser) -> Iterator[dict[str, Visitor]]:
-    """The admin before each look, by its language; in one window each, since these tests only look."""
+def admins(installation: Installation, chromium: Browser) -> Iterator[dict[str, Visitor]]:
+    """The admin's page for each combination by language; shared, since these tests only look."""
     with ExitStack() as stack:
         yield {
-            locale: stack.enter_context(site.visitor(chromium, color_scheme=scheme, locale=locale))
+            locale: stack.enter_context(installation.visitor(chromium, color_scheme=scheme, locale=locale))
             for scheme, locale in LOOKS
         }
 
 
 @pytest.fixture(scope="module")
-def strangers(site: Site, chromium: Browser) -> Iterator[dict[str, Visitor]]:
-    """The same, of somebody who is not signed in."""
+def strangers(installation: Installation, chromium: Browser) -> Iterator[dict[str, Visitor]]:
+    """The same without signing in."""
     with ExitStack() as stack:
         yield {
-            locale: stack.enter_context(site.stranger(chromium, color_scheme=scheme, locale=locale))
+            locale: stack.enter_context(installation.stranger(chromium, color_scheme=scheme, locale=locale))
             for scheme, locale in LOOKS
         }
 
 
 @pytest.mark.parametrize("locale", [locale for _, locale in LOOKS])
 @pytest.mark.parametrize("path", ADDRESSES)
-def test_a_page_has_no_grave_fault(site: Site, admins: dict[str, Visitor], path: str, locale: str) -> None:
-    """Contrast, names, roles, order: nothing that keeps somebody from using it, in light and in dark."""
-    page = admins[locale].open(site.address(path))
+def test_a_page_has_no_serious_violation(
+    installation: Installation, admins: dict[str, Visitor], path: str, locale: str
+) -> None:
+    """Contrast, names, roles and order, in light and in dark."""
+    page = admins[locale].open(installation.address(path))
     assert page.locator("html").get_attribute("lang") == locale[:2]
     assert axe.findings(page) == []
     admins[locale].watch.check()
 
 
 @pytest.mark.parametrize(("scheme", "locale"), LOOKS[1:])
-def test_what_opens_on_a_page_has_no_grave_fault(site: Site, chromium: Browser, scheme: str, locale: str) -> None:
-    """Dialogs, drawers, errors and a screen in the middle of work are as usable as the pages they open on."""
-    item = site.doubtful()
-    with site.visitor(chromium, color_scheme=scheme, locale=locale) as visitor:
+def test_dialogs_and_drawers_have_no_serious_violation(
+    installation: Installation, chromium: Browser, scheme: str, locale: str
+) -> None:
+    """Dialogs, drawers, errors and a screen in use are as accessible as their pages."""
+    item = installation.add_doubtful()
+    with installation.visitor(chromium, color_scheme=scheme, locale=locale) as visitor:
         page = visitor.review(item)
         assert axe.findings(page) == [], "claimed"
         for key, opened in (("t", "#drawer"), ("?", "dialog"), ("Alt+r", "dialog"), ("p", "dialog")):
@@ -78,20 +82,20 @@ def test_what_opens_on_a_page_has_no_grave_fault(site: Site, chromium: Browser, 
         page.locator(".score").first.click()
         assert axe.findings(page) == [], "with an explanation"
         visitor.watch.expect(404, 409, 422)
-        for address in (f"/documents/{site.documents['locked.pdf']}", "/documents/nothing", "/nowhere"):
+        for address in (f"/documents/{installation.documents['locked.pdf']}", "/documents/nothing", "/nowhere"):
             assert axe.findings(visitor.open(address)) == [], address
 
 
 @pytest.mark.parametrize("locale", [locale for _, locale in LOOKS])
 @pytest.mark.parametrize("path", STRANGERS)
-def test_the_way_in_has_no_grave_fault(strangers: dict[str, Visitor], path: str, locale: str) -> None:
-    """Nor have the pages that people see before anybody knows who they are."""
+def test_the_sign_in_pages_have_no_serious_violation(strangers: dict[str, Visitor], path: str, locale: str) -> None:
+    """The pages before signing in are accessible too."""
     assert axe.findings(strangers[locale].open(path)) == []
     strangers[locale].watch.check()
 
 
-def test_a_fault_is_found(chromium: Browser) -> None:
-    """A picture without words and letters that are hardly there are both told of."""
+def test_a_violation_is_found(chromium: Browser) -> None:
+    """An image without a text and text without contrast are both reported."""
     with chromium.new_context() as context:
         page = context.new_page()
         page.set_content("<!doctype html><html lang='en'><title>x</title><main><img src='data:,'>"

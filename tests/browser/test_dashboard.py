@@ -1,4 +1,4 @@
-"""The dashboard and a queue's page in a real browser: live, by keyboard, and still there when the server is not."""
+"""The dashboard and a queue's page in a real browser: live, by keyboard, and still shown when the server is down."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tabellion.engine.settlement import Settlement
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.monitor.view import QueueView
-from tests.browser import axe, poison
+from tests.browser import axe, script_injection
 from tests.browser.watch import Watch, until
 from tests.models.bills import bill
 from tests.web.browser import signed_in
@@ -38,21 +38,21 @@ OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clie
 
 
 class Gallery:
-    """An application that watches a queue of paintings; what needs a loop of its own runs in another thread."""
+    """An application with a queue of paintings; async code runs in another thread."""
 
     def __init__(self, live: Live, thread: ThreadPoolExecutor, browser: Browser) -> None:
         self.live, self._thread, self._browser = live, thread, browser
 
-    def apart(self, work: Callable[[], Any]) -> Any:
-        """Does it in the other thread: the browser has the loop of this one."""
+    def run_in_thread(self, work: Callable[[], Any]) -> Any:
+        """Run it in the other thread: the browser has the event loop of this one."""
         return self._thread.submit(work).result(60)
 
     def store(self, question: Callable[[Store], Awaitable[Any]]) -> Any:
-        """Asks the database directly."""
-        return self.apart(lambda: self.live.store("prod", question))
+        """Query the database directly."""
+        return self.run_in_thread(lambda: self.live.store("prod", question))
 
     def settle(self, *errors: str | None) -> None:
-        """Ends the next paintings: well, or with an error."""
+        """End the next paintings, as done or with an error."""
 
         async def work(store: Store) -> None:
             jobs = await store.claim(PAINTING, len(errors), "w1")
@@ -64,12 +64,12 @@ class Gallery:
 
     @contextmanager
     def visit(self, path: str, role: str = "operator", *, cut: bool = False, **options: Any) -> Iterator[Page]:
-        """A page as somebody with this role sees it; what no page may do fails at the end. `cut`: the server goes."""
-        ticket = self.apart(lambda: signed_in(self.live, role)).ticket
+        """Open a page as a user with this role; forbidden browser events fail at the end. `cut`: the server stops."""
+        ticket = self.run_in_thread(lambda: signed_in(self.live, role)).ticket
         given = {"viewport": WIDE, "locale": "en-GB", "timezone_id": "UTC", "reduced_motion": "reduce"} | options
         with self._browser.new_context(base_url=self.live.url, **given) as context:
             context.add_cookies([{"name": "tabellion", "value": str(ticket), "url": self.live.url}])
-            watch, trap = Watch(context, self.live.url), poison.Trap(context)
+            watch, trap = Watch(context, self.live.url), script_injection.ScriptDetector(context)
             watch.cut = cut
             page = context.new_page()
             page.goto(path)
@@ -81,7 +81,7 @@ class Gallery:
 
 @pytest.fixture
 def gallery(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gallery]:
-    """Forty new paintings, and nobody who works on them."""
+    """Forty new paintings without a worker."""
     folder = tmp_path_factory.mktemp("gallery")
     with ThreadPoolExecutor(1) as thread:
         unserved = {"dev": f"sqlite:///{folder}/dev.db", "away": "postgresql://postgres@127.0.0.1:9/nothing"}
@@ -102,17 +102,17 @@ def gallery(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def cell(page: Page, name: str, place: int) -> str:
-    """What stands in a column of a queue's row."""
+    """Return a cell of a queue's row."""
     return page.locator(f'#queues tr[data-row="{name}"] td').nth(place).inner_text()
 
 
 def tile(page: Page, name: str) -> str:
-    """One of the figures at the top."""
+    """Return one of the figures at the top."""
     return page.locator(f'[data-tile="{name}"] strong').inner_text()
 
 
 def test_the_figures_follow_the_database(gallery: Gallery) -> None:
-    """Without a reload, and in place: the row, the place one reads at and the chosen row stay what they are."""
+    """Without a reload, and in place: the row, the scroll position and the selected row stay."""
     with gallery.visit("/dashboard") as page:
         until(page, lambda: tile(page, "ready") == str(ROWS))
         page.keyboard.press("j")
@@ -126,8 +126,8 @@ def test_the_figures_follow_the_database(gallery: Gallery) -> None:
         assert page.locator("#queues tr.here").get_attribute("data-row") == "paintings"
 
 
-def test_workers_gates_and_money_are_shown(gallery: Gallery) -> None:
-    """Who lives and who is lost; what is closed and why; what was spent and what may be."""
+def test_workers_gates_and_cost_are_shown(gallery: Gallery) -> None:
+    """Live and lost workers, closed gates with the reason, cost and budget."""
 
     async def work(store: Store) -> None:
         for name in ("alive", "lost"):
@@ -144,8 +144,8 @@ def test_workers_gates_and_money_are_shown(gallery: Gallery) -> None:
     gallery.store(work)
     with gallery.visit("/dashboard", "viewer") as page:
         until(page, lambda: page.locator("#workers tr").count() == 2)
-        told = page.locator("#workers tr").first.inner_text()
-        assert re.search(r"paintings: 2 jobs, since \d\d:\d\d · page 12 of 40", told), told
+        text = page.locator("#workers tr").first.inner_text()
+        assert re.search(r"paintings: 2 jobs, since \d\d:\d\d · page 12 of 40", text), text
         assert [row.locator(".badge").inner_text() for row in page.locator("#workers tr").all()] == ["alive", "lost"]
         assert "no such key" in page.locator("#gates").inner_text()
         assert tile(page, "spend") == "$0.75"
@@ -155,7 +155,7 @@ def test_workers_gates_and_money_are_shown(gallery: Gallery) -> None:
 
 
 def test_a_queue_is_paused_and_resumed_by_keyboard(gallery: Gallery) -> None:
-    """j chooses, p asks why, Enter does it; p again resumes; Enter opens the queue; ? tells it all."""
+    """j selects, p asks for a reason, Enter confirms; p again resumes; Enter opens the queue; ? shows help."""
     with gallery.visit("/dashboard") as page:
         until(page, lambda: page.locator("#queues tr").count() > 1)
         page.keyboard.press("?")
@@ -177,8 +177,8 @@ def test_a_queue_is_paused_and_resumed_by_keyboard(gallery: Gallery) -> None:
         page.wait_for_url("**/queues/paintings*")
 
 
-def test_a_group_of_errors_is_tried_again_by_keyboard(gallery: Gallery) -> None:
-    """One group for one trouble; r asks, Enter does it, and the page shows what is left."""
+def test_a_group_of_errors_is_retried_by_keyboard(gallery: Gallery) -> None:
+    """One group per kind of error; r asks, Enter confirms, and the page shows what is left."""
     gallery.settle(*[f"torn at {number} cm" for number in range(7)], "HTTP 500", "HTTP 500")
     with gallery.visit("/queues/paintings") as page:
         until(page, lambda: page.locator("#groups tr").count() == 2)
@@ -195,17 +195,17 @@ def test_a_group_of_errors_is_tried_again_by_keyboard(gallery: Gallery) -> None:
         expect(page.locator("#toasts")).to_have_text("7 rows are ready again")  # for a few seconds
         until(page, lambda: page.locator("#rows tr").count() == 2)
         until(page, lambda: page.locator("#tab-failed strong").inner_text() == "2")
-        [row] = gallery.apart(
+        [row] = gallery.run_in_thread(
             lambda: gallery.live.sql("SELECT n, at, body FROM tabellion_audit_log WHERE action = 'retried'")
         )
-        told = audit.serialize_entry(row)
-        assert (told["actor"], told["more"]["queue"], told["more"]["rows"]) == ("operator", "paintings", 7)
+        entry = audit.serialize_entry(row)
+        assert (entry["actor"], entry["more"]["queue"], entry["more"]["rows"]) == ("operator", "paintings", 7)
         page.locator("#rows button").first.click()
         until(page, lambda: page.locator("#rows tr").count() == 1)
 
 
-def test_rows_are_called_by_their_names(gallery: Gallery) -> None:
-    """Where the table has a column for that; in the list and as the example of a group."""
+def test_rows_are_shown_by_name(gallery: Gallery) -> None:
+    """Where the table has a column for it; in the list and as the example of a group."""
 
     async def work(store: Store) -> None:
         await store.database.fetch("ALTER TABLE paintings ADD COLUMN title text")
@@ -219,8 +219,8 @@ def test_rows_are_called_by_their_names(gallery: Gallery) -> None:
         assert page.locator("#rows .key-cell").inner_text().split("\n") == ["Still life no. 1", "1"]
 
 
-def test_the_work_of_people_is_not_counted_with_that_of_workers(gallery: Gallery) -> None:
-    """Their rows are in no figure at the top, and nothing says that their queue lacks a worker."""
+def test_manual_work_is_not_counted_with_that_of_workers(gallery: Gallery) -> None:
+    """Its rows are in no figure at the top, and its queue is not reported as lacking a worker."""
     views = gallery.live.app.state.auth.environments["prod"].monitor.overview.views
     views[0] = QueueView(PAINTING, people=True)
     with gallery.visit("/dashboard") as page:
@@ -229,8 +229,8 @@ def test_the_work_of_people_is_not_counted_with_that_of_workers(gallery: Gallery
         assert page.locator('#queues tr[data-row="paintings"] .badge').count() == 0
 
 
-def test_chores_are_no_work(gallery: Gallery) -> None:
-    """What comes after a document is neither counted in the figures nor in the way, until it is in trouble."""
+def test_follow_up_queues_are_not_counted(gallery: Gallery) -> None:
+    """They are neither counted nor shown, until they have failures."""
     chore = next(one for one in gallery.live.app.state.auth.environments["prod"].monitor.overview.queues
                  if one.name == "failures")  # fmt: skip
 
@@ -239,7 +239,7 @@ def test_chores_are_no_work(gallery: Gallery) -> None:
             gallery.live.upload(bill(text))
         gallery.live.sql("UPDATE tabellion_documents SET status = 'failed'")
 
-    gallery.apart(failing)
+    gallery.run_in_thread(failing)
 
     async def work(store: Store) -> None:
         [job, _] = await store.claim(chore, 2, "w1")
@@ -264,16 +264,16 @@ def test_chores_are_no_work(gallery: Gallery) -> None:
 @pytest.mark.parametrize(
     ("path", "badge"), [("/dashboard", "#queues .badge.warn"), ("/queues/paintings", "#badges .warn")]
 )
-def test_a_pause_has_its_latest_reason(gallery: Gallery, path: str, badge: str) -> None:
-    """A queue that is paused again for another reason says that one, on the dashboard and on its own page."""
+def test_a_pause_shows_its_latest_reason(gallery: Gallery, path: str, badge: str) -> None:
+    """A queue paused again for another reason shows that one, on the dashboard and on its own page."""
     with gallery.visit(path) as page:
         for reason in ("lunch", "inventory"):
             gallery.live.ask("POST", "/api/queues/paintings/pause", json={"reason": reason})
             page.locator(f'{badge}[title="{reason}"]').wait_for()
 
 
-def test_rows_of_every_state_are_there(gallery: Gallery) -> None:
-    """By number key, by arrow key and by address; many of them come page by page."""
+def test_rows_of_every_state_are_listed(gallery: Gallery) -> None:
+    """By number key, by arrow key and by address; long lists are paged."""
     gallery.settle(*[None] * 5)
     gallery.store(lambda store: store.claim(PAINTING, 2, "w1"))
     gallery.store(lambda store: store.add_many(PAINTING, [{"id": number} for number in range(100, 160)]))
@@ -305,11 +305,11 @@ def test_an_admin_sees_the_workers_of_all_environments(gallery: Gallery) -> None
             if count > 1:
                 await store.database.fetch(TABLE)
                 await store.add_many(queue, [{"id": number} for number in range(1, 4)])
-            jobs = await store.claim(queue, count, f"w {poison.EVERYTHING}")
+            jobs = await store.claim(queue, count, f"w {script_injection.EVERYTHING}")
             jobs[0].note(note)
             await store.renew(jobs)
 
-    gallery.apart(lambda: asyncio.run(work("page 12 of 40", 2)))
+    gallery.run_in_thread(lambda: asyncio.run(work("page 12 of 40", 2)))
     with gallery.visit("/dashboard", role="admin") as page:
         row = page.locator("#all-workers tr")
         expect(row).to_have_count(1)
@@ -318,13 +318,13 @@ def test_an_admin_sees_the_workers_of_all_environments(gallery: Gallery) -> None
         assert row.locator("time").first.get_attribute("title")
         expect(page.locator("#all-workers-problems")).to_have_text("away: the database cannot be reached.")
         assert page.evaluate(OVERFLOW) <= 0
-        gallery.apart(lambda: asyncio.run(work("page 1 of 3", 1)))
+        gallery.run_in_thread(lambda: asyncio.run(work("page 1 of 3", 1)))
         expect(row.locator("td").nth(3)).to_have_text("3")
 
 
-def test_texts_of_strangers_are_text(gallery: Gallery) -> None:
-    """Errors, notes, reasons, workers' names and what a gate says: none of it becomes a part of the page."""
-    bad = poison.EVERYTHING
+def test_texts_from_outside_stay_text(gallery: Gallery) -> None:
+    """Errors, notes, reasons, worker names and gate messages: none of it becomes markup."""
+    bad = script_injection.EVERYTHING
 
     async def work(store: Store) -> None:
         await roster.enlist(store, WorkerRecord(bad, bad, 1, bad, bad, bad, 8))
@@ -338,15 +338,15 @@ def test_texts_of_strangers_are_text(gallery: Gallery) -> None:
     gallery.live.ask("POST", "/api/queues/paintings/pause", json={"reason": bad})
     for path in ("/dashboard", "/queues/paintings#failed", "/queues/paintings#running"):
         with gallery.visit(path) as page:
-            until(page, lambda page=page: poison.IMAGE in page.evaluate(poison.SHOWN))  # type: ignore[misc]
+            until(page, lambda page=page: script_injection.IMAGE in page.evaluate(script_injection.SHOWN))  # type: ignore[misc]
 
 
-def test_what_was_seen_stays_when_the_server_goes(gallery: Gallery) -> None:
-    """A banner says of when the figures are, and that they are not live."""
+def test_the_figures_stay_when_the_server_goes_down(gallery: Gallery) -> None:
+    """A banner says how old they are, and that they are not live."""
     with gallery.visit("/dashboard", cut=True) as page:
         until(page, lambda: tile(page, "ready") == str(ROWS))
         assert page.locator("#stale").is_hidden()
-        gallery.apart(gallery.live.stop)
+        gallery.run_in_thread(gallery.live.stop)
         page.locator("#stale").wait_for()
         assert "Connection lost" in page.locator("#stale").inner_text()
         assert page.locator("#live").inner_text() == "Not live"
@@ -358,8 +358,8 @@ def test_what_was_seen_stays_when_the_server_goes(gallery: Gallery) -> None:
     [{}, {"viewport": TABLET, "color_scheme": "dark", "locale": "fr-FR"}, {"viewport": {"width": 1024, "height": 768}}],
     ids=["wide", "tablet, dark, French", "tablet, across"],
 )
-def test_it_can_be_used_by_everybody(gallery: Gallery, options: dict[str, Any]) -> None:
-    """Nothing is cut off at its side, axe finds no grave fault, and each chart has a name and a table beside it."""
+def test_the_dashboard_is_accessible(gallery: Gallery, options: dict[str, Any]) -> None:
+    """Nothing is cut off, axe finds no serious violation, and each chart has a name and a table."""
     gallery.settle(None, None, "HTTP 500")
     for path in ("/dashboard", "/queues/paintings#failed"):
         with gallery.visit(path, **options) as page:

@@ -1,4 +1,4 @@
-"""The pages of extractions: a file is sent, read while somebody looks, and its text is beside its page."""
+"""The pages of extractions: a file is uploaded and read live, and its text is shown beside its page."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser import axe
-from tests.browser.site import Site, Visitor, opened
+from tests.browser.installation import Installation, Visitor, open_installation
 from tests.pipelines.ocr.deeds import deed
 
 
 @pytest.fixture(scope="module")
-def reading_site(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """An installation that reads files, and nothing else."""
-    with opened(tmp_path_factory.mktemp("ocr") / "data", "--with", "ocr") as one:
+def reading_site(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """An installation with only the extraction pipeline."""
+    with open_installation(tmp_path_factory.mktemp("ocr") / "data", "--with", "ocr") as one:
         yield one
 
 
 @pytest.fixture
-def reader(reading_site: Site, chromium: Browser) -> Iterator[Visitor]:
+def reader(reading_site: Installation, chromium: Browser) -> Iterator[Visitor]:
     """The admin, signed in."""
     with reading_site.visitor(chromium) as one:
         yield one
 
 
-def submitted(site: Site, content: bytes, number: str) -> str:
-    """A file in line; its key."""
+def submitted(installation: Installation, content: bytes, number: str) -> str:
+    """Queue a file; return its key."""
     path = f"/api/extractions/ocr?document_number={number}&document_type=actes"
-    status, answer = site.service.ask("POST", path, content, **{"Content-Type": "application/pdf"})
+    status, answer = installation.service.ask("POST", path, content, **{"Content-Type": "application/pdf"})
     assert status == 202, answer
     return str(answer["id"])
 
 
-def test_a_file_is_sent_and_seen_to_be_read(reader: Visitor) -> None:
-    """The row appears by itself and ends by itself; nobody loads the page again."""
+def test_an_uploaded_file_is_shown_live(reader: Visitor) -> None:
+    """Its row appears and ends without a reload."""
     page = reader.open("/extractions")
     page.set_input_files("#files", {"name": "deed.pdf", "mimeType": "application/pdf", "buffer": deed(2)})
     row = page.locator("tbody tr", has_text="deed.pdf")
@@ -49,10 +49,10 @@ def test_a_file_is_sent_and_seen_to_be_read(reader: Visitor) -> None:
     assert page.url.endswith("?page=2")
 
 
-def test_a_failure_says_which_half_failed_and_is_tried_again(reader: Visitor) -> None:
-    """In the language of the person; another try is one button."""
+def test_a_failure_names_the_failed_step_and_is_retried(reader: Visitor) -> None:
+    """In the user's language; a retry is one button."""
     reader.watch.expect(422)  # there is no picture of a page of it
-    key = submitted(reader.site, b"%PDF-1.7 broken", "7")
+    key = submitted(reader.installation, b"%PDF-1.7 broken", "7")
     page = reader.open(f"/extractions/{key}")
     expect(page.locator("#notices")).to_contain_text("OCR failed:")
     with page.expect_response("**/api/queues/ocr/retry") as answered:
@@ -60,9 +60,9 @@ def test_a_failure_says_which_half_failed_and_is_tried_again(reader: Visitor) ->
     assert answered.value.json()["retried"] == 1
 
 
-def test_both_pages_can_be_used_by_everybody(reader: Visitor) -> None:
-    """axe finds nothing grave, in the light and in the dark."""
-    key = submitted(reader.site, deed(1), "8")
+def test_both_pages_are_accessible(reader: Visitor) -> None:
+    """axe finds nothing serious, in light and in dark."""
+    key = submitted(reader.installation, deed(1), "8")
     try:
         for path in ("/extractions", f"/extractions/{key}"):
             for scheme in ("light", "dark"):

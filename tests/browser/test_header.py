@@ -1,4 +1,4 @@
-"""What every page has at its top, and what every page does when its session is over."""
+"""The header of every page, and what a page does when its session is over."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 from playwright.sync_api import Browser, FilePayload, expect
 
+from tests.browser.installation import Installation, Visitor, sample
 from tests.browser.keyboard import CLOSED_LATE
-from tests.browser.site import Site, Visitor, sample
 from tests.browser.watch import until
 
 #: By how many pixels the last place of the header reaches into its tools.
@@ -17,9 +17,9 @@ OVERLAP = """() => document.querySelector('.places a:last-child').getBoundingCli
 
 
 @pytest.mark.parametrize("locale", ["en-GB", "fr-FR"])
-def test_no_place_lies_under_a_tool(site: Site, chromium: Browser, locale: str) -> None:
-    """However wide the screen is, in both languages, also for who is away."""
-    with site.visitor(chromium, locale=locale) as one:
+def test_navigation_and_tools_do_not_overlap(installation: Installation, chromium: Browser, locale: str) -> None:
+    """At any width, in both languages, also for a user who is away."""
+    with installation.visitor(chromium, locale=locale) as one:
         page = one.open("/documents")
         page.locator("#away-mark").evaluate("mark => { mark.hidden = false; }")
         for width in (1280, 1100, 1081, 1024, 920, 901, 880, 820, 795, 768, 700, 660, 641, 600, 480):
@@ -27,34 +27,34 @@ def test_no_place_lies_under_a_tool(site: Site, chromium: Browser, locale: str) 
             assert page.evaluate(OVERLAP) <= 0, width
 
 
-def test_who_is_away_says_so(site: Site, chromium: Browser) -> None:
-    """In their own menu; the header shows it on every page, and nothing is given to them meanwhile."""
-    site.person("karin", "reviewer", available=True)
-    site.person("lars", "viewer")
-    with site.visitor(chromium, "karin") as karin:
+def test_a_user_sets_themselves_away(installation: Installation, chromium: Browser) -> None:
+    """In their own menu; the header shows it on every page, and nothing is assigned to them meanwhile."""
+    installation.add_person("karin", "reviewer", available=True)
+    installation.add_person("lars", "viewer")
+    with installation.visitor(chromium, "karin") as karin:
         page = karin.open("/queue")
         expect(page.locator("#away-mark")).to_be_hidden()
         page.locator("#me-menu summary").click()
         page.get_by_role("button", name="I am away").click()
         expect(page.locator("#away-mark")).to_be_visible()
-        people = {one["name"]: one["available"] for one in site.api("GET", "/api/people")["people"]}
+        people = {one["name"]: one["available"] for one in installation.api("GET", "/api/people")["people"]}
         assert people["karin"] is False
         page = karin.open("/documents")
         expect(page.locator("#away-mark")).to_be_visible()
         page.locator("#me-menu summary").click()
         page.get_by_role("button", name="I am back").click()
         expect(page.locator("#away-mark")).to_be_hidden()
-        site.api("PATCH", f"/api/users/{user(site, 'karin')['id']}", {"available": False})
-    with site.visitor(chromium, "lars") as lars:
+        installation.api("PATCH", f"/api/users/{user(installation, 'karin')['id']}", {"available": False})
+    with installation.visitor(chromium, "lars") as lars:
         page = lars.open("/documents")
         page.locator("#me-menu summary").click()
         expect(page.locator("#away-button")).to_have_count(0)
 
 
 def test_an_admin_sets_people_away(visitor: Visitor) -> None:
-    """And back; those who do not review have no such switch."""
-    visitor.site.person("mona", "reviewer")
-    visitor.site.person("nils", "viewer")
+    """And back; users who do not review have no such switch."""
+    visitor.installation.add_person("mona", "reviewer")
+    visitor.installation.add_person("nils", "viewer")
     page = visitor.open("/people")
     row = page.locator("#rows tr", has_text="mona")
     switch = row.get_by_role("button", name="Away: mona")
@@ -62,27 +62,27 @@ def test_an_admin_sets_people_away(visitor: Visitor) -> None:
     expect(row).to_contain_text("away: gets no new work")
     switch.click()
     expect(switch).to_have_attribute("aria-pressed", "false")
-    assert user(visitor.site, "mona")["available"] is True
+    assert user(visitor.installation, "mona")["available"] is True
     switch.click()
     expect(switch).to_have_attribute("aria-pressed", "true")
-    assert user(visitor.site, "mona")["available"] is False
+    assert user(visitor.installation, "mona")["available"] is False
     expect(page.locator("#rows tr", has_text="nils").locator("[aria-pressed]")).to_have_count(0)
-    own = page.get_by_role("button", name="Away: admin")
-    own.click()
+    own_installation = page.get_by_role("button", name="Away: admin")
+    own_installation.click()
     expect(page.locator("#away-mark")).to_be_visible()
-    own.click()
+    own_installation.click()
     expect(page.locator("#away-mark")).to_be_hidden()
 
 
-def user(site: Site, name: str) -> dict[str, object]:
-    """A user as the API tells."""
-    return next(one for one in site.api("GET", "/api/users")["users"] if one["name"] == name)
+def user(installation: Installation, name: str) -> dict[str, object]:
+    """Return a user from the API."""
+    return next(one for one in installation.api("GET", "/api/users")["users"] if one["name"] == name)
 
 
-def test_a_key_right_after_the_dialog_counts(site: Site, chromium: Browser) -> None:
-    """Who closes the dialog and does something is told again, also before the browser has said that it is closed."""
-    site.person("oskar", "reviewer")
-    with site.visitor(chromium, "oskar") as oskar:
+def test_a_key_right_after_the_dialog_counts(installation: Installation, chromium: Browser) -> None:
+    """An action after closing the dialog shows it again, even before the browser reports it closed."""
+    installation.add_person("oskar", "reviewer")
+    with installation.visitor(chromium, "oskar") as oskar:
         oskar.page.add_init_script(CLOSED_LATE)
         page = oskar.open("/queue")
         page.context.clear_cookies()
@@ -105,10 +105,10 @@ ASK = """async () => {
 }"""
 
 
-def test_who_stays_signed_out_is_left_alone(site: Site, chromium: Browser) -> None:
-    """What the page asks by itself after the dialog was closed does not open it again."""
-    site.person("otto", "reviewer")
-    with site.visitor(chromium, "otto") as otto:
+def test_a_signed_out_page_stays_quiet(installation: Installation, chromium: Browser) -> None:
+    """The page's own requests after the dialog was closed do not open it again."""
+    installation.add_person("otto", "reviewer")
+    with installation.visitor(chromium, "otto") as otto:
         page = otto.open("/queue")
         page.context.clear_cookies()
         otto.watch.expect(401)
@@ -123,10 +123,10 @@ def test_who_stays_signed_out_is_left_alone(site: Site, chromium: Browser) -> No
             expect(box).to_have_count(0)
 
 
-def test_who_is_signed_out_is_told_each_time(site: Site, chromium: Browser) -> None:
-    """However the dialog was closed the time before; and in words that are about people, not about keys."""
-    site.person("olaf", "reviewer")
-    with site.visitor(chromium, "olaf") as olaf:
+def test_every_action_of_a_signed_out_user_shows_the_dialog(installation: Installation, chromium: Browser) -> None:
+    """However it was closed before; its text is about users, not about keys."""
+    installation.add_person("olaf", "reviewer")
+    with installation.visitor(chromium, "olaf") as olaf:
         page = olaf.open("/queue")
         page.context.clear_cookies()
         olaf.watch.expect(401)
@@ -139,11 +139,11 @@ def test_who_is_signed_out_is_told_each_time(site: Site, chromium: Browser) -> N
             expect(box).to_have_count(0)
 
 
-def test_an_upload_outlives_its_session(site: Site, chromium: Browser) -> None:
-    """It says that one is signed out, and after signing in elsewhere *Try again* sends the same file."""
-    site.person("petra", "operator")
+def test_an_upload_survives_its_session(installation: Installation, chromium: Browser) -> None:
+    """It says that the user is signed out, and after signing in elsewhere *Try again* sends the same file."""
+    installation.add_person("petra", "operator")
     paper = sample("en-invoice-2.pdf")
-    with site.visitor(chromium, "petra") as petra:
+    with installation.visitor(chromium, "petra") as petra:
         page = petra.open("/documents")
         petra.watch.expect(401, 403)
         page.context.clear_cookies()
@@ -153,7 +153,7 @@ def test_an_upload_outlives_its_session(site: Site, chromium: Browser) -> None:
         expect(page.get_by_role("dialog")).to_contain_text("You are signed out")
         page.keyboard.press("Escape")
         expect(page.locator("#upload-list")).to_contain_text("You are signed out")
-        link = site.api("POST", f"/api/users/{user(site, 'petra')['id']}/link")["url"]
+        link = installation.api("POST", f"/api/users/{user(installation, 'petra')['id']}/link")["url"]
         other = page.context.new_page()
         other.goto(link)
         other.wait_for_url(lambda url: "/enter" not in url)
@@ -163,20 +163,20 @@ def test_an_upload_outlives_its_session(site: Site, chromium: Browser) -> None:
         expect(page.locator("#uploads-title")).to_have_text("1 uploaded")
 
 
-def test_numbers_call_fields_by_their_names(site: Site, chromium: Browser) -> None:
-    """As the other pages do, in the language of whoever looks; one worker is one."""
-    item = site.doubtful()
+def test_statistics_use_field_titles(installation: Installation, chromium: Browser) -> None:
+    """As the other pages do, in the user's language; one worker is singular."""
+    item = installation.add_doubtful()
     where = f"/api/review/items/{item['id']}"
-    site.api("POST", f"{where}/assign", {"to": None, "reason": "for whoever comes"})
-    site.api("POST", f"{where}/claim")
-    whole = site.api("GET", where)
+    installation.api("POST", f"{where}/assign", {"to": None, "reason": "for whoever comes"})
+    installation.api("POST", f"{where}/claim")
+    whole = installation.api("GET", where)
     values = {one["name"]: one["value"] for one in whole["fields"]}
     right = str(Decimal(str(values["subtotal"])) + Decimal(str(values["tax"])))
-    said = {one["name"]: {"action": "confirm"} for one in whole["fields"] if one["state"] == "needs_look"}
-    said |= {"total": {"action": "correct", "value": right}}
-    whole = site.api("PATCH", f"{where}/fields", {"fields": said}, **{"If-Match": f'"{whole["version"]}"'})
-    site.api("POST", f"{where}/approve", {}, **{"If-Match": f'"{whole["version"]}"'})
-    with site.visitor(chromium, locale="fr-FR") as one:
+    changes = {one["name"]: {"action": "confirm"} for one in whole["fields"] if one["state"] == "needs_look"}
+    changes |= {"total": {"action": "correct", "value": right}}
+    whole = installation.api("PATCH", f"{where}/fields", {"fields": changes}, **{"If-Match": f'"{whole["version"]}"'})
+    installation.api("POST", f"{where}/approve", {}, **{"If-Match": f'"{whole["version"]}"'})
+    with installation.visitor(chromium, locale="fr-FR") as one:
         page = one.open("/numbers")
         expect(page.locator("#fields th").first).to_be_visible()
         names = page.locator("#fields th").all_inner_texts()

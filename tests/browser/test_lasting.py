@@ -1,4 +1,4 @@
-"""What people have typed outlasts the server, the claim and the browser; and any server process will do."""
+"""What people typed survives the server, the claim and the browser; and any server process works."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Response, expect
 
-from tests.browser.site import Site, opened
+from tests.browser.installation import Installation, open_installation
 from tests.browser.watch import until
 from tests.servers import free_port
 
 TYPED = "Typed & kept Ltd"
 
 
-def is_kept(answer: Response) -> bool:
-    """Whether the server has taken a draft with what was typed: one of an empty item may have been under way."""
+def is_saved(answer: Response) -> bool:
+    """Return whether the server has a draft with what was typed: one of an empty item may have been in flight."""
     return answer.url.endswith("/draft") and answer.ok and TYPED in (answer.request.post_data or "")
 
 
-def test_a_draft_outlasts_the_server(chromium: Browser, tmp_path: Path) -> None:
-    """The server is killed and started again: the page goes on by itself, and another browser has the draft too."""
+def test_a_draft_survives_the_server(chromium: Browser, tmp_path: Path) -> None:
+    """The server is killed and restarted: the page continues by itself, and another browser has the draft too."""
     data, port = tmp_path / "data", str(free_port())
-    with opened(data, "--port", port) as site:
-        item = site.doubtful()
-        with site.visitor(chromium) as visitor:
+    with open_installation(data, "--port", port) as installation:
+        item = installation.add_doubtful()
+        with installation.visitor(chromium) as visitor:
             visitor.watch.cut = True
             page = visitor.review(item)
-            with page.expect_response(is_kept):
+            with page.expect_response(is_saved):
                 page.locator("#field-customer").fill(TYPED)
-            site.service.kill()
+            installation.service.kill()
             page.locator("#field-vendor").fill(f"{TYPED} too")  # nobody hears of this one yet
             expect(page.locator("#banner")).to_be_visible(timeout=20_000)
-            with opened(data, "--port", port) as again:
-                again.states = site.states
-                with page.expect_response(is_kept):
-                    again.service.said("started")
+            with open_installation(data, "--port", port) as again:
+                again.states = installation.states
+                with page.expect_response(is_saved):
+                    again.service.wait_for_line("started")
                 expect(page.locator("#banner")).to_be_hidden()
                 expect(page.locator("#field-customer")).to_have_value(TYPED)
                 with again.visitor(chromium) as elsewhere:
@@ -46,12 +46,12 @@ def test_a_draft_outlasts_the_server(chromium: Browser, tmp_path: Path) -> None:
                     page.keyboard.press("Control+s")
 
 
-def test_a_claim_lost_while_typing_costs_nothing(site: Site, chromium: Browser) -> None:
-    """Somebody takes over: the screen says who, keeps what was typed, and has it back with the claim."""
-    site.person("anna", "reviewer")
-    item = site.doubtful()
-    site.api("POST", f"/api/review/items/{item['id']}/assign", {"to": None, "reason": "for anybody"})
-    with site.visitor(chromium, "anna") as anna, site.visitor(chromium) as boss:
+def test_a_claim_lost_while_typing_loses_nothing(installation: Installation, chromium: Browser) -> None:
+    """After a takeover the screen says by whom, keeps what was typed, and restores it with the claim."""
+    installation.add_person("anna", "reviewer")
+    item = installation.add_doubtful()
+    installation.api("POST", f"/api/review/items/{item['id']}/assign", {"to": None, "reason": "for anybody"})
+    with installation.visitor(chromium, "anna") as anna, installation.visitor(chromium) as boss:
         page = anna.review(item)
         page.locator("#field-customer").fill(TYPED)
         anna.watch.expect(409)
@@ -75,15 +75,15 @@ def test_a_claim_lost_while_typing_costs_nothing(site: Site, chromium: Browser) 
 
 
 @pytest.mark.timeout(180)
-def test_any_server_process_will_do(chromium: Browser, tmp_path: Path, pg_url: str) -> None:
-    """Two processes on one database: signed in at one, a person goes on at the other, and the claim is the same."""
+def test_any_server_process_works(chromium: Browser, tmp_path: Path, pg_url: str) -> None:
+    """Two processes on one database: signed in at one, a user continues at the other with the same claim."""
     shared = {"DATABASE_URL": pg_url}
-    with opened(tmp_path / "one", **shared) as one:
-        item = one.doubtful()
+    with open_installation(tmp_path / "one", **shared) as one:
+        item = one.add_doubtful()
         (tmp_path / "two").mkdir()
         (tmp_path / "two" / "blobs").symlink_to(tmp_path / "one" / "blobs")
-        with opened(tmp_path / "two", "--workers", "0", **shared) as two:
-            two.service.said("started")
+        with open_installation(tmp_path / "two", "--workers", "0", **shared) as two:
+            two.service.wait_for_line("started")
             with one.visitor(chromium) as visitor:
                 page = visitor.review(item)
                 page.locator("#field-customer").fill(TYPED)
@@ -101,20 +101,20 @@ def test_any_server_process_will_do(chromium: Browser, tmp_path: Path, pg_url: s
             assert one.api("GET", f"/api/review/items/{item['id']}")["status"] == "corrected"
 
 
-def test_a_draft_that_was_saved_is_no_change(site: Site, chromium: Browser) -> None:
-    """The browser goes before it can take its draft back: what was saved is not asked about again."""
-    item = site.doubtful()
-    with site.visitor(chromium) as visitor:
+def test_a_saved_draft_is_not_a_change(installation: Installation, chromium: Browser) -> None:
+    """The browser closes before it can delete its draft: what was saved is not asked about again."""
+    item = installation.add_doubtful()
+    with installation.visitor(chromium) as visitor:
         page = visitor.review(item)
-        with page.expect_response(is_kept):
+        with page.expect_response(is_saved):
             page.locator("#field-customer").fill(TYPED)
         page.route("**/draft", lambda route: route.fulfill(status=204))  # the server never hears of it
         page.keyboard.press("Control+s")
         until(page, lambda: TYPED in str(visitor.whole(item)["fields"]))
         page.evaluate("localStorage.clear()")  # as in another browser
-    with site.visitor(chromium) as visitor:
-        told = visitor.page.request.get(f"/api/review/items/{item['id']}").json()
-        assert told["draft"]["fields"] == {"customer": TYPED}
+    with installation.visitor(chromium) as visitor:
+        body = visitor.page.request.get(f"/api/review/items/{item['id']}").json()
+        assert body["draft"]["fields"] == {"customer": TYPED}
         page = visitor.review(item, claim=False)
         expect(page.locator("#field-customer")).to_have_value(TYPED)
         expect(page.get_by_role("dialog")).to_have_count(0)

@@ -1,4 +1,4 @@
-"""The long lists, of the queue and of documents: news, going back and a server that is away take nothing from them."""
+"""The long lists of the queue and of documents: updates, going back and an unreachable server lose nothing."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, FilePayload, Page, Route, expect
 
-from tests.browser.site import WRONG, Site, Visitor, opened
+from tests.browser.installation import WRONG, Installation, Visitor, open_installation
 from tests.browser.watch import until
 
 COPIES = 128  #: more than two pages of fifty
 
 
 @pytest.fixture(scope="module")
-def place(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """An installation where much waits."""
-    with opened(tmp_path_factory.mktemp("lists") / "data") as one:
+def place(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """An installation with many waiting items."""
+    with open_installation(tmp_path_factory.mktemp("lists") / "data") as one:
         one.documents = one.fill([WRONG, "en-receipt-1.pdf"])
-        one.crowd(one.item(one.documents[WRONG]), COPIES)
+        one.add_copies(one.item(one.documents[WRONG]), COPIES)
         yield one
 
 
 @pytest.fixture
-def boss(place: Site, chromium: Browser) -> Iterator[Visitor]:
+def boss(place: Installation, chromium: Browser) -> Iterator[Visitor]:
     """The admin, signed in."""
     with place.visitor(chromium) as one:
         yield one
 
 
 def rows(page: Page) -> int:
-    """How many rows are shown."""
+    """Return how many rows are shown."""
     return page.locator("#rows tr[data-row]").count()
 
 
-def shown(page: Page, least: int) -> None:
-    """Waits until so many rows are there."""
+def wait_for_rows(page: Page, least: int) -> None:
+    """Wait until this many rows are shown."""
     until(page, lambda: rows(page) >= least)
 
 
-def test_a_priority_is_reckoned_as_it_says(boss: Visitor) -> None:
+def test_a_priority_adds_up(boss: Visitor) -> None:
     """Each part's share of the score times its factor is its points, in French with commas."""
     boss.open("/queue")
     for language, comma in (("en-GB", "."), ("fr-FR", ",")):
-        with boss.site.visitor(boss.page.context.browser, locale=language) as one:  # type: ignore[arg-type]
+        with boss.installation.visitor(boss.page.context.browser, locale=language) as one:  # type: ignore[arg-type]
             page = one.open("/queue")
             page.locator(".score").first.click()
             notes = page.locator("#why dt small").all_inner_texts()
@@ -58,29 +58,29 @@ def test_a_priority_is_reckoned_as_it_says(boss: Visitor) -> None:
             assert abs(weighed - float(point.replace(",", "."))) < 0.1, (note, point)
 
 
-def test_news_leave_as_many_rows_as_there_were(boss: Visitor) -> None:
-    """Whoever has asked for more keeps it when somebody elsewhere does something."""
+def test_updates_keep_the_number_of_rows(boss: Visitor) -> None:
+    """After loading more, they stay when something changes elsewhere."""
     page = boss.open("/queue")
     for count in (100, COPIES):
         page.locator("#more").click()
-        shown(page, count)
+        wait_for_rows(page, count)
     last = str(page.locator("#rows tr[data-row]").last.get_attribute("data-row"))
     before = rows(page)
     with page.expect_response(lambda answer: "/api/review/items?" in answer.url):
-        boss.site.api("POST", f"/api/review/items/{last}/assign", {"to": None, "reason": "for whoever comes"})
+        boss.installation.api("POST", f"/api/review/items/{last}/assign", {"to": None, "reason": "for whoever comes"})
     boss.watch.settle(page)
     assert rows(page) == before
 
 
 @pytest.mark.parametrize("path", ["/queue", "/documents"])
-def test_more_rows_are_gone_on_from(boss: Visitor, path: str) -> None:
-    """The first of the new ones has the focus, also when they are the last."""
+def test_loading_more_focuses_the_first_new_row(boss: Visitor, path: str) -> None:
+    """Also when they are the last."""
     page = boss.open(path)
     before = 50
-    shown(page, before)
+    wait_for_rows(page, before)
     while page.locator("#more").is_visible():
         page.locator("#more").click()
-        shown(page, before + 1)
+        wait_for_rows(page, before + 1)
         boss.watch.settle(page)
         place = "[...document.querySelectorAll('#rows tr')].indexOf(document.activeElement.closest('tr'))"
         assert page.evaluate(place) == before
@@ -88,16 +88,16 @@ def test_more_rows_are_gone_on_from(boss: Visitor, path: str) -> None:
     assert before > COPIES
 
 
-def test_more_rows_are_gone_on_from_although_news_come_first(boss: Visitor) -> None:
-    """The list that news bring has the new rows, too: the first of them has the focus."""
+def test_loading_more_focuses_the_first_new_row_despite_an_update(boss: Visitor) -> None:
+    """The list from the update has the new rows too: the first of them has the focus."""
     page = boss.open("/queue")
     first = str(page.locator("#rows tr[data-row]").first.get_attribute("data-row"))
     held: list[Route] = []
     page.route("**/api/review/items?*cursor=*", lambda route: route.continue_() if held else held.append(route))
     page.locator("#more").click()
     until(page, lambda: bool(held))
-    boss.site.api("POST", f"/api/review/items/{first}/assign", {"to": None, "reason": "for whoever comes"})
-    shown(page, 51)
+    boss.installation.api("POST", f"/api/review/items/{first}/assign", {"to": None, "reason": "for whoever comes"})
+    wait_for_rows(page, 51)
     held[0].continue_()
     boss.watch.settle(page)
     place = "[...document.querySelectorAll('#rows tr')].indexOf(document.activeElement.closest('tr'))"
@@ -105,11 +105,11 @@ def test_more_rows_are_gone_on_from_although_news_come_first(boss: Visitor) -> N
 
 
 @pytest.mark.parametrize("path", ["/queue", "/documents"])
-def test_going_back_leads_to_where_one_was(boss: Visitor, path: str) -> None:
-    """As many rows as before, as far down as before."""
+def test_going_back_restores_the_position(boss: Visitor, path: str) -> None:
+    """As many rows as before, scrolled as far."""
     page = boss.open(path)
     page.locator("#more").click()
-    shown(page, 100)
+    wait_for_rows(page, 100)
     boss.watch.settle(page)
     row = page.locator("#rows tr[data-row]").nth(80)
     row.scroll_into_view_if_needed()
@@ -119,15 +119,15 @@ def test_going_back_leads_to_where_one_was(boss: Visitor, path: str) -> None:
     page.wait_for_url(re.compile(r"/(review|documents)/\w+"))
     boss.watch.settle(page)
     page.go_back()
-    shown(page, 100)
+    wait_for_rows(page, 100)
     until(page, lambda: abs(page.evaluate("scrollY") - height) < 5)
 
 
-def test_going_back_leads_to_where_one_was_although_news_come_first(boss: Visitor) -> None:
-    """The list that news bring takes the place of the one that was asked for: one is as far down all the same."""
+def test_going_back_restores_the_position_despite_an_update(boss: Visitor) -> None:
+    """The updated list replaces the requested one: the scroll position is the same."""
     page = boss.open("/queue")
     page.locator("#more").click()
-    shown(page, 100)
+    wait_for_rows(page, 100)
     boss.watch.settle(page)
     row = page.locator("#rows tr[data-row]").nth(80)
     row.scroll_into_view_if_needed()
@@ -140,8 +140,8 @@ def test_going_back_leads_to_where_one_was_although_news_come_first(boss: Visito
     page.route("**/api/review/items?*", lambda route: route.continue_() if answering else held.append(route))
     page.go_back()
     expect(page.locator("#live")).to_have_text("Live")
-    first = boss.site.api("GET", "/api/review/items?status=open&limit=1")["items"][0]["id"]
-    boss.site.api("POST", f"/api/review/items/{first}/assign", {"to": None, "reason": "for whoever comes"})
+    first = boss.installation.api("GET", "/api/review/items?status=open&limit=1")["items"][0]["id"]
+    boss.installation.api("POST", f"/api/review/items/{first}/assign", {"to": None, "reason": "for whoever comes"})
     until(page, lambda: len(held) >= 2)
     with page.expect_event("requestfinished", lambda request: request == held[0].request):
         held[0].continue_()
@@ -149,12 +149,12 @@ def test_going_back_leads_to_where_one_was_although_news_come_first(boss: Visito
     answering.append(True)
     for route in held[1:]:
         route.continue_()
-    shown(page, 100)
+    wait_for_rows(page, 100)
     until(page, lambda: abs(page.evaluate("scrollY") - height) < 5)
 
 
-def test_a_document_leads_back_into_the_list(boss: Visitor) -> None:
-    """Its arrow is the way one came, filters included."""
+def test_a_document_links_back_to_the_list(boss: Visitor) -> None:
+    """Its arrow leads back the way one came, filters included."""
     page = boss.open("/documents?review=pending&q=copy")
     page.locator("#rows a").first.click()
     page.wait_for_url("**/documents/*zz*")
@@ -163,13 +163,13 @@ def test_a_document_leads_back_into_the_list(boss: Visitor) -> None:
     page.wait_for_url("**/documents?*")
     assert "review=pending" in page.url
     boss.open("/queue")
-    boss.open(f"/documents/{boss.site.documents[WRONG]}")
+    boss.open(f"/documents/{boss.installation.documents[WRONG]}")
     page.locator("#back").click()
     page.wait_for_url("**/documents")
 
 
-def test_the_address_says_what_the_queue_shows(boss: Visitor) -> None:
-    """View, type, reason and name: whoever opens one and goes back sees the same rows again."""
+def test_the_address_holds_the_filters_of_the_queue(boss: Visitor) -> None:
+    """View, type, reason and name: after opening an item and going back the same rows are shown."""
     page = boss.open("/queue")
     page.keyboard.press("3")
     page.locator("#type").select_option("invoice")
@@ -185,12 +185,12 @@ def test_the_address_says_what_the_queue_shows(boss: Visitor) -> None:
     expect(page.locator("[data-view=none]")).to_have_attribute("aria-pressed", "true")
     expect(page.locator("#q")).to_have_value("copy 01")
     boss.open("/queue?view=nothing&type=none&reason=nothing")
-    shown(page, 50)
+    wait_for_rows(page, 50)
     expect(page.locator("[data-view=open]")).to_have_attribute("aria-pressed", "true")
 
 
-def test_the_queue_calls_things_by_their_names(place: Site, chromium: Browser) -> None:
-    """Types and fields as people call them, in their language; one escalated document is one."""
+def test_the_queue_uses_titles(place: Installation, chromium: Browser) -> None:
+    """Types and fields by their titles, in the user's language; one escalated document is singular."""
     item = place.item(place.documents[WRONG])
     place.api("POST", f"/api/review/items/{item['id']}/claim")
     place.api("POST", f"/api/review/items/{item['id']}/escalate", {"reason": "hm"})
@@ -206,11 +206,11 @@ def test_the_queue_calls_things_by_their_names(place: Site, chromium: Browser) -
         assert page.locator("#type option").all_inner_texts()[1:] == ["Acte", "Facture", "Reçu"]
 
 
-def test_the_queue_says_that_it_is_not_live(chromium: Browser, tmp_path: Path) -> None:
-    """When the server is gone; what it says of that it says once, and no more once the server is back."""
-    with opened(tmp_path / "data") as site:
-        site.fill(["en-receipt-1.pdf"])
-        with site.visitor(chromium) as one:
+def test_the_queue_says_when_it_is_not_live(chromium: Browser, tmp_path: Path) -> None:
+    """When the server is down, it says so once, and no longer once the server is back."""
+    with open_installation(tmp_path / "data") as installation:
+        installation.fill(["en-receipt-1.pdf"])
+        with installation.visitor(chromium) as one:
             one.watch.cut = True
             page = one.open("/queue")
             expect(page.locator("#live")).to_have_text("Live")
@@ -222,12 +222,12 @@ def test_the_queue_says_that_it_is_not_live(chromium: Browser, tmp_path: Path) -
             page.unroute("**/api/review/items?*")
             page.keyboard.press("1")
             expect(page.locator(".toast")).to_have_count(0)
-            site.service.kill()
+            installation.service.kill()
             expect(page.locator("#live")).to_have_text("Not live")
 
 
-def test_documents_stay_when_a_question_is_not_answered(boss: Visitor) -> None:
-    """The rows are still there, under what went wrong, and the answer comes by itself once it can."""
+def test_documents_stay_when_a_request_fails(boss: Visitor) -> None:
+    """The rows are still shown below the error, and the answer is shown once it arrives."""
     boss.watch.cut = True
     page = boss.open("/documents")
     before = rows(page)
@@ -242,8 +242,8 @@ def test_documents_stay_when_a_question_is_not_answered(boss: Visitor) -> None:
     expect(page.locator("#nothing")).to_be_visible()
 
 
-def test_documents_tell_checks_from_review(boss: Visitor) -> None:
-    """What the checks found and what people have to do are two things; the second one is a filter, and live."""
+def test_documents_distinguish_checks_from_review(boss: Visitor) -> None:
+    """Check results and review status are separate; the second is a filter, and live."""
     page = boss.open("/documents?q=receipt")
     row = page.locator("#rows tr[data-row]").first
     expect(row).to_contain_text("checks passed")
@@ -252,16 +252,16 @@ def test_documents_tell_checks_from_review(boss: Visitor) -> None:
     expect(page.locator("#nothing")).to_be_visible()
     page.locator("select[name=review]").select_option("pending")
     expect(row).to_contain_text("receipt")
-    item = boss.site.item(boss.site.documents["en-receipt-1.pdf"])
-    boss.site.api("POST", f"/api/review/items/{item['id']}/claim")
-    boss.site.api("POST", f"/api/review/items/{item['id']}/reject", {"code": "unreadable"})
+    item = boss.installation.item(boss.installation.documents["en-receipt-1.pdf"])
+    boss.installation.api("POST", f"/api/review/items/{item['id']}/claim")
+    boss.installation.api("POST", f"/api/review/items/{item['id']}/reject", {"code": "unreadable"})
     expect(page.locator("#nothing")).to_be_visible()
     page.locator("select[name=review]").select_option("rejected")
     expect(row).to_contain_text("rejected by a person")
 
 
-def test_an_admin_is_told_how_many_were_taken(boss: Visitor) -> None:
-    """Of several files: how many were taken in, and how many were refused."""
+def test_an_upload_reports_accepted_and_rejected_files(boss: Visitor) -> None:
+    """How many of several files were uploaded, and how many were rejected."""
     page = boss.open("/documents")
     boss.watch.expect(415, 422)
     papers = {"notes.pdf": b"These are notes.", "nothing.pdf": b""}
@@ -272,8 +272,8 @@ def test_an_admin_is_told_how_many_were_taken(boss: Visitor) -> None:
 
 
 @pytest.mark.parametrize("locale", ["en-GB", "fr-FR"])
-def test_names_can_be_read_on_a_tablet(place: Site, chromium: Browser, locale: str) -> None:
-    """Held upright, the list leaves room for what a document is called, in both languages."""
+def test_names_are_readable_on_a_tablet(place: Installation, chromium: Browser, locale: str) -> None:
+    """In portrait, the list leaves room for a document's name, in both languages."""
     with place.visitor(chromium, locale=locale, viewport={"width": 768, "height": 1024}) as one:
         page = one.open("/documents")
         assert page.locator("#rows td.name").first.evaluate("cell => cell.clientWidth") > 200

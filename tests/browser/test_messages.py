@@ -1,4 +1,4 @@
-"""Messages on French pages: whatever the reader, the rules and the server say is said in French."""
+"""Messages on French pages: all messages of the reader, the rules and the server are in French."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tabellion.messages import Message, quote_value, translatable
 from tabellion.reading.types.kinds import KINDS
-from tests.browser.site import WRONG, Site
+from tests.browser.installation import WRONG, Installation
 
 SAID = """async texts => {
     const { localized } = await import(document.querySelector("link[href*='messages.js']").href);
@@ -21,8 +21,8 @@ ENGLISH = re.compile(r"\b(?:the|is|are|was|were|it|its|of|and|with|label|other|t
 QUOTED = re.compile(r"«[^»]*»|le modèle dit .*|le texte de la page dit .*")
 
 
-def told(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every message in what the API says of a document or of a review item."""
+def messages_in(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Return every message in the API's answer about a document or a review item."""
     fields = document.get("fields") or {}
     for field in fields.values() if isinstance(fields, dict) else fields:
         forms = (field.get("translatable") or {}).get("reasons") or [None] * len(field["reasons"])
@@ -37,48 +37,50 @@ def _one(text: str, form: Any) -> dict[str, Any]:
     return {"message": text, "translatable": {"message": form} if form else None}
 
 
-def everything(site: Site) -> list[dict[str, Any]]:
-    """Every message of every document and review item."""
+def everything(installation: Installation) -> list[dict[str, Any]]:
+    """Return every message of every document and review item."""
     found: list[dict[str, Any]] = []
-    for one in site.api("GET", "/api/documents?limit=100")["documents"]:
-        found += told(site.api("GET", f"/api/documents/{one['id']}"))
-        attempts = site.api("GET", f"/api/documents/{one['id']}/work")["attempts"]
+    for one in installation.api("GET", "/api/documents?limit=100")["documents"]:
+        found += messages_in(installation.api("GET", f"/api/documents/{one['id']}"))
+        attempts = installation.api("GET", f"/api/documents/{one['id']}/work")["attempts"]
         found += [attempt["error"] for attempt in attempts if attempt["error"]]
-    for one in site.api("GET", "/api/review/items?limit=100")["items"]:
-        found += [*told(one), *told(site.api("GET", f"/api/review/items/{one['id']}"))]
+    for one in installation.api("GET", "/api/review/items?limit=100")["items"]:
+        found += [*messages_in(one), *messages_in(installation.api("GET", f"/api/review/items/{one['id']}"))]
     return list({one["message"]: one for one in found}.values())
 
 
-def said(page: Page, texts: list[dict[str, Any]]) -> list[str]:
-    """The messages as the page says them."""
+def render(page: Page, texts: list[dict[str, Any]]) -> list[str]:
+    """Return the messages as the page shows them."""
     return list(page.evaluate(SAID, texts))
 
 
-def test_everything_is_said_in_french(site: Site, chromium: Browser) -> None:
-    """Reasons, issues, doubts, notes and failures of every document and review item: none comes back unchanged, and
-    none half in English."""
-    texts = everything(site)
+def test_every_message_is_in_french(installation: Installation, chromium: Browser) -> None:
+    """Reasons, issues, doubts, notes and failures of every document and review item: none is unchanged, and
+    none half in English.
+    """
+    texts = everything(installation)
     assert len(texts) > 25
-    with site.visitor(chromium, locale="fr-CA") as visitor:
-        french = said(visitor.open("/documents"), texts)
+    with installation.visitor(chromium, locale="fr-CA") as visitor:
+        french = render(visitor.open("/documents"), texts)
     assert [one for one, text in zip(texts, french, strict=True) if text == one["message"]] == []
     assert [text for text in french if ENGLISH.search(QUOTED.sub("", text))] == []
 
 
-def test_english_pages_have_no_catalogue(site: Site, chromium: Browser) -> None:
-    """Every text stays as it is there, and the page carries nothing for it; nor does a French page that says none."""
-    made = Message("reason.single_candidate")
-    with site.visitor(chromium) as visitor:
+def test_english_pages_have_no_catalogue(installation: Installation, chromium: Browser) -> None:
+    """Texts stay as they are, and the page carries no catalogue; nor does a French page without messages."""
+    plain = Message("reason.single_candidate")
+    with installation.visitor(chromium) as visitor:
         page = visitor.open("/documents")
-        assert said(page, [{"message": made, **translatable(message=made)}]) == [made]
+        assert render(page, [{"message": plain, **translatable(message=plain)}]) == [plain]
         expect(page.locator("#messages")).to_have_count(0)
-    with site.visitor(chromium, locale="fr-CA") as visitor:
+    with installation.visitor(chromium, locale="fr-CA") as visitor:
         expect(visitor.open("/numbers").locator("#messages")).to_have_count(0)
 
 
-def test_parameters_are_said_as_their_names_tell(site: Site, chromium: Browser) -> None:
-    """Fields by their titles, cells by row and column, values in quotes, numbers as French writes them, and messages
-    within messages; what is not ours is left alone."""
+def test_parameters_are_formatted_by_their_names(installation: Installation, chromium: Browser) -> None:
+    """Fields by their titles, cells by row and column, values in quotes, numbers in French format, and messages
+    within messages; foreign texts are left alone.
+    """
     read_for = Message("reason.read_for", sign="1", other="7")
     misread = Message("reason.misread", detail=read_for, text="10.00 + 2.50 = 12.50")
     doubt = Message("reason.perhaps", amount="12.50", detail=misread)
@@ -103,17 +105,17 @@ def test_parameters_are_said_as_their_names_tell(site: Site, chromium: Browser) 
         "Il manque un timbre (stamp (nothing))": "Il manque un timbre (stamp (nothing))",
         "ValueError: no such row (own.py:12 in work)": "ValueError: no such row (own.py:12 in work)",
     }  # fmt: skip
-    with site.visitor(chromium, locale="fr-CA") as visitor:
-        found = said(visitor.open("/queue"), [{"message": one, **translatable(message=one)} for one in wanted])
+    with installation.visitor(chromium, locale="fr-CA") as visitor:
+        found = render(visitor.open("/queue"), [{"message": one, **translatable(message=one)} for one in wanted])
     spaces = str.maketrans(dict.fromkeys("\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}", " "))
     assert [one.translate(spaces) for one in found] == list(wanted.values())
 
 
-def test_a_failing_rule_is_shown_in_french(site: Site, chromium: Browser) -> None:
+def test_a_failing_rule_is_shown_in_french(installation: Installation, chromium: Browser) -> None:
     """With its values, on the review screen, the document's page and in the tooltips of the queue."""
-    document = site.documents[WRONG]
-    item = site.item(document)
-    with site.visitor(chromium, locale="fr-CA") as visitor:
+    document = installation.documents[WRONG]
+    item = installation.item(document)
+    with installation.visitor(chromium, locale="fr-CA") as visitor:
         page = visitor.review(item, claim=False)
         rule = re.compile(r"Le total n’est pas le sous-total plus la taxe \(total [\d.]+, .*tolérance 0\.02\)")
         expect(page.locator("#reasons li.rule_failed").filter(has_text=rule)).to_have_count(1)
@@ -127,14 +129,14 @@ def test_a_failing_rule_is_shown_in_french(site: Site, chromium: Browser) -> Non
         assert not any(ENGLISH.search(title) for title in titles), titles
 
 
-def test_failures_are_shown_in_french(site: Site, chromium: Browser) -> None:
-    """In the list, on the document's page and among the errors of its queue, where the code stands before them."""
+def test_failures_are_shown_in_french(installation: Installation, chromium: Browser) -> None:
+    """In the list, on the document's page and among the errors of its queue, after the code."""
     why = "e PDF ne peut pas être ouvert\N{NO-BREAK SPACE}: il est tronqué ou endommagé"
-    with site.visitor(chromium, locale="fr-CA") as visitor:
+    with installation.visitor(chromium, locale="fr-CA") as visitor:
         page = visitor.open("/documents")
         expect(page.locator("#rows .text-bad").filter(has_text=why)).not_to_have_count(0)
         visitor.watch.expect(422)  # it has no page that could be drawn
-        page = visitor.open(f"/documents/{site.documents['truncated.pdf']}")
+        page = visitor.open(f"/documents/{installation.documents['truncated.pdf']}")
         expect(page.locator("#leaf")).to_contain_text(f"L{why}")
         expect(page.locator("#notices")).to_contain_text(f"L{why}")
         expect(page.locator("#attempts")).to_contain_text(f"l{why}")
@@ -142,15 +144,15 @@ def test_failures_are_shown_in_french(site: Site, chromium: Browser) -> None:
         expect(page.locator("#groups")).to_contain_text(f"pdf_damaged\N{NO-BREAK SPACE}: l{why}")
 
 
-def test_a_value_that_cannot_be_read_is_told_in_french(site: Site, chromium: Browser) -> None:
+def test_an_invalid_value_is_reported_in_french(installation: Installation, chromium: Browser) -> None:
     """While it is typed, with the title of its field."""
-    item = site.item(site.documents[WRONG])
-    with site.visitor(chromium, locale="fr-CA") as visitor:
+    item = installation.item(installation.documents[WRONG])
+    with installation.visitor(chromium, locale="fr-CA") as visitor:
         page = visitor.review(item)
         field = page.locator("#field-invoice_date")
         field.fill("le mois dernier")
-        told = "Date de facture : « le mois dernier » n’est pas une date, AAAA-MM-JJ"
-        expect(page.locator("#fields .detail .wrong").first).to_contain_text(told)
+        messages_in = "Date de facture : « le mois dernier » n’est pas une date, AAAA-MM-JJ"
+        expect(page.locator("#fields .detail .wrong").first).to_contain_text(messages_in)
         page.keyboard.press("Control+z")
         page.keyboard.press("Escape")
         page.keyboard.press("u")

@@ -1,4 +1,4 @@
-"""Each page does what it is for: coming in, documents, the queue, the dashboard, people, numbers; on any screen."""
+"""Each page does its job: signing in, documents, the queue, the dashboard, people, statistics; on any screen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.site import ADDRESSES, PAPERS, WRONG, Site, Visitor, sample
+from tests.browser.installation import ADDRESSES, PAPERS, WRONG, Installation, Visitor, sample
 from tests.browser.watch import until
 
 PASSWORD = "seven green bottles"
@@ -21,10 +21,10 @@ DROP = """([name, bytes]) => {
 WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
-def test_a_person_comes_in_and_goes(site: Site, chromium: Browser) -> None:
-    """By a link, which works once; then with a password of their own; out again, and back needs the password."""
-    site.person("bruno", "reviewer")
-    with site.stranger(chromium) as bruno:
+def test_a_user_signs_in_and_out(installation: Installation, chromium: Browser) -> None:
+    """By a link, which works once; then with their own password; after signing out the password is needed."""
+    installation.add_person("bruno", "reviewer")
+    with installation.stranger(chromium) as bruno:
         bruno.sign_in("bruno")
         page = bruno.open("/queue")
         page.locator("#me-menu summary").click()
@@ -49,14 +49,14 @@ def test_a_person_comes_in_and_goes(site: Site, chromium: Browser) -> None:
         page.wait_for_url("**/queue")
         expect(page.locator("#me-menu .who")).to_have_text("bruno")
         page.goto("about:blank")
-        page.goto(site.links["bruno"])
+        page.goto(installation.links["bruno"])
         expect(page.locator("#enter-fault")).to_be_visible()
 
 
-def test_a_page_asks_for_nothing_while_somebody_signs_out(site: Site, chromium: Browser) -> None:
-    """The session is over before the browser hears of it: what the page asks for meanwhile would only be refused."""
-    site.person("clara", "reviewer")
-    with site.visitor(chromium, "clara") as clara:
+def test_a_page_sends_no_request_while_signing_out(installation: Installation, chromium: Browser) -> None:
+    """The session ends before the browser knows: requests meanwhile would only be refused."""
+    installation.add_person("clara", "reviewer")
+    with installation.visitor(chromium, "clara") as clara:
         page = clara.open("/queue")
         held: list[Route] = []
         page.route("**/sign-out", lambda route: held.append(route))
@@ -73,10 +73,10 @@ def test_a_page_asks_for_nothing_while_somebody_signs_out(site: Site, chromium: 
         page.wait_for_url("**/sign-in")
 
 
-def test_what_a_role_may_not_is_not_shown(site: Site, chromium: Browser) -> None:
-    """A viewer is offered neither uploads nor people, and is told plainly where they have no business."""
-    site.person("vera", "viewer")
-    with site.visitor(chromium, "vera") as vera:
+def test_what_a_role_may_not_do_is_not_shown(installation: Installation, chromium: Browser) -> None:
+    """A viewer sees neither uploads nor people, and is told clearly on pages they may not open."""
+    installation.add_person("vera", "viewer")
+    with installation.visitor(chromium, "vera") as vera:
         page = vera.open("/documents")
         expect(page.locator("#upload")).to_have_count(0)
         expect(page.locator("nav a[href='/people']")).to_have_count(0)
@@ -85,8 +85,8 @@ def test_what_a_role_may_not_is_not_shown(site: Site, chromium: Browser) -> None
         expect(page.locator("main")).to_contain_text("Your role does not let you see this")
 
 
-def test_documents_are_dropped_and_found(visitor: Visitor) -> None:
-    """A dropped file is taken in and appears in the list by itself; a broken one says what is wrong with it."""
+def test_documents_are_dropped_and_listed(visitor: Visitor) -> None:
+    """A dropped file is uploaded and appears in the list by itself; a broken one shows its error."""
     page = visitor.open("/documents")
     paper = sample("en-receipt-2.pdf")
     page.evaluate(DROP, [paper.name, list(paper.content)])
@@ -101,9 +101,9 @@ def test_documents_are_dropped_and_found(visitor: Visitor) -> None:
     expect(page.locator("#nothing")).to_be_visible()
 
 
-def test_one_document_tells_everything(visitor: Visitor) -> None:
-    """Its picture with boxes, fields, doubts, attempts, history and outputs; and it can be deleted."""
-    page = visitor.open(f"/documents/{visitor.site.documents[WRONG]}")
+def test_a_document_shows_everything(visitor: Visitor) -> None:
+    """Its image with boxes, fields, doubts, attempts, history and outputs; and it can be deleted."""
+    page = visitor.open(f"/documents/{visitor.installation.documents[WRONG]}")
     expect(page.locator("#leaf img")).to_be_visible()
     page.locator("[data-field=total] .field-name").click()
     expect(page.locator("#leaf .spot.here")).to_be_visible()
@@ -113,7 +113,7 @@ def test_one_document_tells_everything(visitor: Visitor) -> None:
     with page.expect_download() as download:
         page.locator("#about a", has_text="JSON").click()
     assert b'"total"' in Path(download.value.path()).read_bytes()
-    gone = visitor.site.doubtful()
+    gone = visitor.installation.add_doubtful()
     visitor.open(f"/documents/{gone['document_id']}")
     page.locator("#delete").click()
     page.get_by_role("dialog").locator(".danger").click()
@@ -121,12 +121,12 @@ def test_one_document_tells_everything(visitor: Visitor) -> None:
     expect(page.locator("#rows tr", has_text=gone["name"])).to_have_count(0)
 
 
-def test_the_queue_says_what_waits_and_why(visitor: Visitor) -> None:
-    """What waits, how long yet, why it is where it is; news come by themselves."""
+def test_the_queue_shows_what_waits_and_why(visitor: Visitor) -> None:
+    """The items, their deadlines and reasons; updates appear by themselves."""
     page = visitor.open("/queue")
     rows = page.locator("#rows tr[data-row]")
     expect(rows).not_to_have_count(0)
-    item = visitor.site.doubtful()
+    item = visitor.installation.add_doubtful()
     fresh = page.locator(f"#rows tr[data-row='{item['id']}']")
     expect(fresh).to_be_visible(timeout=15_000)
     expect(fresh.locator("[data-due]")).to_contain_text("h")
@@ -137,9 +137,9 @@ def test_the_queue_says_what_waits_and_why(visitor: Visitor) -> None:
     expect(rows).to_have_count(1)
 
 
-def test_a_queue_is_paused_and_its_failures_tried_again(visitor: Visitor) -> None:
-    """Errors stand together by kind; one button tries them all again, and a pause shows everywhere at once."""
-    site = visitor.site
+def test_a_queue_is_paused_and_its_failures_retried(visitor: Visitor) -> None:
+    """Errors are grouped by kind; one button retries a group, and a pause is shown everywhere at once."""
+    installation = visitor.installation
     page = visitor.open("/dashboard")
     expect(page.locator("#live")).to_have_class("live live-up", timeout=15_000)
     assert int(page.locator("[data-tile=failed] strong").inner_text()) >= 2
@@ -153,18 +153,18 @@ def test_a_queue_is_paused_and_its_failures_tried_again(visitor: Visitor) -> Non
     with page.expect_response(lambda answer: answer.url.endswith("/retry") and answer.ok):
         groups.first.get_by_role("button").click()
         page.get_by_role("dialog").locator(".primary").click()
-    until(page, lambda: len(site.api("GET", "/api/queues/documents/errors")["groups"]) == tried)
+    until(page, lambda: len(installation.api("GET", "/api/queues/documents/errors")["groups"]) == tried)
     page.locator("#pause").click()
     page.get_by_role("dialog").locator("[name=reason]").fill("stock-taking")
     page.keyboard.press("Enter")
     expect(page.locator("#badges .badge.warn")).to_be_visible()
-    assert site.api("GET", "/api/queues/documents")["paused"]
+    assert installation.api("GET", "/api/queues/documents")["paused"]
     page.locator("#pause").click()
     expect(page.locator("#badges .badge.warn")).to_have_count(0)
 
 
-def test_an_admin_lets_people_in(visitor: Visitor) -> None:
-    """A new user and their link, on one page; shut out again, they are shown as such."""
+def test_an_admin_adds_users(visitor: Visitor) -> None:
+    """A new user and their link, on one page; after disabling they are shown as such."""
     page = visitor.open("/people")
     page.locator("#add").click()
     page.get_by_role("dialog").locator("[name=name]").fill("carla")
@@ -179,10 +179,10 @@ def test_an_admin_lets_people_in(visitor: Visitor) -> None:
     expect(row.locator(".badge.bad")).to_be_visible()
 
 
-def test_language_and_theme_are_the_persons_own(site: Site, chromium: Browser) -> None:
-    """Chosen once, they hold on every page and after the next start of the browser."""
-    site.person("denis", "viewer")
-    with site.visitor(chromium, "denis") as denis:
+def test_language_and_theme_belong_to_the_user(installation: Installation, chromium: Browser) -> None:
+    """Chosen once, they hold on every page and after the browser restarts."""
+    installation.add_person("denis", "viewer")
+    with installation.visitor(chromium, "denis") as denis:
         page = denis.open("/documents")
         page.locator("#language").select_option("fr")
         expect(page.locator("html")).to_have_attribute("lang", "fr")
@@ -190,8 +190,8 @@ def test_language_and_theme_are_the_persons_own(site: Site, chromium: Browser) -
         expect(page.locator("html")).to_have_attribute("data-theme", "dark")
         page = denis.open("/queue")
         expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-        site.states["denis"] = page.context.storage_state()
-    with site.visitor(chromium, "denis") as denis:
+        installation.states["denis"] = page.context.storage_state()
+    with installation.visitor(chromium, "denis") as denis:
         page = denis.open("/documents")
         expect(page.locator("html")).to_have_attribute("lang", "fr")
         expect(page.locator("html")).to_have_attribute("data-theme", "dark")
@@ -200,20 +200,20 @@ def test_language_and_theme_are_the_persons_own(site: Site, chromium: Browser) -
 
 
 @pytest.mark.parametrize("size", [(820, 1180), (1024, 768)], ids=str)
-def test_nothing_is_cut_off_on_a_tablet(site: Site, chromium: Browser, size: tuple[int, int]) -> None:
-    """No page is wider than the screen, and what is to be pressed is large enough for a finger."""
+def test_nothing_is_cut_off_on_a_tablet(installation: Installation, chromium: Browser, size: tuple[int, int]) -> None:
+    """No page is wider than the screen, and buttons are large enough for a finger."""
     width, height = size
-    with site.visitor(chromium, viewport={"width": width, "height": height}, has_touch=True) as visitor:
+    with installation.visitor(chromium, viewport={"width": width, "height": height}, has_touch=True) as visitor:
         faults: dict[str, list[str]] = {}
         for path in ADDRESSES:
-            page = visitor.open(site.address(path))
+            page = visitor.open(installation.address(path))
             found = small(page) + ([f"wider than {width} pixels"] if page.evaluate(WIDER) > 0 else [])
             faults |= {path: found} if found else {}
     assert faults == {}
 
 
 def small(page: Page) -> list[str]:
-    """What is to be pressed and is smaller than 24 pixels; links within a text are as high as their line."""
+    """Return controls smaller than 24 pixels; links within a text are as high as their line."""
     return [str(one) for one in page.evaluate(
         """() => [...document.querySelectorAll("button, select, summary, input:not([type=hidden]), a.button, nav a")]
             .filter(one => one.checkVisibility({visibilityProperty: true}) && !one.closest(".boxes, #leaf, .unseen"))

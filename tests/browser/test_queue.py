@@ -1,4 +1,4 @@
-"""The review queue: what waits and why, found by filters and keys, up to date without being asked."""
+"""The review queue: what waits and why, with filters and keys, updated live."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.site import WRONG, Site, Visitor, opened
+from tests.browser.installation import WRONG, Installation, Visitor, open_installation
 from tests.browser.watch import until
 
 
 @pytest.fixture(scope="module")
-def place(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """An installation whose queue nobody else works on."""
-    with opened(tmp_path_factory.mktemp("queue") / "data") as one:
+def place(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """An installation whose queue no other test uses."""
+    with open_installation(tmp_path_factory.mktemp("queue") / "data") as one:
         one.fill([WRONG, "en-receipt-1.pdf", "en-receipt-2.pdf"])
         yield one
 
 
 @pytest.fixture
-def boss(place: Site, chromium: Browser) -> Iterator[Visitor]:
+def boss(place: Installation, chromium: Browser) -> Iterator[Visitor]:
     """The admin, signed in."""
     with place.visitor(chromium) as one:
         yield one
 
 
 def row(item: str) -> str:
-    """An item's row."""
+    """Return an item's row."""
     return f"#rows tr[data-row='{item}']"
 
 
-def test_a_priority_is_made_of_its_parts(boss: Visitor) -> None:
-    """The first row says why it is first: four parts with their points, which make the priority."""
+def test_a_priority_shows_its_parts(boss: Visitor) -> None:
+    """The first row says why it is first: four parts with their points, which add up to the priority."""
     page = boss.open("/queue")
     first = page.locator("#rows tr[data-row]").first
     expect(first).to_be_visible()
@@ -48,8 +48,8 @@ def test_a_priority_is_made_of_its_parts(boss: Visitor) -> None:
     expect(why).to_be_hidden()
 
 
-def test_rows_are_found_by_filters(boss: Visitor) -> None:
-    """By name, reason, type and view; an empty list says so and leads back."""
+def test_rows_are_filtered(boss: Visitor) -> None:
+    """By name, reason, type and view; an empty list says so and offers a way back."""
     page = boss.open("/queue")
     rows = page.locator("#rows tr[data-row]")
     page.locator("#reason").select_option("issue")
@@ -67,8 +67,8 @@ def test_rows_are_found_by_filters(boss: Visitor) -> None:
     expect(rows).to_have_count(0)
 
 
-def test_keys_walk_the_rows_and_open_one(boss: Visitor) -> None:
-    """j, k and Enter; a document that is looked at is not claimed by it."""
+def test_keys_select_and_open_a_row(boss: Visitor) -> None:
+    """j, k and Enter; opening a document does not claim it."""
     page = boss.open("/queue")
     expect(page.locator("#rows tr[data-row]").nth(1)).to_be_visible()
     for key in "jjk":
@@ -81,10 +81,10 @@ def test_keys_walk_the_rows_and_open_one(boss: Visitor) -> None:
     assert boss.whole({"id": wanted})["claim"] is None
 
 
-def test_claiming_the_next_opens_it(place: Site, chromium: Browser) -> None:
-    """c takes the most urgent one that is free, and the others see who has it without asking."""
-    place.person("quentin", "reviewer")
-    place.doubtful()
+def test_claiming_the_next_opens_it(place: Installation, chromium: Browser) -> None:
+    """c claims the most urgent free one, and others see the holder without a reload."""
+    place.add_person("quentin", "reviewer")
+    place.add_doubtful()
     with place.visitor(chromium) as boss, place.visitor(chromium, "quentin") as quentin:
         seen = boss.open("/queue")
         page = quentin.open("/queue")
@@ -100,10 +100,10 @@ def test_claiming_the_next_opens_it(place: Site, chromium: Browser) -> None:
         expect(seen.locator(row(item))).not_to_contain_text("quentin works")
 
 
-def test_an_escalated_document_is_for_operators(place: Site, chromium: Browser) -> None:
-    """It leaves the reviewer's hands with a reason, which the operator's list and screen tell."""
-    place.person("rosa", "reviewer")
-    place.doubtful()
+def test_an_escalated_document_is_for_operators(place: Installation, chromium: Browser) -> None:
+    """It leaves the reviewer with a reason, which the operator's list and screen show."""
+    place.add_person("rosa", "reviewer")
+    place.add_doubtful()
     with place.visitor(chromium, "rosa") as rosa:
         page = rosa.open("/queue")
         page.keyboard.press("c")
@@ -125,13 +125,13 @@ def test_an_escalated_document_is_for_operators(place: Site, chromium: Browser) 
 
 
 def kinds(page: Page) -> list[str]:
-    """How the documents of a list ended."""
+    """Return how the documents of a list ended."""
     return page.locator("#rows .badge").all_inner_texts()
 
 
-def test_what_is_done_can_be_looked_up(boss: Visitor) -> None:
-    """With its end, by whom; and the reason of a rejection is told where it is opened."""
-    item = boss.site.doubtful()
+def test_finished_items_are_listed(boss: Visitor) -> None:
+    """With their ending and reviewer; the reason of a rejection is shown on the item."""
+    item = boss.installation.add_doubtful()
     page = boss.review(item)
     page.keyboard.press("Alt+r")
     page.get_by_role("dialog").wait_for()

@@ -1,4 +1,4 @@
-"""The pages of registries: a document and a company are searched, names chosen and a statement downloaded."""
+"""The pages of registries: searching a document and a company, choosing names and downloading a statement."""
 
 from __future__ import annotations
 
@@ -10,27 +10,30 @@ from playwright.sync_api import Browser, expect
 
 from tabellion.pipelines.registries.portal.server import run_portal
 from tests.browser import axe
-from tests.browser.site import Site, Visitor, opened
+from tests.browser.installation import Installation, Visitor, open_installation
 
 LONG = 90_000  #: milliseconds for what a second browser does, on a machine that has other things to do
 
 
 @pytest.fixture(scope="module")
-def registry_site(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def registry_site(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """An installation that fetches from the practice portal."""
     folder = tmp_path_factory.mktemp("registries") / "data"
-    with run_portal() as portal, opened(folder, "--with", "registries", TABELLION_REGISTRIES_PORTAL=portal.url) as one:
+    with (
+        run_portal() as portal,
+        open_installation(folder, "--with", "registries", TABELLION_REGISTRIES_PORTAL=portal.url) as one,
+    ):
         yield one
 
 
 @pytest.fixture
-def clerk(registry_site: Site, chromium: Browser) -> Iterator[Visitor]:
+def clerk(registry_site: Installation, chromium: Browser) -> Iterator[Visitor]:
     """The admin, signed in."""
     with registry_site.visitor(chromium) as one:
         yield one
 
 
-def test_a_company_is_looked_up_and_its_rights_are_searched(clerk: Visitor) -> None:
+def test_a_company_is_searched_and_its_rights_downloaded(clerk: Visitor) -> None:
     """Its names appear by themselves; the chosen one is searched, and its statement can be downloaded."""
     page = clerk.open("/registries")
     page.fill("#company", "Gestion Laframboise inc.")
@@ -50,7 +53,7 @@ def test_a_company_is_looked_up_and_its_rights_are_searched(clerk: Visitor) -> N
     assert came.value.path().read_bytes().startswith(b"%PDF")
 
 
-def test_a_document_is_submitted_and_fetched(clerk: Visitor) -> None:
+def test_a_document_is_requested_and_fetched(clerk: Visitor) -> None:
     """The form shows the fields of the chosen type, and its link leads to the document."""
     page = clerk.open("/registries")
     page.select_option("#document-type", "actes")
@@ -63,14 +66,14 @@ def test_a_document_is_submitted_and_fetched(clerk: Visitor) -> None:
     expect(page.locator("#leaf img")).to_be_visible(timeout=LONG)
 
 
-def test_both_pages_can_be_used_by_everybody(clerk: Visitor) -> None:
-    """axe finds nothing grave, in the light and in the dark."""
+def test_both_pages_are_accessible(clerk: Visitor) -> None:
+    """axe finds nothing serious, in light and in dark."""
     body = json.dumps({"company": "1140005678"}).encode()
     sent = {"Content-Type": "application/json"}
-    status, made = clerk.site.service.ask("POST", "/api/search-sessions", body, **sent)
-    assert status == 202, made
+    status, answer = clerk.installation.service.ask("POST", "/api/search-sessions", body, **sent)
+    assert status == 202, answer
     try:
-        for path in ("/registries", f"/registries/{made['id']}"):
+        for path in ("/registries", f"/registries/{answer['id']}"):
             for scheme in ("light", "dark"):
                 clerk.page.emulate_media(color_scheme=scheme)
                 page = clerk.open(path)

@@ -1,4 +1,4 @@
-"""The review screen: page and fields lead to each other, and every way of saying what a field is works."""
+"""The review screen: page and fields are linked, and every way of deciding a field works."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.screen import field, on, row
-from tests.browser.site import Site, Visitor
+from tests.browser.installation import Installation, Visitor
+from tests.browser.screen import field, row, wait_for_focus
 from tests.browser.watch import until
 
 #: Whether an element is wholly within what the page zone shows.
@@ -19,15 +19,15 @@ IN_SIGHT = """(box) => {
 
 
 @pytest.fixture
-def item(site: Site) -> dict[str, Any]:
-    """A document that nobody has looked at: its total is not the sum of its parts."""
-    return site.doubtful()
+def item(installation: Installation) -> dict[str, Any]:
+    """An unreviewed document whose total is not the sum of its parts."""
+    return installation.add_doubtful()
 
 
-def test_page_and_fields_lead_to_each_other(visitor: Visitor, item: dict[str, Any]) -> None:
-    """A field that is chosen brings its box into sight; a box that is clicked chooses its field."""
+def test_page_and_fields_are_linked(visitor: Visitor, item: dict[str, Any]) -> None:
+    """Selecting a field scrolls to its box; clicking a box selects its field."""
     page = visitor.review(item, claim=False)
-    on(page, row("subtotal"))  # the first that wants a look
+    wait_for_focus(page, row("subtotal"))  # the first that wants a look
     until(page, lambda: page.locator("#zone .box[data-name=subtotal]").evaluate(IN_SIGHT))
     for name in ("vendor", "total", "invoice_number"):
         page.locator(f"{row(name)} label").click()
@@ -35,11 +35,11 @@ def test_page_and_fields_lead_to_each_other(visitor: Visitor, item: dict[str, An
         expect(box).to_have_class("box state-rule_failed current" if name == "total" else "box state-auto current")
         until(page, lambda box=box: box.evaluate(IN_SIGHT))  # type: ignore[misc]
     page.locator("#zone .box[data-name=invoice_date]").click()
-    on(page, row("invoice_date"))
+    wait_for_focus(page, row("invoice_date"))
 
 
-def test_a_value_found_nowhere_is_known_by_its_code(visitor: Visitor, item: dict[str, Any]) -> None:
-    """However sure the model is, and whatever the sentence: it needs a look, and is asked about before approval."""
+def test_a_value_not_found_on_the_page_is_recognised_by_its_code(visitor: Visitor, item: dict[str, Any]) -> None:
+    """Whatever the model's confidence and the sentence: it needs a look, and is asked about before approval."""
     page = visitor.review(item, claim=False)
     state = """async ([text, code]) => {
         const { Item } = await import(document.querySelector("link[href*='review_item.js']").href);
@@ -53,7 +53,7 @@ def test_a_value_found_nowhere_is_known_by_its_code(visitor: Visitor, item: dict
 
 
 def test_a_box_drawn_on_the_page_fills_the_field(visitor: Visitor, item: dict[str, Any]) -> None:
-    """What stands inside it becomes the value of the field in hand, and the box is kept with it."""
+    """The text inside becomes the value of the current field, and the box is stored with it."""
     page = visitor.review(item)
     number = next(one["value"] for one in visitor.whole(item)["fields"] if one["name"] == "invoice_number")
     page.locator(f"{row('invoice_number')} label").click()
@@ -77,8 +77,8 @@ def test_a_box_drawn_on_the_page_fills_the_field(visitor: Visitor, item: dict[st
     assert field(visitor, item, "customer")["box"]
 
 
-def test_a_candidate_is_taken_by_its_number(visitor: Visitor, item: dict[str, Any]) -> None:
-    """1 to 9 put another reading into the field, and Ctrl+Z takes it out again."""
+def test_a_candidate_is_chosen_by_its_number(visitor: Visitor, item: dict[str, Any]) -> None:
+    """1 to 9 put another reading into the field, and Ctrl+Z removes it again."""
     page = visitor.review(item)
     one = next(one for one in visitor.whole(item)["fields"] if one["candidates"] and one["kind"] != "list")
     other = next(at for at, candidate in enumerate(one["candidates"]) if candidate["value"] != one["value"])
@@ -93,7 +93,7 @@ def test_a_candidate_is_taken_by_its_number(visitor: Visitor, item: dict[str, An
     expect(entry).to_have_value(str(one["candidates"][other]["value"]))
 
 
-def test_rows_of_a_table_come_and_go(visitor: Visitor, item: dict[str, Any]) -> None:
+def test_rows_of_a_table_are_added_and_deleted(visitor: Visitor, item: dict[str, Any]) -> None:
     """Alt+Insert and Alt+Delete, arrows between cells, and a sum that follows what is typed."""
     page = visitor.review(item)
     cells = page.locator("#field-line_items tbody tr")
@@ -101,7 +101,7 @@ def test_rows_of_a_table_come_and_go(visitor: Visitor, item: dict[str, Any]) -> 
     paid = sum(float(one["amount"]) for one in field(visitor, item, "line_items")["value"])
     page.locator(row("line_items")).focus()
     page.keyboard.press("e")
-    on(page, "#field-line_items tbody tr:first-child input")
+    wait_for_focus(page, "#field-line_items tbody tr:first-child input")
     page.keyboard.press("Alt+Insert")
     expect(cells).to_have_count(before + 1)
     page.keyboard.type("Carriage")
@@ -109,14 +109,14 @@ def test_rows_of_a_table_come_and_go(visitor: Visitor, item: dict[str, Any]) -> 
     amount.fill("1000.00")
     expect(page.locator("#field-line_items .sum")).to_contain_text(f"{paid + 1000:.2f}")
     page.keyboard.press("ArrowUp")
-    on(page, "#field-line_items tbody tr:first-child [data-column=amount]")
+    wait_for_focus(page, "#field-line_items tbody tr:first-child [data-column=amount]")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Alt+Delete")
     expect(cells).to_have_count(before)
 
 
-def test_what_is_typed_is_read_as_people_write_it(visitor: Visitor, item: dict[str, Any]) -> None:
-    """A date in any order becomes a date; what is none is told at once, and cannot be approved."""
+def test_typed_values_are_normalised(visitor: Visitor, item: dict[str, Any]) -> None:
+    """A date in any order becomes a date; an invalid one is reported at once, and cannot be approved."""
     page = visitor.review(item)
     entry = page.locator("#field-invoice_date")
     entry.fill("3 March 2026")
@@ -130,7 +130,7 @@ def test_what_is_typed_is_read_as_people_write_it(visitor: Visitor, item: dict[s
 
 
 def test_a_document_that_does_not_add_up_is_not_approved(visitor: Visitor, item: dict[str, Any]) -> None:
-    """The server refuses, the screen says why and goes to the field; corrected, it goes through."""
+    """The server refuses, the screen says why and moves to the field; once corrected, it is approved."""
     page = visitor.review(item)
     visitor.watch.expect(422)
     page.keyboard.press("Control+Enter")
@@ -141,11 +141,11 @@ def test_a_document_that_does_not_add_up_is_not_approved(visitor: Visitor, item:
     total.press("Enter")
     page.keyboard.press("Control+Enter")
     until(page, lambda: visitor.whole(item)["status"] == "corrected")
-    spent = visitor.site.api("GET", f"/api/review/items/{item['id']}/history")["entries"]
+    spent = visitor.installation.api("GET", f"/api/review/items/{item['id']}/history")["entries"]
     assert {"claimed", "corrected", "approved"} <= {one["action"] for one in spent}
 
 
-def test_a_document_is_turned_down_with_a_reason(visitor: Visitor, item: dict[str, Any]) -> None:
+def test_a_document_is_rejected_with_a_reason(visitor: Visitor, item: dict[str, Any]) -> None:
     """Alt+R and a number: two keys."""
     page = visitor.review(item)
     reason = visitor.whole(item)["reject_reasons"][0]["code"]
@@ -153,13 +153,13 @@ def test_a_document_is_turned_down_with_a_reason(visitor: Visitor, item: dict[st
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("1")
     until(page, lambda: visitor.whole(item)["status"] == "rejected")
-    [last] = [one for one in visitor.site.api("GET", f"/api/review/items/{item['id']}/history")["entries"]
+    [last] = [one for one in visitor.installation.api("GET", f"/api/review/items/{item['id']}/history")["entries"]
               if one["action"] == "rejected"]  # fmt: skip
     assert reason in str(last)
 
 
 def test_two_tabs_do_not_overwrite_each_other(visitor: Visitor, item: dict[str, Any]) -> None:
-    """What was saved in the other tab meanwhile is shown beside one's own, and the person decides."""
+    """What was saved in the other tab is shown beside one's own, and the user decides."""
     first = visitor.review(item)
     second = first.context.new_page()
     second.goto(first.url)
@@ -179,14 +179,14 @@ def test_two_tabs_do_not_overwrite_each_other(visitor: Visitor, item: dict[str, 
     until(second, lambda: field(visitor, item, "customer")["value"] == "Second & Co")
 
 
-def test_looking_is_not_claiming(site: Site, chromium: Browser, item: dict[str, Any]) -> None:
+def test_viewing_does_not_claim(installation: Installation, chromium: Browser, item: dict[str, Any]) -> None:
     """A viewer sees everything and can change nothing."""
-    site.person("viola", "viewer")
-    with site.visitor(chromium, "viola") as visitor:
+    installation.add_person("viola", "viewer")
+    with installation.visitor(chromium, "viola") as visitor:
         page = visitor.review(item, claim=False)
         expect(page.locator("#field-total")).not_to_be_editable()
         expect(page.locator("#approve")).to_be_hidden()
         page.keyboard.press("c")
         page.keyboard.press("?")
         expect(page.get_by_role("dialog")).to_contain_text("Ctrl+Enter")
-    assert site.item(item["document_id"])["holder"] is None
+    assert installation.item(item["document_id"])["holder"] is None

@@ -1,4 +1,4 @@
-"""The review screen under hands that slip: keys held down, clicks, undo while typing, fingers without a keyboard."""
+"""The review screen and imprecise input: keys held down, clicks, undo while typing, touch without a keyboard."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Request, Route, expect
 
+from tests.browser.installation import Installation, Visitor
 from tests.browser.keyboard import CLOSED_LATE
-from tests.browser.screen import mended, on, row
-from tests.browser.site import Site, Visitor
+from tests.browser.screen import correct_total, row, wait_for_focus
 from tests.browser.watch import until
 
 #: Where the top of an element is on the screen.
@@ -17,7 +17,7 @@ TOP = "node => Math.round(node.getBoundingClientRect().top)"
 
 
 def hold(page: Page, key: str, times: int = 25) -> None:
-    """A key that stays down, and repeats itself as keyboards do."""
+    """Hold a key down, repeating as keyboards do."""
     for _ in range(times):
         page.keyboard.down(key)
         page.wait_for_timeout(30)
@@ -25,22 +25,22 @@ def hold(page: Page, key: str, times: int = 25) -> None:
 
 
 def posted(page: Page, verb: str) -> list[str]:
-    """Every request for a verb from now on."""
+    """Record every request for an action from now on."""
     sent: list[str] = []
 
-    def heard(request: Request) -> None:
+    def record(request: Request) -> None:
         if request.url.endswith(f"/{verb}"):
             sent.append(request.url)
 
-    page.on("request", heard)
+    page.on("request", record)
     return sent
 
 
 def test_one_press_approves_one_document(reviewer: Visitor) -> None:
-    """Ctrl+Enter held down approves the document that is seen, and not the one after it."""
-    first, second = reviewer.site.doubtful(), reviewer.site.doubtful()
+    """Ctrl+Enter held down approves the document on the screen, and not the one after it."""
+    first, second = reviewer.installation.add_doubtful(), reviewer.installation.add_doubtful()
     page = reviewer.review(first)
-    mended(page)
+    correct_total(page)
     reviewer.watch.expect(422)
     sent = posted(page, "approve")
     page.keyboard.down("Control")
@@ -53,13 +53,13 @@ def test_one_press_approves_one_document(reviewer: Visitor) -> None:
     assert reviewer.whole(second)["status"] == "in_review"
 
 
-def test_a_press_too_many_does_not_count_for_the_next_document(reviewer: Visitor) -> None:
-    """Ctrl+Enter counts for a document that has been on the screen for 0.4 s, however slow the page or the claim is."""
-    item, _ = reviewer.site.doubtful(), reviewer.site.doubtful()
+def test_an_extra_press_does_not_count_for_the_next_document(reviewer: Visitor) -> None:
+    """Ctrl+Enter counts for a document shown for at least 0.4 s, however slow the page or the claim is."""
+    item, _ = reviewer.installation.add_doubtful(), reviewer.installation.add_doubtful()
     clock = reviewer.page.clock
     clock.install()
     page = reviewer.review(item)
-    mended(page)
+    correct_total(page)
     expect(page.locator(".coming", has_text="Next")).to_be_visible()
     reviewer.watch.settle(page)
     reviewer.watch.expect(422)
@@ -84,8 +84,8 @@ def test_a_press_too_many_does_not_count_for_the_next_document(reviewer: Visitor
 
 
 def test_enter_held_down_confirms_one_field(reviewer: Visitor) -> None:
-    """The rest has not been looked at; nor does it press a button that the focus came to."""
-    page = reviewer.review(reviewer.site.doubtful())
+    """The rest was not looked at; nor does it press a button that gets the focus."""
+    page = reviewer.review(reviewer.installation.add_doubtful())
     sent = posted(page, "approve")
     page.locator(row("subtotal")).focus()
     hold(page, "Enter")
@@ -94,17 +94,17 @@ def test_enter_held_down_confirms_one_field(reviewer: Visitor) -> None:
     for _ in range(2):
         page.keyboard.press("Enter")
     assert page.locator("#fields .slot[data-state=confirmed]").count() == 3
-    on(page, "#approve")
+    wait_for_focus(page, "#approve")
     page.keyboard.press("k")
     page.locator(row("total")).focus()
     hold(page, "Enter")
-    on(page, "#approve")
+    wait_for_focus(page, "#approve")
     assert sent == []
 
 
-def test_no_other_document_is_claimed_while_one_is_coming(reviewer: Visitor) -> None:
-    """`c` claims the document of the page, or nothing as long as it is not there."""
-    item, _ = reviewer.site.doubtful(), reviewer.site.doubtful()
+def test_no_other_document_is_claimed_while_one_is_loading(reviewer: Visitor) -> None:
+    """`c` claims the document of the page, or nothing until it is loaded."""
+    item, _ = reviewer.installation.add_doubtful(), reviewer.installation.add_doubtful()
     page = reviewer.page
     held: list[Route] = []
     page.route(f"**/api/review/items/{item['id']}", lambda route: held.append(route))
@@ -122,9 +122,9 @@ def test_no_other_document_is_claimed_while_one_is_coming(reviewer: Visitor) -> 
 
 
 def test_a_key_right_after_a_question_counts(reviewer: Visitor) -> None:
-    """Who closes a question and presses the next key is heard, also before the browser has said that it is closed."""
+    """A key pressed after closing a question counts, even before the browser reports it closed."""
     reviewer.page.add_init_script(CLOSED_LATE)
-    page = reviewer.review(reviewer.site.doubtful())
+    page = reviewer.review(reviewer.installation.add_doubtful())
     for key, title in (("Alt+r", "Reject"), ("p", "Postpone"), ("Alt+r", "Reject")):
         page.keyboard.press(key)
         expect(page.get_by_role("dialog")).to_contain_text(title)
@@ -133,8 +133,8 @@ def test_a_key_right_after_a_question_counts(reviewer: Visitor) -> None:
 
 
 def test_undo_while_typing_stays_in_the_input(reviewer: Visitor) -> None:
-    """The next letters are text and no commands; in a table they go into the same cell."""
-    item: dict[str, Any] = reviewer.site.doubtful()
+    """The next letters are text and not commands; in a table they go into the same cell."""
+    item: dict[str, Any] = reviewer.installation.add_doubtful()
     page = reviewer.review(item)
     entry = page.locator("#field-customer")
     read = entry.input_value()
@@ -143,7 +143,7 @@ def test_undo_while_typing_stays_in_the_input(reviewer: Visitor) -> None:
     page.keyboard.type("12.3")
     page.keyboard.press("Control+z")
     expect(entry).to_have_value(read)
-    on(page, "#field-customer")
+    wait_for_focus(page, "#field-customer")
     page.keyboard.type("ux")
     expect(entry).to_have_value(f"{read}ux")
     assert reviewer.whole(item)["holder"] == "admin"
@@ -152,15 +152,15 @@ def test_undo_while_typing_stays_in_the_input(reviewer: Visitor) -> None:
     cell.fill("77")
     page.keyboard.press("Control+z")
     expect(cell).to_have_value(count)
-    on(page, "#field-line_items tbody tr:nth-child(2) [data-column=quantity]")
+    wait_for_focus(page, "#field-line_items tbody tr:nth-child(2) [data-column=quantity]")
     page.keyboard.press("Escape")
     page.keyboard.press("Control+z")  # what was typed before, in another field: no input was in hand, and none is
     expect(entry).to_have_value(read)
-    on(page, row("customer"))
+    wait_for_focus(page, row("customer"))
 
 
-def pressed(page: Page, selector: str) -> tuple[int, int]:
-    """Clicks slowly, as people do; where the thing was before and where it is then."""
+def click_slowly(page: Page, selector: str) -> tuple[int, int]:
+    """Click slowly, as people do; return where the element was before and is after."""
     node = page.locator(selector)
     node.scroll_into_view_if_needed()
     before, box = node.evaluate(TOP), node.bounding_box()
@@ -173,27 +173,29 @@ def pressed(page: Page, selector: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("start", ["subtotal", "vendor", "total"])
-def test_what_is_clicked_stays_under_the_pointer(reviewer: Visitor, start: str) -> None:
-    """And has the caret, although the field that was in hand closes above or below it."""
-    page = reviewer.review(reviewer.site.doubtful())
+def test_a_clicked_element_stays_under_the_pointer(reviewer: Visitor, start: str) -> None:
+    """And has the caret, although the current field closes above or below it."""
+    page = reviewer.review(reviewer.installation.add_doubtful())
     cell = "#field-line_items tbody tr:first-child input >> nth=0"
     for target in (cell, "#field-total", "#field-due_date", "#field-vendor"):
         page.locator(row(start)).focus()
         reviewer.watch.settle(page)
-        before, after = pressed(page, target)
+        before, after = click_slowly(page, target)
         assert abs(after - before) <= 1, target
         assert page.locator(target).evaluate("node => node === document.activeElement"), target
 
 
-def test_a_finger_finds_the_cell(own: Site, chromium: Browser) -> None:
-    """A tap puts the caret where it was tapped, and the button that deletes a row can be seen."""
-    with own.visitor(chromium, has_touch=True, is_mobile=True, viewport={"width": 1024, "height": 768}) as visitor:
-        page = visitor.review(own.doubtful(), claim=False)
+def test_a_tap_reaches_the_cell(own_installation: Installation, chromium: Browser) -> None:
+    """A tap puts the caret where it was tapped, and the button that deletes a row is visible."""
+    with own_installation.visitor(
+        chromium, has_touch=True, is_mobile=True, viewport={"width": 1024, "height": 768}
+    ) as visitor:
+        page = visitor.review(own_installation.add_doubtful(), claim=False)
         page.locator("#banner button").tap()
         expect(page.locator("#approve")).to_be_visible()
         page.locator(row("subtotal")).focus()
         page.locator("#field-line_items tbody tr:first-child input >> nth=0").tap()
-        on(page, "#field-line_items tbody tr:first-child td:first-child input")
+        wait_for_focus(page, "#field-line_items tbody tr:first-child td:first-child input")
         rows = page.locator("#field-line_items tbody tr")
         before = rows.count()
         delete = rows.last.get_by_role("button")
@@ -202,10 +204,12 @@ def test_a_finger_finds_the_cell(own: Site, chromium: Browser) -> None:
         expect(rows).to_have_count(before - 1)
 
 
-def test_a_finger_says_what_keys_say(own: Site, chromium: Browser) -> None:
-    """Confirmed, locked, not on the document: the hints are buttons, large enough; the document can be approved."""
-    with own.visitor(chromium, has_touch=True, is_mobile=True, viewport={"width": 768, "height": 1024}) as visitor:
-        item = own.doubtful()
+def test_touch_can_do_what_keys_do(own_installation: Installation, chromium: Browser) -> None:
+    """Confirm, lock, absent: the hints are buttons, large enough; the document can be approved."""
+    with own_installation.visitor(
+        chromium, has_touch=True, is_mobile=True, viewport={"width": 768, "height": 1024}
+    ) as visitor:
+        item = own_installation.add_doubtful()
         page = visitor.review(item, claim=False)
         page.locator("#banner button").tap()
         expect(page.locator("#approve")).to_be_visible()
@@ -234,11 +238,11 @@ def test_a_finger_says_what_keys_say(own: Site, chromium: Browser) -> None:
 
 
 def test_a_button_stays_while_it_is_pressed(reviewer: Visitor) -> None:
-    """The rules are judged again meanwhile: a click needs the same button at its beginning and at its end."""
+    """The rules are evaluated again meanwhile: a click needs the same button at its start and end."""
     held: list[Route] = []
     answering: list[bool] = []  # what is asked later is not held
     reviewer.page.route("**/check", lambda route: route.continue_() if answering else held.append(route))
-    page = reviewer.review(reviewer.site.doubtful())
+    page = reviewer.review(reviewer.installation.add_doubtful())
     page.locator("#field-customer").fill("Somebody")
     until(page, lambda: bool(held))
     page.locator("#field-due_date").click()
@@ -255,9 +259,9 @@ def test_a_button_stays_while_it_is_pressed(reviewer: Visitor) -> None:
     expect(page.locator(row("due_date"))).to_have_attribute("data-state", "absent")
 
 
-def test_a_mouse_says_what_keys_say(reviewer: Visitor) -> None:
-    """Also from within the input; what is in hand stays in hand."""
-    page = reviewer.review(reviewer.site.doubtful())
+def test_a_mouse_can_do_what_keys_do(reviewer: Visitor) -> None:
+    """Also from within the input; the current field stays current."""
+    page = reviewer.review(reviewer.installation.add_doubtful())
     page.locator("#field-due_date").click()
     absent = page.locator(f"{row('due_date')} [data-verb=absent]")
     expect(absent).to_be_visible()
@@ -266,7 +270,7 @@ def test_a_mouse_says_what_keys_say(reviewer: Visitor) -> None:
     assert size["height"] >= 24
     page.locator(f"{row('due_date')} [data-verb=absent]").click()
     expect(page.locator(row("due_date"))).to_have_attribute("data-state", "absent")
-    on(page, "#field-due_date")
+    wait_for_focus(page, "#field-due_date")
     page.keyboard.press("Escape")
     page.locator(f"{row('due_date')} [data-verb=edit]").click()
-    on(page, "#field-due_date")
+    wait_for_focus(page, "#field-due_date")

@@ -1,4 +1,4 @@
-"""The review screen asks what a document is, and whether to approve what nobody has looked at; it hides nothing."""
+"""The review screen asks for a document's type, and whether to approve unchecked fields; it hides nothing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.screen import field, on, row
-from tests.browser.site import Site, opened
+from tests.browser.installation import Installation, open_installation
+from tests.browser.screen import field, row, wait_for_focus
 from tests.browser.watch import until
 from tests.pipelines.documents import bills
 from tests.reading import papers
@@ -52,27 +52,27 @@ processing: {review: always}
 
 
 @pytest.fixture(scope="module")
-def own(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """An installation with types of its own, whose queue nobody else works on."""
+def own_installation(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """An installation with custom types, whose queue no other test uses."""
     folder = tmp_path_factory.mktemp("types")
     for name, text in (("strict", STRICT), ("gaps", GAPS)):
         (folder / f"{name}.yaml").write_text(text)
-    with opened(tmp_path_factory.mktemp("own") / "data", TABELLION_TYPES=str(folder)) as one:
+    with open_installation(tmp_path_factory.mktemp("own") / "data", TABELLION_TYPES=str(folder)) as one:
         yield one
 
 
 def shot(page: Page, name: str) -> None:
-    """A picture for people to look at, where PICTURES names the folder for them."""
+    """Save a screenshot where PICTURES names a folder."""
     if folder := os.environ.get("PICTURES"):
         page.screenshot(path=Path(folder) / f"{name}.png")
 
 
-def test_the_items_of_a_receipt_are_corrected_and_approved(own: Site, chromium: Browser) -> None:
-    """A cell is typed, the row is kept without columns that the type does not have, and the document is approved."""
+def test_the_items_of_a_receipt_are_corrected_and_approved(own_installation: Installation, chromium: Browser) -> None:
+    """A cell is typed, the row is stored without columns the type lacks, and the document is approved."""
     bill = replace(bills.invent("en", random.Random("receipt")), slip=Decimal(3))
-    document = own.upload(bills.invoice(bill).written(), "till.pdf", type="receipt")
-    item = own.item(document)
-    with own.visitor(chromium) as reviewer:
+    document = own_installation.upload(bills.invoice(bill).to_bytes(), "till.pdf", type="receipt")
+    item = own_installation.item(document)
+    with own_installation.visitor(chromium) as reviewer:
         page = reviewer.review(item)
         first = page.locator("#field-line_items tbody tr").first.locator("[data-column=description]")
         first.fill("Corrected goods")
@@ -92,18 +92,18 @@ def test_the_items_of_a_receipt_are_corrected_and_approved(own: Site, chromium: 
 
 
 def approve(page: Page) -> None:
-    """Answers the question about fields that nobody has looked at, where it is asked."""
+    """Answer the question about unchecked fields, where it is asked."""
     asked = page.locator("dialog[open] .unlooked")
     expect(asked.or_(page.locator("#nothing"))).to_be_visible()
     if asked.count():
-        on(page, "dialog button[type=submit]")
+        wait_for_focus(page, "dialog button[type=submit]")
         page.keyboard.press("Enter")
 
 
-def test_a_document_of_no_type_is_given_one(own: Site, chromium: Browser) -> None:
-    """It cannot be approved; who says what it is sees the fields of that type, and the item is theirs still."""
-    item = own.item(own.upload(papers.pdf(LETTER), "letter.pdf"))
-    with own.visitor(chromium) as reviewer:
+def test_a_document_without_a_type_is_assigned_one(own_installation: Installation, chromium: Browser) -> None:
+    """It cannot be approved; after choosing a type its fields are shown, and the claim stays."""
+    item = own_installation.item(own_installation.upload(papers.pdf(LETTER), "letter.pdf"))
+    with own_installation.visitor(chromium) as reviewer:
         page = reviewer.open(f"/review/{item['id']}")
         expect(page.locator(".untyped")).to_be_visible()
         page.keyboard.press("c")
@@ -125,13 +125,15 @@ def test_a_document_of_no_type_is_given_one(own: Site, chromium: Browser) -> Non
 
 
 @pytest.mark.parametrize("locale", ["en-GB", "fr-FR"])
-def test_what_nobody_looked_at_is_asked_about(own: Site, chromium: Browser, locale: str) -> None:
-    """Once, with the fields; Esc leads to the first of them, Enter approves, and who has looked is not asked."""
+def test_unchecked_fields_are_asked_about(own_installation: Installation, chromium: Browser, locale: str) -> None:
+    """Once, with the fields; Esc leads to the first of them, Enter approves, and checked fields are not asked about."""
     bill = bills.invent("en", random.Random(f"unseen {locale}"))
-    item = own.item(own.upload(bills.invoice(bill).written(), f"unseen-{locale}.pdf", type="strict"))
-    with own.visitor(chromium, locale=locale) as reviewer:
+    item = own_installation.item(
+        own_installation.upload(bills.invoice(bill).to_bytes(), f"unseen-{locale}.pdf", type="strict")
+    )
+    with own_installation.visitor(chromium, locale=locale) as reviewer:
         page = reviewer.review(item)
-        on(page, "#fields .slot")
+        wait_for_focus(page, "#fields .slot")
         page.locator(row("vendor")).focus()
         page.keyboard.press("Enter")
         page.keyboard.press("Control+Enter")
@@ -141,32 +143,32 @@ def test_what_nobody_looked_at_is_asked_about(own: Site, chromium: Browser, loca
         shot(page, f"unseen-{locale}")
         page.keyboard.press("Escape")
         expect(question).to_have_count(0)
-        on(page, row("subtotal"))
+        wait_for_focus(page, row("subtotal"))
         page.keyboard.press("Enter")
         page.keyboard.press("Control+Enter")
         expect(question.locator("[data-name]")).to_have_count(2)
-        on(page, "dialog button[type=submit]")
+        wait_for_focus(page, "dialog button[type=submit]")
         page.keyboard.press("Enter")
         expect(question).to_have_count(0)
         until(page, lambda: reviewer.whole(item)["status"] == "approved")
-    last = own.api("GET", f"/api/review/items/{item['id']}/history")["entries"][-1]
+    last = own_installation.api("GET", f"/api/review/items/{item['id']}/history")["entries"][-1]
     assert last["more"]["unseen"] == ["tax", "total"]
 
 
 def reasons(page: Page) -> list[str]:
-    """The sentences that are not settled."""
+    """Return the sentences that are not settled."""
     return page.locator("#reasons li:not(.settled)").all_inner_texts()
 
 
 @pytest.fixture(scope="module")
-def gaps(own: Site) -> dict[str, Any]:
-    """The item of a document whose rows miss what is required of them."""
+def gaps(own_installation: Installation) -> dict[str, Any]:
+    """The item of a document whose rows lack required cells."""
     bill = bills.invent("en", random.Random("gaps"))
-    return own.item(own.upload(bills.invoice(bill).written(), "gaps.pdf", type="gaps"))
+    return own_installation.item(own_installation.upload(bills.invoice(bill).to_bytes(), "gaps.pdf", type="gaps"))
 
 
 def fill_gaps(page: Page) -> None:
-    """Gives what a document of the type `gaps` lacks."""
+    """Fill in what a document of the type `gaps` lacks."""
     lots = page.locator("#field-line_items tbody [data-column=lot]")
     for number in range(lots.count()):
         lots.nth(number).fill(f"L-{number}")
@@ -174,11 +176,11 @@ def fill_gaps(page: Page) -> None:
     page.locator("#field-customer").fill("Somebody Ltd")
 
 
-def test_every_reason_is_shown_and_none_stays_when_it_is_over(
-    own: Site, chromium: Browser, gaps: dict[str, Any]
+def test_every_reason_is_shown_until_it_is_settled(
+    own_installation: Installation, chromium: Browser, gaps: dict[str, Any]
 ) -> None:
-    """Also what is missing within a row; once it is given, the reason is settled, here and on the document's page."""
-    with own.visitor(chromium) as reviewer:
+    """Also what is missing within a row; once filled in, the reason is settled, here and on the document's page."""
+    with own_installation.visitor(chromium) as reviewer:
         page = reviewer.review(gaps)
         missing = [one for one in reviewer.whole(gaps)["reasons"] if one["code"] == "missing"]
         assert len([one for one in missing if "lot" in one["fields"][0]]) > 1
@@ -195,11 +197,11 @@ def test_every_reason_is_shown_and_none_stays_when_it_is_over(
         shot(page, "missing-document")
 
 
-def test_people_who_may_only_look_choose_no_type(own: Site, chromium: Browser) -> None:
+def test_viewers_cannot_choose_a_type(own_installation: Installation, chromium: Browser) -> None:
     """A viewer sees that there is no type, and no way to choose one."""
-    own.person("vera", "viewer")
-    item = own.item(own.upload(papers.pdf([*LETTER, "The lift works."]), "letter-2.pdf"))
-    with own.visitor(chromium, "vera") as viewer:
+    own_installation.add_person("vera", "viewer")
+    item = own_installation.item(own_installation.upload(papers.pdf([*LETTER, "The lift works."]), "letter-2.pdf"))
+    with own_installation.visitor(chromium, "vera") as viewer:
         page = viewer.open(f"/review/{item['id']}")
         expect(page.locator(".untyped")).to_be_visible()
         page.keyboard.press("g")
@@ -207,11 +209,11 @@ def test_people_who_may_only_look_choose_no_type(own: Site, chromium: Browser) -
         expect(page.locator("dialog.question")).to_have_count(0)
 
 
-def test_who_approves_while_a_draft_is_still_being_put_away_is_heard(own: Site, chromium: Browser) -> None:
+def test_an_approval_while_a_draft_is_being_deleted_counts(own_installation: Installation, chromium: Browser) -> None:
     """The screen says that everything is saved a moment before the saving has ended."""
     bill = bills.invent("en", random.Random("draft"))
-    item = own.item(own.upload(bills.invoice(bill).written(), "draft.pdf", type="gaps"))
-    with own.visitor(chromium) as reviewer:
+    item = own_installation.item(own_installation.upload(bills.invoice(bill).to_bytes(), "draft.pdf", type="gaps"))
+    with own_installation.visitor(chromium) as reviewer:
         page = reviewer.review(item)
         held: list[Route] = []
         pressed = False

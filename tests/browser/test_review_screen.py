@@ -1,4 +1,4 @@
-"""More of the review screen: going on to the next, giving back, finding text, pasting rows, three readings, numbers."""
+"""More of the review screen: the next item, releasing, finding text, pasting rows, three readings, statistics."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import APIResponse, Browser, Route, expect
 
 from tests.browser import axe
-from tests.browser.screen import field, mended, on, row
-from tests.browser.site import Site, Visitor
+from tests.browser.installation import Installation, Visitor
+from tests.browser.screen import correct_total, field, row, wait_for_focus
 from tests.browser.watch import until
 
 #: Puts a text where a spreadsheet would: the clipboard itself is not for pages that nobody has clicked on.
@@ -20,15 +20,15 @@ PASTE = """text => { const data = new DataTransfer(); data.setData("text/plain",
         new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true})); }"""
 
 
-def test_the_next_document_is_there_when_this_one_is_approved(reviewer: Visitor) -> None:
-    """Without another page being loaded, its picture having been fetched before; time and keys are told."""
-    first, second = reviewer.site.doubtful(), reviewer.site.doubtful()
+def test_the_next_document_is_loaded_when_this_one_is_approved(reviewer: Visitor) -> None:
+    """Without another page load, its image fetched before; time and keys are reported."""
+    first, second = reviewer.installation.add_doubtful(), reviewer.installation.add_doubtful()
     page = reviewer.review(first)
     page.evaluate("window.same = true")
     expect(page.locator(".coming", has_text="Next")).to_contain_text(second["name"])
     page.locator(row("subtotal")).focus()
     page.keyboard.press("Enter")
-    mended(page)
+    correct_total(page)
     with page.expect_request(lambda request: request.url.endswith("/approve")) as sent:
         page.keyboard.press("Control+Enter")
     expect(page.locator("#doc-name")).to_have_text(second["name"])
@@ -45,11 +45,11 @@ def test_the_next_document_is_there_when_this_one_is_approved(reviewer: Visitor)
     expect(page.locator("#banner")).to_contain_text("Corrected and approved by admin")
 
 
-def test_what_the_server_refuses_comes_back(reviewer: Visitor) -> None:
-    """Shown ahead of the answer or not: a document that was not approved is before the reviewer again."""
-    item, _ = reviewer.site.doubtful(), reviewer.site.doubtful()
+def test_a_refused_approval_restores_the_document(reviewer: Visitor) -> None:
+    """Whether or not the next one was shown ahead of the answer."""
+    item, _ = reviewer.installation.add_doubtful(), reviewer.installation.add_doubtful()
     page = reviewer.review(item)
-    mended(page)
+    correct_total(page)
     expect(page.locator(".coming", has_text="Next")).to_be_visible()
     reviewer.watch.expect(422)
     page.route("**/approve", lambda route: route.fulfill(status=422, json={
@@ -58,13 +58,13 @@ def test_what_the_server_refuses_comes_back(reviewer: Visitor) -> None:
     page.keyboard.press("Control+Enter")
     expect(page.locator("#toasts")).to_contain_text("Required and empty: Vendor")
     expect(page.locator("#doc-name")).to_have_text(item["name"])
-    on(page, row("vendor"))
+    wait_for_focus(page, row("vendor"))
     assert page.url.endswith(item["id"])
 
 
-def test_a_document_that_is_wrong_itself_is_approved_as_it_is(reviewer: Visitor) -> None:
+def test_a_document_that_is_itself_wrong_is_approved_as_it_is(reviewer: Visitor) -> None:
     """Every field of the rule confirmed with Enter: the rule is a warning, and the document is done."""
-    item = reviewer.site.doubtful()
+    item = reviewer.installation.add_doubtful()
     page = reviewer.review(item)
     reviewer.watch.expect(422)
     page.keyboard.press("Control+Enter")
@@ -78,9 +78,9 @@ def test_a_document_that_is_wrong_itself_is_approved_as_it_is(reviewer: Visitor)
     assert [one["severity"] for one in reviewer.whole(item)["issues"]] == ["warning"]
 
 
-def test_an_item_goes_back_to_the_queue(reviewer: Visitor) -> None:
-    """Released it is free at once, with what was said so far; postponed it is out of the line for a while."""
-    item, _ = reviewer.site.doubtful(), reviewer.site.doubtful()
+def test_an_item_is_released_or_postponed(reviewer: Visitor) -> None:
+    """Released it is free at once, with its edits; postponed it is out of the line for a while."""
+    item, _ = reviewer.installation.add_doubtful(), reviewer.installation.add_doubtful()
     page = reviewer.review(item)
     page.locator("#field-customer").fill("Said before leaving")
     page.keyboard.press("Escape")
@@ -102,9 +102,9 @@ def test_an_item_goes_back_to_the_queue(reviewer: Visitor) -> None:
     [("release", ["u"]), ("postpone", ["p", "2"]), ("escalate", ["g", "e", "x", "Enter"]), ("reject", ["Alt+r", "1"])],
     ids=["release", "postpone", "escalate", "reject"],
 )
-def test_no_draft_follows_an_item_that_was_put_away(reviewer: Visitor, verb: str, keys: list[str]) -> None:
-    """However long the answer takes: the server would refuse it, and the screen say that the claim is lost."""
-    item, _ = reviewer.site.doubtful(), reviewer.site.doubtful()
+def test_no_draft_is_sent_after_an_item_was_left(reviewer: Visitor, verb: str, keys: list[str]) -> None:
+    """However long the answer takes: the server would refuse it, and the screen would report a lost claim."""
+    item, _ = reviewer.installation.add_doubtful(), reviewer.installation.add_doubtful()
     reviewer.page.clock.install()
     page = reviewer.review(item)
     held: list[tuple[Route, APIResponse]] = []
@@ -121,9 +121,9 @@ def test_no_draft_follows_an_item_that_was_put_away(reviewer: Visitor, verb: str
     reviewer.watch.settle(page)
 
 
-def test_text_is_found_on_the_pages_and_taken(reviewer: Visitor) -> None:
-    """Without a mouse: / finds it, whatever its capitals, and Alt+Enter puts it into the field with its place."""
-    item = reviewer.site.doubtful()
+def test_text_is_found_on_the_pages_and_used(reviewer: Visitor) -> None:
+    """Without a mouse: / finds it, whatever its case, and Alt+Enter puts it into the field with its place."""
+    item = reviewer.installation.add_doubtful()
     number = field(reviewer, item, "invoice_number")
     page = reviewer.review(item)
     page.locator(row("customer")).focus()
@@ -133,15 +133,15 @@ def test_text_is_found_on_the_pages_and_taken(reviewer: Visitor) -> None:
     expect(page.locator("#zone .hit.now")).to_be_visible()
     page.keyboard.press("Alt+Enter")
     expect(page.locator("#field-customer")).to_have_value(str(number["value"]))
-    on(page, row("customer"))
+    wait_for_focus(page, row("customer"))
     page.keyboard.press("Control+s")
     until(page, lambda: field(reviewer, item, "customer")["value"] == number["value"])
     assert field(reviewer, item, "customer")["page"] == number["page"]
 
 
 def test_cells_are_pasted_from_a_spreadsheet(reviewer: Visitor) -> None:
-    """From the cell in hand on, with new rows as needed; one undo takes them all out."""
-    item = reviewer.site.doubtful()
+    """From the current cell on, with new rows as needed; one undo removes them all."""
+    item = reviewer.installation.add_doubtful()
     page = reviewer.review(item)
     cells = page.locator("#field-line_items tbody tr")
     before = cells.count()
@@ -159,8 +159,8 @@ def test_cells_are_pasted_from_a_spreadsheet(reviewer: Visitor) -> None:
 
 
 def test_a_broken_rule_leads_through_its_fields(reviewer: Visitor) -> None:
-    """Alt+Down from one to the next and round; x and l say that there is none, and that it stays so."""
-    page = reviewer.review(reviewer.site.doubtful())
+    """Alt+Down goes from one to the next and around; x marks absent, and l locks."""
+    page = reviewer.review(reviewer.installation.add_doubtful())
     seen = []
     for _ in range(4):
         page.keyboard.press("Alt+ArrowDown")
@@ -181,8 +181,8 @@ def test_a_broken_rule_leads_through_its_fields(reviewer: Visitor) -> None:
 
 
 def test_a_saved_change_can_be_undone(reviewer: Visitor) -> None:
-    """Saving is no way of no return: what was saved is taken back by saving again."""
-    item = reviewer.site.doubtful()
+    """What was saved is undone by saving again."""
+    item = reviewer.installation.add_doubtful()
     read = field(reviewer, item, "customer")["value"]
     page = reviewer.review(item)
     page.locator("#field-customer").fill("Somebody else")
@@ -196,19 +196,19 @@ def test_a_saved_change_can_be_undone(reviewer: Visitor) -> None:
     assert field(reviewer, item, "customer")["value"] == read
 
 
-def test_three_readings_stand_beside_each_other(reviewer: Visitor) -> None:
-    """What a person said, what was read then and what is read now; one of them is taken."""
-    item = reviewer.site.doubtful()
+def test_three_readings_are_shown_side_by_side(reviewer: Visitor) -> None:
+    """The person's, the one at that time and the newest; one of them is chosen."""
+    item = reviewer.installation.add_doubtful()
     page = reviewer.page
 
     def answered(route: Any) -> None:
         answer = route.fetch()
-        told = answer.json()
-        for one in told.get("fields", []):
+        body = answer.json()
+        for one in body.get("fields", []):
             if one["name"] == "customer":
                 one |= {"locked": True, "manually_corrected": True, "state": "corrected", "corrected_by": "anna"}
                 one["three_way"] = {"human": one["value"], "old_model": "Read then", "new_model": "Read now"}
-        route.fulfill(response=answer, json=told)
+        route.fulfill(response=answer, json=body)
 
     page.route(f"**/api/review/items/{item['id']}", answered)
     page.route(f"**/api/review/items/{item['id']}/claim", answered)
@@ -220,9 +220,9 @@ def test_three_readings_stand_beside_each_other(reviewer: Visitor) -> None:
     expect(page.locator("#field-customer")).to_have_value("Read now")
 
 
-def test_history_tells_who_said_what(reviewer: Visitor) -> None:
-    """Values before and after, the newest first, in a drawer that t opens and closes."""
-    item = reviewer.site.doubtful()
+def test_history_shows_who_changed_what(reviewer: Visitor) -> None:
+    """Values before and after, newest first, in a drawer that t opens and closes."""
+    item = reviewer.installation.add_doubtful()
     page = reviewer.review(item)
     page.locator("#field-customer").fill("Another name")
     page.keyboard.press("Control+s")
@@ -238,14 +238,16 @@ def test_history_tells_who_said_what(reviewer: Visitor) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_screen_at_work_has_no_grave_fault(own: Site, chromium: Browser, scheme: str) -> None:
-    """Claimed, with a field in hand, a draft, a drawer and a question: everybody can use it."""
+def test_a_screen_in_use_has_no_serious_violation(
+    own_installation: Installation, chromium: Browser, scheme: str
+) -> None:
+    """Claimed, with a current field, a draft, a drawer and a question."""
     try:
         axe.source()
     except axe.UnavailableError as error:
         pytest.skip(str(error))
-    with own.visitor(chromium, color_scheme=scheme) as visitor:
-        page = visitor.review(own.doubtful())
+    with own_installation.visitor(chromium, color_scheme=scheme) as visitor:
+        page = visitor.review(own_installation.add_doubtful())
         page.locator("#field-customer").fill("Somebody")
         page.locator(row("total")).focus()
         assert axe.findings(page) == []
@@ -258,12 +260,12 @@ def test_a_screen_at_work_has_no_grave_fault(own: Site, chromium: Browser, schem
         assert axe.findings(page) == []
 
 
-def test_numbers_tell_how_people_work(own: Site, chromium: Browser, tmp_path: Path) -> None:
-    """Documents, seconds and keys per person, corrections per field, for the days asked for, and as CSV."""
-    with own.visitor(chromium) as visitor:
-        item = own.doubtful()
+def test_statistics_show_how_people_work(own_installation: Installation, chromium: Browser, tmp_path: Path) -> None:
+    """Documents, seconds and keys per person, corrections per field, for the chosen days, and as CSV."""
+    with own_installation.visitor(chromium) as visitor:
+        item = own_installation.add_doubtful()
         page = visitor.review(item)
-        mended(page)
+        correct_total(page)
         page.keyboard.press("Control+Enter")
         until(page, lambda: visitor.whole(item)["status"] == "corrected")
         visitor.open("/numbers")

@@ -1,4 +1,4 @@
-"""The review screen where there is little room: zoomed to 200 %, and on a tablet upright."""
+"""The review screen with little room: zoomed to 200 %, and on a tablet in portrait."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
 
-from tests.browser.site import Site
+from tests.browser.installation import Installation
 from tests.browser.test_review import IN_SIGHT
 from tests.browser.watch import until
 
@@ -27,21 +27,21 @@ SEEN = """() => [...document.querySelectorAll("#fields .slot .entry > *")].filte
 
 
 @pytest.fixture(scope="module")
-def item(own: Site) -> dict[str, Any]:
-    """A document with something to look at."""
-    return own.doubtful()
+def item(own_installation: Installation) -> dict[str, Any]:
+    """A document that needs review."""
+    return own_installation.add_doubtful()
 
 
 def box(node: Locator) -> FloatRect:
-    """Where something is."""
+    """Return the position of an element."""
     expect(node).to_be_visible()
     found = node.bounding_box()
     assert found
     return found
 
 
-def fit(page: Page) -> None:
-    """Nothing stands beside the window."""
+def assert_fits(page: Page) -> None:
+    """Assert that nothing is outside the window."""
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.evaluate(
         "document.querySelector('.formzone').scrollWidth <= document.querySelector('.formzone').clientWidth"
@@ -53,11 +53,11 @@ def fit(page: Page) -> None:
     ids=lambda value: value if isinstance(value, str) else f"{value[0]}x{value[1]}",
 )  # fmt: skip
 def test_a_zoomed_screen_shows_fields_and_page(
-    own: Site, chromium: Browser, item: dict[str, Any], size: tuple[int, int], locale: str
+    own_installation: Installation, chromium: Browser, item: dict[str, Any], size: tuple[int, int], locale: str
 ) -> None:
-    """Several fields at once, the place of the one in hand large enough to read, and every button whole."""
+    """Several fields at once, the current one's place large enough to read, and every button complete."""
     shape = {"width": size[0], "height": size[1]}
-    with own.visitor(chromium, viewport=shape, device_scale_factor=2, locale=locale) as visitor:
+    with own_installation.visitor(chromium, viewport=shape, device_scale_factor=2, locale=locale) as visitor:
         page = visitor.review(item)
         for name in ("invoice_number", "total", "vendor"):
             entry = page.locator(f"#field-{name}")
@@ -72,13 +72,15 @@ def test_a_zoomed_screen_shows_fields_and_page(
                 return node.contains(document.elementFromPoint(left + 9, top + height / 2)); }"""), name
         page.locator("#fields [data-name=currency]").focus()  # which has little to say
         assert page.evaluate(SEEN) >= 3
-        fit(page)
+        assert_fits(page)
 
 
 @pytest.mark.parametrize("size", [(768, 1024), (640, 400)], ids=lambda size: f"{size[0]}x{size[1]}")
-def test_notes_hide_no_button(own: Site, chromium: Browser, item: dict[str, Any], size: tuple[int, int]) -> None:
-    """They stand above the foot."""
-    with own.visitor(chromium, viewport={"width": size[0], "height": size[1]}) as visitor:
+def test_notes_hide_no_button(
+    own_installation: Installation, chromium: Browser, item: dict[str, Any], size: tuple[int, int]
+) -> None:
+    """They are above the footer."""
+    with own_installation.visitor(chromium, viewport={"width": size[0], "height": size[1]}) as visitor:
         visitor.page.clock.install()
         page = visitor.review(item)
         page.locator("#field-customer").fill("Somebody")

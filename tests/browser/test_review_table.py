@@ -1,4 +1,4 @@
-"""A long table on the review screen: rows are found on the pages, heads stay in sight, and Tab passes it."""
+"""A long table on the review screen: rows are located on the pages, headings stay visible, and Tab skips it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.site import Site
+from tests.browser.installation import Installation
 from tests.browser.test_review import IN_SIGHT
 from tests.browser.watch import until
 from tests.pipelines.documents import bills
@@ -23,46 +23,50 @@ PLACE = """node => [Number(node.closest(".sheet").dataset.page), parseFloat(node
 
 
 @pytest.fixture(scope="module")
-def item(own: Site) -> dict[str, Any]:
-    """An invoice of three pages, some of whose rows say the same."""
+def item(own_installation: Installation) -> dict[str, Any]:
+    """An invoice of three pages, with some identical rows."""
     bill = replace(bills.invent("fr", random.Random("long"), rows=ROWS), slip=Decimal(7))
     rows = (*bill.rows[:30], bill.rows[2], *bill.rows[31:])  # one of the second page is one of the first again
-    return own.item(own.upload(bills.invoice(replace(bill, rows=rows)).written(), "long.pdf"))
+    return own_installation.item(
+        own_installation.upload(bills.invoice(replace(bill, rows=rows)).to_bytes(), "long.pdf")
+    )
 
 
 @pytest.fixture
-def page(own: Site, chromium: Browser, item: dict[str, Any]) -> Iterator[Page]:
-    """It, claimed."""
-    with own.visitor(chromium) as one:
+def page(own_installation: Installation, chromium: Browser, item: dict[str, Any]) -> Iterator[Page]:
+    """Its screen, claimed."""
+    with own_installation.visitor(chromium) as one:
         yield one.review(item)
 
 
 def cell(page: Page, row: int, column: str) -> Any:
-    """An input of the table; rows count from nought."""
+    """Return an input of the table; rows count from zero."""
     return page.locator("#field-line_items tbody tr").nth(row).locator(f"[data-column={column}]")
 
 
-def words(own: Site, item: dict[str, Any], number: int) -> list[list[Any]]:
-    """The words of a page with their places."""
-    return list(own.api("GET", f"/api/documents/{item['document_id']}/pages/{number}/words")["words"])
+def words(own_installation: Installation, item: dict[str, Any], number: int) -> list[list[Any]]:
+    """Return the words of a page with their places."""
+    return list(own_installation.api("GET", f"/api/documents/{item['document_id']}/pages/{number}/words")["words"])
 
 
 @pytest.mark.parametrize(("row", "number"), [(2, 1), (30, 2), (49, 3)])
-def test_a_row_is_found_on_its_page(page: Page, own: Site, item: dict[str, Any], row: int, number: int) -> None:
-    """The page comes into sight with a mark around the row's own line, also where another row says the same."""
+def test_a_row_is_located_on_its_page(
+    page: Page, own_installation: Installation, item: dict[str, Any], row: int, number: int
+) -> None:
+    """The page scrolls to a mark around the row's own line, even where another row is identical."""
     cell(page, row, "amount").click()
     mark = page.locator("#zone .line")
     expect(mark).to_have_count(1)
     until(page, lambda: mark.evaluate(IN_SIGHT))
     where, top, bottom = mark.evaluate(PLACE)
     assert where == number
-    inside = [one[0] for one in words(own, item, number) if top <= (one[2] + one[4]) / 2 <= bottom]
+    inside = [one[0] for one in words(own_installation, item, number) if top <= (one[2] + one[4]) / 2 <= bottom]
     assert " ".join(inside).startswith(cell(page, row, "description").input_value())
     assert "".join(inside).endswith(cell(page, row, "amount").input_value().replace(".", ","))
 
 
 def test_rows_are_marked_one_after_the_other(page: Page) -> None:
-    """With the arrow keys; the table itself again when it is left, and nothing of it in another field."""
+    """With the arrow keys; the table itself when leaving it, and nothing in another field."""
     cell(page, 23, "quantity").click()
     mark = page.locator("#zone .line")
     expect(mark).to_have_count(1)
@@ -75,8 +79,8 @@ def test_rows_are_marked_one_after_the_other(page: Page) -> None:
     until(page, lambda: page.locator("#zone .box[data-name=line_items]").evaluate("node => node.matches('.current')"))
 
 
-def test_heads_and_sum_stay_in_sight(page: Page) -> None:
-    """Whichever row one is in; and what does not fit into a cell is told by its title."""
+def test_headings_and_sum_stay_visible(page: Page) -> None:
+    """In every row; what does not fit into a cell is in its title."""
     last = cell(page, ROWS - 1, "description")
     last.click()
     for part in ("thead th >> nth=0", "tfoot .sum"):
@@ -92,7 +96,7 @@ def test_heads_and_sum_stay_in_sight(page: Page) -> None:
 
 
 def test_tab_stops_once_at_a_table(page: Page) -> None:
-    """At its row, from which keys are commands; not at each of its cells."""
+    """At its row, where keys are commands; not at each of its cells."""
     page.locator("#field-purchase_order").focus()
     page.keyboard.press("Tab")
     page.wait_for_function("document.activeElement.dataset.name === 'line_items'")

@@ -1,4 +1,4 @@
-"""The whole story in a browser: a document comes in, a person corrects it by keyboard, and what they said holds."""
+"""The whole story in a browser: a document arrives, a person corrects it by keyboard, and the correction stays."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from playwright.sync_api import Browser, expect
 
+from tests.browser.installation import WRONG, Installation, open_installation, sample
 from tests.browser.keyboard import Keyboard
-from tests.browser.site import WRONG, Site, opened, sample
 from tests.browser.watch import until
 from tests.pipelines.documents.pdf_writer import Paper
 
@@ -17,43 +17,46 @@ RIGHT = "1189.88"  #: what the parts of the total make; another sum is printed
 
 
 def field(name: str) -> str:
-    """A field's row on the review screen; its input is in it."""
+    """Return a field's row on the review screen, with its input."""
     return f"#fields [data-name={name}]"
 
 
-def written(site: Site, document: str, *, reviewed: bool | None = None) -> dict[str, Any]:
-    """What was written down for others: the document's JSON output; nothing while it does not say `reviewed`."""
-    path = site.api("GET", f"/api/documents/{document}")["outputs"]["json"]
-    output = json.loads((site.service.data / path).read_text())
+def reviewed_output(installation: Installation, document: str, *, reviewed: bool | None = None) -> dict[str, Any]:
+    """Return the document's JSON output; None until it says `reviewed`."""
+    path = installation.api("GET", f"/api/documents/{document}")["outputs"]["json"]
+    output = json.loads((installation.service.data / path).read_text())
     return output if reviewed is None or output["reviewed"] == reviewed else {}
 
 
-def exported(site: Site, folder: Path) -> dict[str, Any]:
-    """The only document, as `tabellion export` has it."""
-    done = site.commanded("export", "--out", str(folder / "all.jsonl"))
+def exported(installation: Installation, folder: Path) -> dict[str, Any]:
+    """Return the only document, as `tabellion export` has it."""
+    done = installation.run_command("export", "--out", str(folder / "all.jsonl"))
     assert done.returncode == 0, done.stderr
     return dict(json.loads((folder / "all.jsonl").read_text()))
 
 
-def actions(site: Site, document: str) -> list[str]:
-    """What has happened to the document."""
-    return [one["action"] for one in site.api("GET", f"/api/documents/{document}/history")["entries"]]
+def actions(installation: Installation, document: str) -> list[str]:
+    """Return what has happened to the document."""
+    return [one["action"] for one in installation.api("GET", f"/api/documents/{document}/history")["entries"]]
 
 
 def test_from_upload_to_approval_by_keyboard_alone(chromium: Browser, tmp_path: Path, pg_url: str) -> None:
-    """Uploaded, read, claimed, corrected, approved; the output has the person's value, and reading again leaves it."""
-    with opened(tmp_path / "data", DATABASE_URL=pg_url) as site, site.visitor(chromium) as visitor:
+    """Uploaded, read, claimed, corrected, approved; the output has the correction, and reprocessing keeps it."""
+    with (
+        open_installation(tmp_path / "data", DATABASE_URL=pg_url) as installation,
+        installation.visitor(chromium) as visitor,
+    ):
         page, keyboard = visitor.page, Keyboard(visitor.page)
         (tmp_path / WRONG).write_bytes(sample(WRONG).content)
         page.on("filechooser", lambda chooser: chooser.set_files(tmp_path / WRONG))
         visitor.open("/documents")
-        keyboard.to("#upload")
+        keyboard.tab_to("#upload")
         keyboard.press("Enter")
         rows = page.locator("#rows tr[data-row]")
-        expect(rows).to_contain_text(["completed"], ignore_case=True, timeout=30_000)  # told by the server, unasked
+        expect(rows).to_contain_text(["completed"], ignore_case=True, timeout=30_000)  # pushed by the server
         document = str(rows.get_attribute("data-row"))
 
-        keyboard.to("nav a[href='/queue']")
+        keyboard.tab_to("nav a[href='/queue']")
         keyboard.press("Enter")
         page.wait_for_url("**/queue")
         expect(page.locator("#rows tr[data-row]")).to_have_count(1)
@@ -61,45 +64,47 @@ def test_from_upload_to_approval_by_keyboard_alone(chromium: Browser, tmp_path: 
 
         page.wait_for_url("**/review/*")
         for name in ("subtotal", "tax"):
-            keyboard.awaits(field(name))
+            keyboard.wait_for(field(name))
             keyboard.press("Enter")  # as it was read
-        keyboard.awaits(field("total"))
+        keyboard.wait_for(field("total"))
         keyboard.press("e")
-        keyboard.awaits("#field-total")
+        keyboard.wait_for("#field-total")
         keyboard.type(RIGHT)
         expect(page.locator("#reasons").get_by_role("img", name="done")).to_be_visible()  # judged as it is typed
         keyboard.press("Enter")
-        keyboard.awaits("#approve")
+        keyboard.wait_for("#approve")
         keyboard.press("Control+Enter")
         expect(page.locator("#nothing")).to_be_visible()
 
-        output = until(page, lambda: written(site, document, reviewed=True))  # written again by a worker
+        output = until(
+            page, lambda: reviewed_output(installation, document, reviewed=True)
+        )  # written again by a worker
         total = output["fields"]["total"]
         assert (total["value"], total["locked"], total["source"]) == (RIGHT, True, "person")
         assert (output["locked"], output["issues"]) == (["total"], [])
-        assert exported(site, tmp_path)["fields"]["total"]["value"] == RIGHT
+        assert exported(installation, tmp_path)["fields"]["total"]["value"] == RIGHT
 
         visitor.open(f"/documents/{document}")
-        keyboard.to("#again")
+        keyboard.tab_to("#again")
         keyboard.press("Enter")
         page.get_by_role("dialog").wait_for()
-        keyboard.to("dialog [type=submit]")
+        keyboard.tab_to("dialog [type=submit]")
         keyboard.press("Enter")
-        until(page, lambda: "reprocessed" in actions(site, document))
-        site.ended(document)
-        assert written(site, document)["fields"]["total"] == total
+        until(page, lambda: "reprocessed" in actions(installation, document))
+        installation.wait_for_end(document)
+        assert reviewed_output(installation, document)["fields"]["total"] == total
         expect(page.locator("[data-field=total]")).to_contain_text(RIGHT)
 
-        item = site.api("GET", f"/api/review/items?status=done&q={WRONG}")["items"][0]
+        item = installation.api("GET", f"/api/review/items?status=done&q={WRONG}")["items"][0]
         page = visitor.review(item, claim=False)
-        keyboard.to("#field-total")
+        keyboard.tab_to("#field-total")
         expect(page.locator("#field-total")).to_have_value(RIGHT)
         expect(page.locator(f"{field('total')} .lockmark svg")).to_be_visible()
-        assert site.commanded("audit", "verify").returncode == 0
+        assert installation.run_command("audit", "verify").returncode == 0
 
 
-def test_a_reading_that_changes_its_mind_is_shown_beside_the_person(chromium: Browser, tmp_path: Path) -> None:
-    """What the person said stands; what was read then and what is read now can be seen, and taken."""
+def test_a_different_second_reading_is_shown_beside_the_correction(chromium: Browser, tmp_path: Path) -> None:
+    """The correction stays; the first and the second reading can be seen, and chosen."""
     types, paper = tmp_path / "types", Paper()
     types.mkdir()
     letter = (
@@ -108,20 +113,23 @@ def test_a_reading_that_changes_its_mind_is_shown_beside_the_person(chromium: Br
     (types / "letter.yaml").write_text(letter.format(1, "Our sign"))
     paper.text(56, 80, "Our sign: A-100", 12)
     paper.text(56, 110, "Your sign: B-200", 12)
-    with opened(tmp_path / "data", TABELLION_TYPES=str(types)) as site, site.visitor(chromium) as visitor:
-        document = site.upload(paper.written(), "letter.pdf", type="letter")
-        item = site.item(document)
+    with (
+        open_installation(tmp_path / "data", TABELLION_TYPES=str(types)) as installation,
+        installation.visitor(chromium) as visitor,
+    ):
+        document = installation.upload(paper.to_bytes(), "letter.pdf", type="letter")
+        item = installation.item(document)
         page = visitor.review(item)
         page.locator("#field-code").fill("C-300")
         page.keyboard.press("Control+Enter")
         expect(page.locator("#nothing")).to_be_visible()
         (types / "letter.yaml").write_text(letter.format(2, "Your sign"))
-        again, said = f"/api/documents/{document}/reprocess", {"Content-Type": "application/json"}
+        again, headers = f"/api/documents/{document}/reprocess", {"Content-Type": "application/json"}
         # Its outputs are written again, because somebody approved it; it can be read again when that is done.
-        until(page, lambda: site.service.ask("POST", again, b"{}", **said)[0] == 202)
-        site.ended(document)
+        until(page, lambda: installation.service.ask("POST", again, b"{}", **headers)[0] == 202)
+        installation.wait_for_end(document)
 
-        site.api("POST", f"/api/review/items/{item['id']}/reopen", {"reason": "it is read otherwise now"})
+        installation.api("POST", f"/api/review/items/{item['id']}/reopen", {"reason": "it is read otherwise now"})
         page = visitor.review(item)
         expect(page.locator("#field-code")).to_have_value("C-300")
         page.locator(field("code")).focus()

@@ -1,4 +1,4 @@
-"""The ground of the browser tests: what no page may do does not go unseen."""
+"""What the browser tests rely on: forbidden browser events are noticed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ PAGES = {
 
 
 class Pages(BaseHTTPRequestHandler):
-    """Serves a page for each wrong."""
+    """Serves a page for each violation."""
 
     def do_GET(self) -> None:
-        """Answers with the page, or with the error its address names."""
+        """Answer with the page, or with the error named by its path."""
         status = 200 if self.path in PAGES else 500 if self.path == "/500" else 404
         content = ("<!doctype html><link rel='icon' href='data:,'>" + PAGES.get(self.path, "")).encode()
         self.send_response(status)
@@ -41,7 +41,7 @@ class Pages(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named by http.server
-        """Says nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ def watched(chromium: Browser, origin: str) -> Iterator[tuple[Page, Watch]]:
         ("/broken", "/500 was answered 500"),
     ],
 )
-def test_a_wrong_is_written_down(watched: tuple[Page, Watch], origin: str, path: str, wrong: str) -> None:
-    """A complaint, an exception, a broken policy, a foreign address and a bad answer each fail the test."""
+def test_a_violation_is_recorded(watched: tuple[Page, Watch], origin: str, path: str, wrong: str) -> None:
+    """A console error, an exception, a broken policy, a foreign address and an error response each fail the test."""
     page, watch = watched
     page.goto(origin + path)
     until(page, lambda: any(wrong in one for one in watch.wrongs))
@@ -85,8 +85,8 @@ def test_a_wrong_is_written_down(watched: tuple[Page, Watch], origin: str, path:
         watch.check()
 
 
-def test_a_calm_page_and_an_expected_answer_are_no_wrongs(watched: tuple[Page, Watch], origin: str) -> None:
-    """Nothing is found where nothing is, and an answer that the test is about is none of it."""
+def test_a_clean_page_and_an_expected_response_are_no_violations(watched: tuple[Page, Watch], origin: str) -> None:
+    """Nothing is recorded on a clean page, and a response the test expects is allowed."""
     page, watch = watched
     page.goto(f"{origin}/calm")
     watch.expect(404)

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser import axe
-from tests.browser.site import Site, Visitor, opened
+from tests.browser.installation import Installation, Visitor, open_installation
 from tests.pipelines.websites.loopback import served
 
 LONG = 90_000  #: milliseconds for a visit with a second browser, on a machine that has other things to do
@@ -23,15 +23,15 @@ def beech(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def website_site(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def website_site(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """An installation that may visit this machine."""
     folder: Path = tmp_path_factory.mktemp("websites")
-    with opened(folder / "data", "--with", "websites", TABELLION_ALLOW="127.0.0.0/8") as one:
+    with open_installation(folder / "data", "--with", "websites", TABELLION_ALLOW="127.0.0.0/8") as one:
         yield one
 
 
 @pytest.fixture
-def clerk(website_site: Site, chromium: Browser) -> Iterator[Visitor]:
+def clerk(website_site: Installation, chromium: Browser) -> Iterator[Visitor]:
     """The admin, signed in."""
     with website_site.visitor(chromium) as one:
         yield one

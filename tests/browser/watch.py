@@ -1,4 +1,4 @@
-"""Watches what a browser does on the pages: what no page of ours may ever do is written down and fails the test."""
+"""Watches what a browser does on the pages: what no page of ours may do is recorded and fails the test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TELL = """addEventListener("securitypolicyviolation", event =>
 
 
 class Watch:
-    """What went wrong in one browser context, and every address it asked."""
+    """The violations in one browser context, and every address it requested."""
 
     def __init__(self, context: BrowserContext, origin: str) -> None:
         self.origin = origin
@@ -40,11 +40,11 @@ class Watch:
         context.on("page", self._page)
 
     def expect(self, *statuses: int) -> None:
-        """The test is about these answers: they are no fault."""
+        """Allow these responses, which the test is about."""
         self.refusals |= set(statuses)
 
     def settle(self, page: Page) -> None:
-        """Returns when the page has got what it asked for and says no more that it is busy."""
+        """Wait until the page has loaded and is no longer busy."""
         calm = 0
         while calm < 3:
             page.wait_for_load_state("load")
@@ -52,7 +52,7 @@ class Watch:
             calm = calm + 1 if not self._open and page.locator("[aria-busy=true]").count() == 0 else 0
 
     def check(self) -> None:
-        """Fails when anything went wrong."""
+        """Fail if there was a violation."""
         assert not self.wrongs, "\n".join(self.wrongs)
 
     def _page(self, page: Page) -> None:
@@ -90,7 +90,7 @@ class Watch:
 
 
 def until(page: Page, condition: Callable[[], Value], within: float = 30.0) -> Value:
-    """The condition's value as soon as it is true; the browser goes on meanwhile, as it would not in a sleep."""
+    """Return the condition's value as soon as it is true; the browser keeps running, unlike during a sleep."""
     deadline = time.monotonic() + within
     while not (value := condition()):
         assert time.monotonic() < deadline, f"not within {within:g} s: {condition!r} still gives {value!r}"

@@ -61,7 +61,7 @@ class Project:
         self.sql(TABLES[Store(url).dialect])
 
     def sql(self, *statements: str) -> list[dict[str, Any]]:
-        """Runs statements as the table's owner; the last one's rows."""
+        """Run statements as the table's owner; return the rows of the last one."""
 
         async def run() -> list[dict[str, Any]]:
             store = Store(self.url)
@@ -73,31 +73,31 @@ class Project:
         return asyncio.run(run())
 
     def insert(self, *urls: str) -> None:
-        """New rows with these URLs."""
+        """Insert new rows with these URLs."""
         for url in urls:
             self.sql(f"INSERT INTO invoices (url) VALUES ('{url}')")
 
     def run(self, *words: str, input: str | None = None) -> Result:  # noqa: A002
-        """One command, in this process; errors of ours become exit codes as in the real program."""
+        """Run one command in this process; our errors become exit codes as in the real program."""
         result = CliRunner().invoke(app, ["--config", str(self.folder / "tabellion.toml"), *words], input=input)
         if isinstance(result.exception, TabellionError):
             result.exit_code = exit_code(result.exception)
         return result
 
     def json(self, *words: str) -> Any:
-        """One command's JSON."""
+        """Return one command's JSON."""
         result = self.run(*words, "--json")
         assert result.exit_code == 0, result.output
         return json.loads(result.stdout)
 
     def work(self) -> None:
-        """Works the queue off, in a process of its own."""
+        """Work until the queue is empty, in a separate process."""
         process = self.start("worker", "--until-idle")
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """One command, in a process of its own."""
+        """Start one command in a separate process."""
         return subprocess.Popen(
             [sys.executable, "-m", "tabellion", "--config", str(self.folder / "tabellion.toml"), *words],
             stdout=subprocess.PIPE,

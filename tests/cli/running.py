@@ -1,4 +1,4 @@
-"""`tabellion up` in a process of its own, as people run it, and a way to talk to it."""
+"""`tabellion up` in its own process, as people run it, and a way to talk to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLEAN = ("TABELLION_", "DATABASE_URL", "GEMINI_", "GOOGLE_", "OPENAI_", "DEEPINF
 
 
 class Service:
-    """One `tabellion up`, with what it prints as JSON lines."""
+    """One `tabellion up`, with the JSON lines it prints."""
 
     def __init__(self, data: Path, *words: str, **variables: str) -> None:
         self.data = data
@@ -48,8 +48,8 @@ class Service:
         for line in self.process.stderr:
             self.errors += line
 
-    def said(self, event: str, within: float = 60) -> dict[str, Any]:
-        """What it said of this, once it has."""
+    def wait_for_line(self, event: str, within: float = 60) -> dict[str, Any]:
+        """Return the printed line of this event, once it is there."""
 
         def look() -> dict[str, Any] | None:
             found = next((line for line in self.lines if line["event"] == event), None)
@@ -61,57 +61,59 @@ class Service:
 
     @property
     def url(self) -> str:
-        """Where it is."""
-        return str(self.said("started")["url"])
+        """Its address."""
+        return str(self.wait_for_line("started")["url"])
 
     @property
     def key(self) -> str:
         """Its admin key."""
-        self.said("started")
+        self.wait_for_line("started")
         return (self.data / "admin.key").read_text().strip()
 
     def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, Any]:
-        """One request; status and what was answered."""
+        """Send one request; return status and body."""
         connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=60)
         try:
             given = {"Authorization": f"Bearer {self.key}"} | headers
             connection.request(method, path, body, given)
             response = connection.getresponse()
             content = response.read()
-            told = "json" in response.headers.get("content-type", "")  # which an answer without content does not have
-            return response.status, json.loads(content) if told else content
+            is_json = "json" in response.headers.get(
+                "content-type", ""
+            )  # which an answer without content does not have
+            return response.status, json.loads(content) if is_json else content
         finally:
             connection.close()
 
-    def upload(self, content: bytes, name: str, **said: str) -> dict[str, Any]:
-        """Takes a document in; what the answer says of it."""
-        query = "&".join(f"{key}={value}" for key, value in {"name": name, **said}.items())
+    def upload(self, content: bytes, name: str, **wait_for_line: str) -> dict[str, Any]:
+        """Upload a document; return the answer about it."""
+        query = "&".join(f"{key}={value}" for key, value in {"name": name, **wait_for_line}.items())
         path = f"/api/documents?{query}"
         status, answer = self.ask("POST", path, content, **{"Content-Type": "application/octet-stream"})
         assert status == 202, answer
         return dict(answer["documents"][0])
 
     def stop(self, number: signal.Signals = signal.SIGINT, within: float = 60) -> int:
-        """Sends a signal and waits for the end."""
+        """Send a signal and wait until it has ended."""
         self.process.send_signal(number)
         return self.wait(within)
 
     def wait(self, within: float = 60) -> int:
-        """Waits for the end; the exit code."""
+        """Wait until it has ended; return the exit code."""
         code = self.process.wait(within)
         for reader in self._readers:
             reader.join(10)
         return code
 
     def kill(self) -> None:
-        """Kills it and everything it has started, at once, as a power cut would."""
+        """Kill it and everything it has started, at once, as a power cut would."""
         for pid in [self.process.pid, *descendants(self.process.pid)]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait(10)
 
     def close(self) -> None:
-        """Ends it, however it is."""
+        """End it, whatever its state."""
         if self.process.poll() is None:
             self.kill()
         for reader in self._readers:
@@ -123,7 +125,7 @@ class Service:
 
 @contextlib.contextmanager
 def running(data: Path, *words: str, **variables: str) -> Iterator[Service]:
-    """`tabellion up` for the length of a block."""
+    """Run `tabellion up` for the duration of a block."""
     service = Service(data, *words, **variables)
     try:
         yield service
@@ -132,7 +134,7 @@ def running(data: Path, *words: str, **variables: str) -> Iterator[Service]:
 
 
 def descendants(pid: int) -> list[int]:
-    """Every process that this one has started, and theirs."""
+    """Return every process that this one has started, and theirs."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, ValueError, IndexError):

@@ -42,7 +42,7 @@ def test_help_loads_neither_engine_nor_drivers() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_an_error_is_one_message_and_its_own_code(tmp_path: Path) -> None:
+def test_an_error_is_one_message_with_its_own_code(tmp_path: Path) -> None:
     """No traceback: configuration is 3, a database that does not answer is 4, wrong usage is 2."""
 
     def code(*words: str, text: str = "") -> tuple[int, str]:
@@ -53,8 +53,8 @@ def test_an_error_is_one_message_and_its_own_code(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
         return done.returncode, done.stderr
 
-    missing, said = code("status")
-    assert (missing, said.startswith(f"error: {WHICH}, and there is none at {tmp_path}/")) == (3, True)
+    missing, message = code("status")
+    assert (missing, message.startswith(f"error: {WHICH}, and there is none at {tmp_path}/")) == (3, True)
     assert code("status", text="quues = 'x'")[0] == 3
     assert code("explain")[0] == 2
     (tmp_path / "queues.py").write_text(
@@ -65,8 +65,8 @@ def test_an_error_is_one_message_and_its_own_code(tmp_path: Path) -> None:
     assert code("explain", "nope", "1", text="queues = 'queues.py'")[0] == 3
 
 
-def test_several_environments_must_be_told_apart(lite: Project) -> None:
-    """A command that changes something asks which environment is meant."""
+def test_a_command_asks_which_of_several_environments(lite: Project) -> None:
+    """A command that changes something needs to know which environment is meant."""
     file = lite.folder / "tabellion.toml"
     file.write_text(file.read_text() + f'dev = "sqlite:///{lite.folder}/dev.db"\n')
     result = lite.run("pause", "invoices")
@@ -75,8 +75,8 @@ def test_several_environments_must_be_told_apart(lite: Project) -> None:
     assert lite.run("pause", "invoices", "-e", "prod").exit_code == 0
 
 
-def test_the_data_folder_is_named_before_or_behind_the_command(tmp_path: Path) -> None:
-    """For every command: the database in it is the one that is meant."""
+def test_the_data_folder_may_come_before_or_after_the_command(tmp_path: Path) -> None:
+    """For every command: the database in it is used."""
     data = tmp_path / "here"
 
     def run(*words: str) -> tuple[int, str]:
@@ -87,8 +87,8 @@ def test_the_data_folder_is_named_before_or_behind_the_command(tmp_path: Path) -
         return done.returncode, done.stdout + done.stderr
 
     assert run("migrate", "--with", "documents", "--data", str(data))[0] == 0
-    made = run("--data", "here", "keys", "create", "--role", "viewer")
-    assert made[0] == 0
+    created = run("--data", "here", "keys", "create", "--role", "viewer")
+    assert created[0] == 0
     for words in (
         ["keys", "list", "--data=here"],
         ["--data", str(data), "keys", "list"],
@@ -105,10 +105,10 @@ COMMANDS_ON_DATABASES = (
 
 
 @pytest.mark.parametrize("words", COMMANDS_ON_DATABASES)
-def test_no_command_makes_a_second_database_by_mistake(
+def test_no_command_creates_a_second_database_by_mistake(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
-    """Exit code 3, with the file that is not there and what to do; nothing is made."""
+    """Exit code 3, with the missing file and what to do; nothing is created."""
     for name in ("DATABASE_URL", "TABELLION_DATABASE_URL"):
         monkeypatch.delenv(name, raising=False)
     for before in ([], ["--with", "documents"]):

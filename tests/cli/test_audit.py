@@ -1,4 +1,4 @@
-"""`tabellion audit`: whether the trail is whole, and what happened to a document."""
+"""`tabellion audit`: whether the trail is intact, and the history of a document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tabellion.accounts.tables import GENESIS
 from tests.accounts.test_audit import OFF, appended, some
 from tests.cli.project import Project
-from tests.working import ask
+from tests.workers import ask
 
 pytestmark = pytest.mark.usefixtures("documents")
 
@@ -21,7 +21,7 @@ def project(tmp_path: Path, url: str) -> Project:
 
 
 def test_a_trail_is_verified(project: Project) -> None:
-    """Whole: exit code 0 and the last hash; changed: exit code 6 and the entry."""
+    """Intact: exit code 0 and the last hash; changed: exit code 6 and the entry."""
     assert project.json("audit", "verify") == {
         "whole": True, "entries": 0, "head": GENESIS, "broken": None, "why": "",
     }  # fmt: skip
@@ -43,8 +43,8 @@ def test_a_trail_is_verified(project: Project) -> None:
     assert '"broken": 3' in project.run("audit", "verify", "--json").stdout
 
 
-def test_what_happened_to_a_document(project: Project) -> None:
-    """As a table and as JSON; exit code 5 where nothing is known."""
+def test_the_history_of_a_document(project: Project) -> None:
+    """As a table and as JSON; exit code 5 for an unknown document."""
     ask(project.url, lambda store: appended(store, *some(5)))
     entries = project.json("audit", "show", "d1")
     assert [one["n"] for one in entries] == [2, 5]

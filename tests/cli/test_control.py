@@ -9,11 +9,11 @@ import pytest
 
 from tabellion import Queue
 from tests.cli.project import Project
-from tests.working import ask
+from tests.workers import ask
 
 
 def test_failed_rows_are_retried_by_key_by_error_and_all(project: Project) -> None:
-    """Each way finds its rows, and says how many."""
+    """Each way finds its rows, and reports how many."""
     project.insert("empty", "empty", "ok")
     project.work()
     assert [row["status"] for row in project.sql("SELECT status FROM invoices ORDER BY id")] == [
@@ -44,7 +44,7 @@ def test_retry_counts_a_repeated_key_once(lite: Project) -> None:
     assert "1 row of invoices retried" in result.output
 
 
-def test_retry_wants_to_know_which(lite: Project) -> None:
+def test_retry_needs_to_know_which_rows(lite: Project) -> None:
     """Neither or both ways is a usage error."""
     assert lite.run("retry", "invoices").exit_code == 2
     assert lite.run("retry", "invoices", "1", "--all").exit_code == 2
@@ -60,7 +60,7 @@ def test_cancel_a_waiting_row(project: Project) -> None:
 
 
 def test_pause_resume_and_limit_show_in_status(project: Project) -> None:
-    """What was said is what status says."""
+    """Status shows what was set."""
     project.run("pause", "invoices", "--reason", "new model")
     project.run("limit", "invoices", "5")
     [picture] = project.json("status")
@@ -72,15 +72,15 @@ def test_pause_resume_and_limit_show_in_status(project: Project) -> None:
     assert (queue["paused"], queue["limit"]) == (False, None)
 
 
-def test_rows_that_old_workers_left_are_released(project: Project) -> None:
-    """By key or all of them; a dry run only tells, and what is not running is told with exit code 6."""
+def test_orphans_are_released(project: Project) -> None:
+    """By key or all of them; a dry run only reports, and rows that are not running are reported with exit code 6."""
     project.insert("x", "y", "z")
     project.sql("UPDATE invoices SET status = 'reading', worker_id = 'old-worker' WHERE id <> 3")
     assert project.json("release", "invoices", "--all-orphans", "--dry-run")["keys"] == ["1", "2"]
     result = project.run("release", "invoices", "1", "3", "--json")
     assert result.exit_code == 6
-    told = json.loads(result.stdout)
-    assert (told["keys"], told["kept"]) == (
+    output = json.loads(result.stdout)
+    assert (output["keys"], output["kept"]) == (
         ["1"],
         [{"key": "3", "reason": "not_running", "worker": None, "note": None}],
     )
@@ -94,7 +94,7 @@ def test_rows_that_old_workers_left_are_released(project: Project) -> None:
     assert project.sql("SELECT DISTINCT status, worker_id FROM invoices") == [{"status": "new", "worker_id": None}]
 
 
-def test_a_row_that_a_worker_holds_is_released_only_by_force(project: Project) -> None:
+def test_a_claimed_row_is_released_only_by_force(project: Project) -> None:
     """Without --force the holder is named; with it the row is ready and the claim has ended."""
     project.insert("x")
     queue = Queue("invoices", ready="new", running="reading", done="read", failed="broken", worker="worker_id")
@@ -109,7 +109,7 @@ def test_a_row_that_a_worker_holds_is_released_only_by_force(project: Project) -
     assert project.sql("SELECT status FROM invoices") == [{"status": "new"}]
 
 
-def test_release_wants_to_know_which(lite: Project) -> None:
+def test_release_needs_to_know_which_rows(lite: Project) -> None:
     """Neither or both ways, or force on orphans, is a usage error."""
     for words in ((), ("1", "--all-orphans"), ("--all-orphans", "--force")):
         assert lite.run("release", "invoices", *words).exit_code == 2

@@ -1,4 +1,4 @@
-"""The data folder: one at a time has it, and others learn where that one can be reached."""
+"""The data folder: one process at a time owns it, and others learn its address."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tabellion.cli.datafolder import LOCK, address_in, lock_folder
 from tabellion.errors import ConfigurationError
 
 
-def test_whoever_has_it_says_where_they_are(tmp_path: Path) -> None:
-    """Once they listen, and for as long as they run."""
+def test_the_owner_publishes_its_address(tmp_path: Path) -> None:
+    """Once it listens, and as long as it runs."""
     data = tmp_path / "data"
     assert address_in(data) is None
     with lock_folder(data) as note:
@@ -25,7 +25,7 @@ def test_whoever_has_it_says_where_they_are(tmp_path: Path) -> None:
     assert address_in(data) is None
 
 
-def test_what_a_killed_one_said_is_not_believed(tmp_path: Path) -> None:
+def test_the_address_of_a_killed_process_is_ignored(tmp_path: Path) -> None:
     """Its text is there and its lock is not."""
     (tmp_path / LOCK).write_text("http://127.0.0.1:8080")
     assert address_in(tmp_path) is None

@@ -1,4 +1,4 @@
-"""doctor and adopt: from a table to a queue that works."""
+"""doctor and adopt: from a table to a working queue."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.pipelines.registries.test_tables import handmade
 
 
 def test_the_doctor_names_the_missing_index_and_its_fix_works(project: Project) -> None:
-    """The DDL it prints is the DDL that quiets it, and it changes nothing itself."""
+    """The DDL it prints makes the warning go away, and it changes nothing itself."""
     findings = project.json("doctor")
     [index] = [one for one in findings if "no index covers" in one["what"]]
     assert project.sql(_tables(project)) == [{"n": 0}]
@@ -25,7 +25,7 @@ def test_the_doctor_names_the_missing_index_and_its_fix_works(project: Project) 
 def test_the_doctor_finds_the_indexes_of_the_document_service(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It made them itself: one serves the queues of all models."""
+    """It created them itself: one serves the queues of all models."""
     monkeypatch.setenv("GEMINI_API_KEY", "canary")
     (project.folder / "tabellion.toml").write_text(f'[environments]\nprod = "{project.url}"\n')
     assert project.run("migrate", "--with", "documents").exit_code == 0
@@ -41,7 +41,7 @@ def _tables(project: Project) -> str:
 
 
 def test_the_doctor_names_the_collision_of_seed_000(lite: Project) -> None:
-    """Status 4 for both OCR_PROCESSING and ERREUR: named, with exit code 3."""
+    """Status 4 for both OCR_PROCESSING and ERREUR: reported with exit code 3."""
     (lite.folder / "queues.py").write_text(
         "from tabellion import Queue\n"
         "ocr = Queue('extraction_queue', name='ocr', status='status_id', ready=3, running=4, done=5, failed=4)\n"
@@ -53,7 +53,7 @@ def test_the_doctor_names_the_collision_of_seed_000(lite: Project) -> None:
 
 @pytest.mark.parametrize("migrated", [True, False], ids=["register", "no register"])
 def test_the_doctor_names_the_states_that_the_table_refuses(project: Project, migrated: bool) -> None:
-    """A trigger in the way is an error with its own words and exit code 3, and the row stays as it is."""
+    """A trigger that refuses is an error with its own message and exit code 3, and the row stays as it is."""
     project.insert("x")
     if migrated:
         project.run("migrate")
@@ -85,8 +85,8 @@ def test_the_doctor_reports_rows_running_outside_the_register(project: Project) 
     assert any("1 rows are running with no claim" in one["what"] for one in project.json("doctor"))
 
 
-def test_the_doctor_says_that_a_database_does_not_answer(lite: Project) -> None:
-    """Exit code 4, and where it looked, without the password."""
+def test_the_doctor_reports_a_database_that_does_not_answer(lite: Project) -> None:
+    """Exit code 4 and the address, without the password."""
     (lite.folder / "tabellion.toml").write_text(
         f'queues = "{lite.folder}/queues.py"\n[environments]\nprod = "postgresql://me:secret@127.0.0.1:1/x"\n'
     )
@@ -97,7 +97,7 @@ def test_the_doctor_says_that_a_database_does_not_answer(lite: Project) -> None:
 
 
 def test_adopt_writes_a_declaration_that_works(project: Project, tmp_path: Path) -> None:
-    """Status, states and mirrors are found; the file it writes is a queue the engine takes."""
+    """Status, states and mirrors are found; the file it writes is a queue the engine accepts."""
     project.insert("x")
     file = tmp_path / "adopted.py"
     result = project.run(
@@ -118,20 +118,20 @@ def test_adopt_writes_a_declaration_that_works(project: Project, tmp_path: Path)
 
 
 def test_adopt_asks_for_what_it_cannot_guess(lite: Project) -> None:
-    """All of it at once, with the values it saw."""
+    """Everything at once, with the values it saw."""
     lite.sql(
         "CREATE TABLE codes (id INTEGER PRIMARY KEY, status INTEGER)", "INSERT INTO codes (status) VALUES (7), (7), (9)"
     )
     result = lite.run("adopt", "codes")
     assert result.exit_code == 3
-    said = str(result.exception)
-    assert "--ready VALUE" in said
-    assert "--failed VALUE" in said
-    assert "7: 2, 9: 1" in said
+    text = str(result.exception)
+    assert "--ready VALUE" in text
+    assert "--failed VALUE" in text
+    assert "7: 2, 9: 1" in text
 
 
 def test_adopt_reads_the_names_behind_a_status_id(lite: Project) -> None:
-    """A status column that points to a table of names is understood."""
+    """A status column that references a table of names is understood."""
     lite.sql(
         "CREATE TABLE statuses (id INTEGER PRIMARY KEY, name TEXT)",
         "INSERT INTO statuses VALUES (1, 'EN_ATTENTE'), (2, 'EN_TRAITEMENT'), (3, 'COMPLETE'), (4, 'ERREUR')",
@@ -142,7 +142,7 @@ def test_adopt_reads_the_names_behind_a_status_id(lite: Project) -> None:
 
 
 def test_adopt_ends_with_3_where_the_table_refuses(lite: Project) -> None:
-    """The declaration is printed all the same; what stands against it goes to standard error."""
+    """The declaration is printed anyway; the problems go to standard error."""
     lite.sql(
         "CREATE TABLE short (id INTEGER PRIMARY KEY, status TEXT DEFAULT 'new' CHECK (length(status) < 4))",
         "INSERT INTO short (status) VALUES ('new')",

@@ -1,4 +1,4 @@
-"""`tabellion fake-model`: one line to wait for, a clean end, a clear error."""
+"""`tabellion fake-model`: one line to wait for, a clean stop, a clear error."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def started(tmp_path: Path) -> Iterator[tuple[Process, Path]]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_says_where_it_is_and_ends_cleanly(started: tuple[Process, Path], number: signal.Signals) -> None:
-    """The address as JSON, an answer, a line in the log; a signal ends it with 0 even with a request that hangs."""
+def test_it_prints_its_address_and_stops_cleanly(started: tuple[Process, Path], number: signal.Signals) -> None:
+    """The address as JSON, an answer, a line in the log; a signal ends it with 0 even with a hanging request."""
     process, log = started
     assert process.stdout
-    said = json.loads(process.stdout.readline())
-    port = int(said["url"].rpartition(":")[2])
-    assert said["environment"]["GEMINI_BASE_URL"] == said["url"]
+    output = json.loads(process.stdout.readline())
+    port = int(output["url"].rpartition(":")[2])
+    assert output["environment"]["GEMINI_BASE_URL"] == output["url"]
     hanging = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     for model in ("m", "m@hang"):
         body = json.dumps({"contents": [{"parts": [{"text": "hello"}]}]})
@@ -47,7 +47,7 @@ def test_it_says_where_it_is_and_ends_cleanly(started: tuple[Process, Path], num
     assert json.loads(log.read_text().splitlines()[0])["status"] == 200
 
 
-def test_a_taken_port_is_exit_code_3() -> None:
+def test_a_port_in_use_is_exit_code_3() -> None:
     """With what to do about it, and no traceback."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -63,8 +63,8 @@ def test_a_taken_port_is_exit_code_3() -> None:
     assert done.stderr.startswith(f"error: cannot listen on 127.0.0.1:{port}: Address already in use")
 
 
-def test_a_wrong_knob_is_exit_code_3() -> None:
-    """The command line says which there are."""
+def test_an_unknown_option_is_exit_code_3() -> None:
+    """The error lists the valid ones."""
     done = subprocess.run(
         [sys.executable, "-m", "tabellion", "fake-model", "--port", "0", "--knobs", "slow"],
         capture_output=True, text=True, check=False,

@@ -1,4 +1,4 @@
-"""tabellion gates: what stands before the models, seen and changed."""
+"""tabellion gates: the gates of the models, shown and changed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def test_without_gates_it_says_so(lite: Project) -> None:
     assert lite.json("gates") == []
 
 
-def test_a_closed_gate_is_shown_with_its_reason_and_opened_by_a_person(project: Project) -> None:
-    """An outage shows; --reset ends it."""
+def test_a_closed_gate_is_shown_with_its_reason_and_reset(project: Project) -> None:
+    """An outage is shown; --reset ends it."""
     tell(project, CallOutcomes(failed=5, why="gemini returned HTTP 503: overloaded"))
     [gate] = project.json("gates")
     assert (gate["gate"], gate["state"], gate["breaker"]) == ("gemini", "closed", "open")
@@ -42,8 +42,8 @@ def test_a_closed_gate_is_shown_with_its_reason_and_opened_by_a_person(project: 
     assert (gate["state"], gate["breaker"]) == ("open", "closed")
 
 
-def test_rate_and_budget_are_changed_live(project: Project) -> None:
-    """What a person says wins over the configuration, and stays."""
+def test_rate_and_budget_are_changed_at_run_time(project: Project) -> None:
+    """An operator's setting overrides the configuration, and stays."""
     configured(project, "[gates.gemini]\nrate = 2\nmax_rate = 5\nbudget = 1\n")
     [gate] = project.json("gates", "gemini")
     assert (gate["rate"], gate["max_rate"], gate["budget"]) == (2, 5, 1)
@@ -55,8 +55,8 @@ def test_rate_and_budget_are_changed_live(project: Project) -> None:
     assert "$2.50 of $7.50" in project.run("gates").output
 
 
-def test_mistakes_are_explained(lite: Project) -> None:
-    """An unknown gate, a change with no gate named, a setting that cannot work."""
+def test_errors_are_explained(lite: Project) -> None:
+    """An unknown gate, a change without a gate, an invalid setting."""
     configured(lite, "[gates.gemini]\n")
     result = lite.run("gates", "gemmini", "--reset")
     assert result.exit_code == 3
@@ -68,19 +68,19 @@ def test_mistakes_are_explained(lite: Project) -> None:
 
 
 def test_explain_names_the_closed_gate(lite: Project) -> None:
-    """A row that waits for its queue's gate is told so, with the command that shows it."""
+    """A row that waits for its queue's gate says so, with the command that shows it."""
     queues = lite.folder / "queues.py"
     queues.write_text(queues.read_text().replace("retry_base=0.05,", 'retry_base=0.05, uses="gemini",'))
     lite.insert("x")
     tell(lite, CallOutcomes(refused="gemini does not accept the key"))
-    said = " ".join(lite.run("explain", "invoices", "1").output.split())
-    assert "Gate 'gemini' is closed: gemini does not accept the key" in said
-    assert "tabellion gates gemini" in said
+    text = " ".join(lite.run("explain", "invoices", "1").output.split())
+    assert "Gate 'gemini' is closed: gemini does not accept the key" in text
+    assert "tabellion gates gemini" in text
     assert "does not accept the key" in lite.json("status")[0]["queues"][0]["gate"]
 
 
-def test_status_shows_what_was_spent(project: Project) -> None:
-    """The cost that attempts have noted is summed per queue."""
+def test_status_shows_the_cost(project: Project) -> None:
+    """The costs recorded by attempts are summed per queue."""
     queues = project.folder / "queues.py"
     queues.write_text(queues.read_text().replace('    return {"total"', '    job.cost = 0.125\n    return {"total"'))
     project.insert("a", "b")
@@ -90,7 +90,7 @@ def test_status_shows_what_was_spent(project: Project) -> None:
 
 
 def test_gates_of_a_pipeline_have_its_settings(lite: Project) -> None:
-    """Also before the first call."""
+    """Even before the first call."""
     gates = lite.json("gates", "--with", "registries")
     assert gates
     assert {(gate["min_rate"], gate["max_rate"]) for gate in gates} == {(GATE.min_rate, GATE.max_rate)}

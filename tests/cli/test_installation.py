@@ -13,7 +13,7 @@ from tabellion.errors import TabellionError
 
 @pytest.mark.parametrize("code", [0, 3])
 def test_workers_that_end_by_themselves_end_the_service(code: int) -> None:
-    """Whatever their exit code is: without workers, what is submitted is never done."""
+    """Whatever their exit code: without workers, submitted documents would never be done."""
     crew = Processes(2, None, "prod", 1.0, [])
     crew._command = [sys.executable, "-c", f"raise SystemExit({code})"]
     with pytest.raises(TabellionError, match=f"the workers ended with exit code {code}"):
@@ -21,7 +21,7 @@ def test_workers_that_end_by_themselves_end_the_service(code: int) -> None:
 
 
 def test_workers_that_are_stopped_end_without_an_error() -> None:
-    """Also if that was asked before they ran."""
+    """Also when they are stopped before they ran."""
 
     async def story() -> None:
         crew = Processes(2, None, "prod", 1.0, [])

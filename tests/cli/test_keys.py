@@ -1,4 +1,4 @@
-"""`tabellion keys`: made and shown once, listed without secrets, revoked."""
+"""`tabellion keys`: created and shown once, listed without secrets, revoked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tabellion.accounts import keys
 from tests.cli.project import Project
-from tests.working import ask
+from tests.workers import ask
 
 pytestmark = pytest.mark.usefixtures("documents")
 
@@ -20,13 +20,13 @@ def project(tmp_path: Path, url: str) -> Project:
     return Project(tmp_path, url)
 
 
-def test_a_key_is_made_listed_and_revoked(project: Project) -> None:
-    """The key alone on standard output, the rest beside it; it works until it is revoked."""
-    made = project.run("keys", "create", "--role", "operator", "--name", "mail room", "--days", "30")
-    assert made.exit_code == 0, made.output
-    text = made.stdout.strip()
+def test_a_key_is_created_listed_and_revoked(project: Project) -> None:
+    """The key alone on standard output, the rest on standard error; it works until it is revoked."""
+    created = project.run("keys", "create", "--role", "operator", "--name", "mail room", "--days", "30")
+    assert created.exit_code == 0, created.output
+    text = created.stdout.strip()
     assert re.fullmatch(r"tab_prod_[0-9a-f]{12}_[0-9a-f]{64}", text)
-    assert "not shown again" in made.stderr
+    assert "not shown again" in created.stderr
     key = keys.parse(text)
     assert key is not None
     holder = ask(project.url, lambda store: keys.holder(store, key))
@@ -46,14 +46,14 @@ def test_a_key_is_made_listed_and_revoked(project: Project) -> None:
 
 def test_a_key_as_json(project: Project) -> None:
     """For scripts."""
-    made = project.json("keys", "create", "--role", "viewer")
-    assert (made["environment"], made["role"], made["name"]) == ("prod", "viewer", "")
-    assert made["key"].startswith(f"tab_prod_{made['id']}_")
-    assert project.json("keys", "revoke", made["id"]) == {"id": made["id"], "revoked": True}
+    body = project.json("keys", "create", "--role", "viewer")
+    assert (body["environment"], body["role"], body["name"]) == ("prod", "viewer", "")
+    assert body["key"].startswith(f"tab_prod_{body['id']}_")
+    assert project.json("keys", "revoke", body["id"]) == {"id": body["id"], "revoked": True}
 
 
-def test_a_role_that_is_none_is_refused(project: Project) -> None:
-    """With the roles there are; and one must be said."""
+def test_an_unknown_role_is_rejected(project: Project) -> None:
+    """With the known roles; and a role is required."""
     refused = project.run("keys", "create", "--role", "root")
     assert refused.exit_code == 3
     assert "viewer, reviewer, operator, admin" in str(refused.exception)

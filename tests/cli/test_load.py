@@ -1,4 +1,4 @@
-"""Finding the declared queues: what is wrong with the module is one sentence with its file and line."""
+"""Finding the declared queues: an error in the module is one sentence with its file and line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BROKEN = {
 
 
 def run(folder: Path, *words: str, **variables: str) -> tuple[int, str]:
-    """One command in the folder: its exit code and what it said to people."""
+    """Run one command in the folder; return its exit code and messages."""
     done = subprocess.run(
         [sys.executable, "-m", "tabellion", *words], capture_output=True, text=True, cwd=folder, check=False,
         env={name: value for name, value in os.environ.items() if "DATABASE_URL" not in name} | variables,
@@ -48,17 +48,17 @@ def run(folder: Path, *words: str, **variables: str) -> tuple[int, str]:
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_module_is_one_sentence_with_file_and_line(tmp_path: Path, kind: str, how: str) -> None:
     """Exit code 3 and no traceback, whether it is named as a file or as a module."""
-    text, said = BROKEN[kind]
+    text, expected = BROKEN[kind]
     (tmp_path / "queues.py").write_text(text)
     code, errors = run(tmp_path, "--queues", how, "status")
     assert code == 3
     assert "Traceback" not in errors
-    assert said in errors if kind != "no queue" else "declares no Queue at its top level" in errors
+    assert expected in errors if kind != "no queue" else "declares no Queue at its top level" in errors
     assert errors.startswith("error: ")
 
 
-def test_the_line_is_the_users_own(tmp_path: Path) -> None:
-    """A mistake in a module that the queues import is named where it is, not in the library that raised it."""
+def test_the_line_is_in_the_users_code(tmp_path: Path) -> None:
+    """An error in a module that the queues import is reported there, not in the library that raised it."""
     (tmp_path / "models.py").write_text("import json\n\nSETTINGS = json.loads('{')\n")
     (tmp_path / "queues.py").write_text("import models\n" + GOOD)
     code, errors = run(tmp_path, "--queues", "queues.py", "status")
@@ -66,7 +66,7 @@ def test_the_line_is_the_users_own(tmp_path: Path) -> None:
     assert "models.py, line 3: JSONDecodeError: " in errors
 
 
-def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_module_is_named(tmp_path: Path) -> None:
     """A file, a module, and a package whose module is missing."""
     assert run(tmp_path, "--queues", "nope.py", "status") == (3, "error: nope.py: file not found\n")
     code, errors = run(tmp_path, "--queues", "shop.queues", "status")
@@ -89,7 +89,7 @@ def test_a_file_of_a_package_says_how_to_name_it(tmp_path: Path) -> None:
     assert "--queues shop.queues" in errors
 
 
-def test_a_traceback_can_be_asked_for(tmp_path: Path) -> None:
+def test_a_traceback_can_be_requested(tmp_path: Path) -> None:
     """TABELLION_DEBUG shows where an error came from, before the sentence."""
     (tmp_path / "queues.py").write_text("1 / 0\n")
     code, errors = run(tmp_path, "--queues", "queues.py", "status", TABELLION_DEBUG="1")
@@ -98,7 +98,7 @@ def test_a_traceback_can_be_asked_for(tmp_path: Path) -> None:
     assert errors.splitlines()[-1].startswith("error: queues.py, line 1: ZeroDivisionError")
 
 
-def test_a_pipeline_that_is_named_as_a_module_is_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipeline_named_as_a_module_is_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every installed one, with the option that selects it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(queue_module, "installed_pipelines", lambda: {"parcels": Pipeline()})

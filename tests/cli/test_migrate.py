@@ -1,4 +1,4 @@
-"""`tabellion migrate`: the register everywhere, the document service's tables where they are asked for."""
+"""`tabellion migrate`: the register everywhere, the document service's tables on request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def tables(file: Path) -> set[str]:
         connection.close()
 
 
-def test_a_project_with_queues_of_its_own_gets_the_register_only(lite: Project) -> None:
+def test_a_project_with_its_own_queues_gets_the_register_only(lite: Project) -> None:
     """No table of a service that it does not use."""
     assert lite.run("migrate").exit_code == 0
     found = tables(lite.folder / "work.db")
@@ -36,8 +36,8 @@ def test_a_project_with_queues_of_its_own_gets_the_register_only(lite: Project) 
     assert not OURS & found
 
 
-def test_the_document_service_gets_its_tables_when_it_is_named(tmp_path: Path, url: str) -> None:
-    """Made at once, or as SQL that makes the same; a second time there is nothing to do."""
+def test_the_document_service_gets_its_tables_when_named(tmp_path: Path, url: str) -> None:
+    """Created at once, or as SQL that does the same; a second run does nothing."""
     file = tmp_path / "documents.toml"
     file.write_text(f'[environments]\nprod = "{url}"\n')
 
@@ -63,7 +63,7 @@ def test_the_document_service_gets_its_tables_when_it_is_named(tmp_path: Path, u
     assert "CREATE" not in run("--sql")
 
 
-def test_a_dead_environment_does_not_keep_the_others_from_being_migrated(lite: Project) -> None:
+def test_an_unreachable_environment_does_not_stop_the_others(lite: Project) -> None:
     """It is reported; exit code 6 says that some failed, and 4 that none could be migrated."""
     dead = 'dead = "postgresql://127.0.0.1:1/x"\n'
     file = lite.folder / "tabellion.toml"

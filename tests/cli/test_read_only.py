@@ -1,4 +1,4 @@
-"""Commands that only look leave a database as it was: no register, no write-ahead log, not a byte."""
+"""Commands that only read leave a database as it was: no register, no write-ahead log, not a byte."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOKS = ("status", "status invoices", "doctor", "explain invoices 1", "gates", "
 
 
 def files(folder: Path) -> dict[str, tuple[str, int]]:
-    """Every file of a database with its content and the time of its last change."""
+    """Return every file of a database with its content and modification time."""
     return {
         path.name: (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns)
         for path in folder.glob("work.db*")
@@ -23,7 +23,7 @@ def files(folder: Path) -> dict[str, tuple[str, int]]:
 
 
 def catalog(project: Project) -> list[dict[str, Any]]:
-    """Everything that is in a PostgreSQL database, and every row of the table with the transaction that wrote it."""
+    """Return the content of a PostgreSQL database, with every row of the table and the transaction that wrote it."""
     return [
         *project.sql("SELECT relname::text AS name, relfilenode::text, xmin::text FROM pg_class ORDER BY oid"),
         *project.sql("SELECT nspname::text AS name FROM pg_namespace WHERE nspname !~ '^pg_' ORDER BY 1"),
@@ -33,7 +33,7 @@ def catalog(project: Project) -> list[dict[str, Any]]:
 
 
 def rewritten(project: Project, journal: str) -> None:
-    """The file in this journal mode, as its owner's own program left it."""
+    """Return the file in this journal mode, as its owner's own program left it."""
     connection = sqlite3.connect(project.folder / "work.db")
     connection.execute(f"PRAGMA journal_mode = {journal}")
     connection.commit()
@@ -42,8 +42,8 @@ def rewritten(project: Project, journal: str) -> None:
 
 @pytest.mark.parametrize("words", LOOKS)
 @pytest.mark.parametrize("journal", ["delete", "wal"])
-def test_looking_leaves_a_file_as_it_was(lite: Project, words: str, journal: str) -> None:
-    """The same bytes, the same time of change, no file beside it, the same journal mode."""
+def test_reading_leaves_a_file_unchanged(lite: Project, words: str, journal: str) -> None:
+    """The same bytes, modification time and journal mode, and no file beside it."""
     lite.insert("a")
     rewritten(lite, journal)
     before = files(lite.folder)
@@ -54,8 +54,8 @@ def test_looking_leaves_a_file_as_it_was(lite: Project, words: str, journal: str
 
 
 @pytest.mark.parametrize("words", LOOKS)
-def test_looking_does_not_empty_a_log_that_a_crash_left(lite: Project, words: str) -> None:
-    """What is in the write-ahead log is seen, and stays there."""
+def test_reading_does_not_empty_a_log_left_by_a_crash(lite: Project, words: str) -> None:
+    """The content of the write-ahead log is read, and stays there."""
     rewritten(lite, "wal")
     writer = sqlite3.connect(lite.folder / "work.db")
     writer.execute("INSERT INTO invoices (url) VALUES ('a')")
@@ -71,7 +71,7 @@ def test_looking_does_not_empty_a_log_that_a_crash_left(lite: Project, words: st
 
 
 @pytest.mark.parametrize("words", LOOKS)
-def test_looking_leaves_a_server_as_it_was(tmp_path: Path, pg_url: str, words: str) -> None:
+def test_reading_leaves_a_server_unchanged(tmp_path: Path, pg_url: str, words: str) -> None:
     """The catalog is the same, and so is every row."""
     project = Project(tmp_path, pg_url)
     project.insert("a")
@@ -81,8 +81,8 @@ def test_looking_leaves_a_server_as_it_was(tmp_path: Path, pg_url: str, words: s
     assert catalog(project) == before
 
 
-def test_no_look_makes_a_file(lite: Project) -> None:
-    """A database that is not there is not made by asking for its SQL."""
+def test_no_read_creates_a_file(lite: Project) -> None:
+    """A missing database is not created by asking for its SQL."""
     (lite.folder / "work.db").unlink()
     for words in LOOKS:
         lite.run(*words.split())
@@ -91,7 +91,7 @@ def test_no_look_makes_a_file(lite: Project) -> None:
 
 
 def test_status_without_a_register_counts_the_table(project: Project) -> None:
-    """The rows are there before any worker was; what is missing is said, and how to get it."""
+    """The rows exist before any worker ran; the output says what is missing, and how to get it."""
     project.insert("a", "b")
     project.sql("UPDATE invoices SET status = 'reading' WHERE url = 'b'")
     [picture] = project.json("status")
@@ -102,7 +102,7 @@ def test_status_without_a_register_counts_the_table(project: Project) -> None:
 
 
 def test_explain_without_a_register_says_so(project: Project) -> None:
-    """A waiting row waits because nothing of ours has run here yet."""
+    """A waiting row waits because no worker has run here yet."""
     project.insert("a")
     found = project.json("explain", "invoices", "1")
     assert found["state"] == "ready"

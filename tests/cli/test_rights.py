@@ -1,4 +1,4 @@
-"""Roles that may little: told before anything is half made, with the command that prints what they need."""
+"""Roles with few rights: reported before anything is half created, with the command that prints the grants."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class Guest:
         (owner.folder / "tabellion.toml").write_text(SCHEMA.format(folder=owner.folder, url=self.url))
 
     def grant(self, *statements: str) -> None:
-        """What the owner allows."""
+        """Grant this, as the owner."""
         for text in statements:
             self.owner.sql(text.format(role=self.role))
 
     def script(self, *words: str) -> str:
-        """What `migrate --sql` prints."""
+        """Return what `migrate --sql` prints."""
         result = self.owner.run("migrate", "--sql", *words)
         assert result.exit_code == 0, result.output
         return result.stdout
 
     def execute(self, script: str) -> None:
-        """The owner runs it."""
+        """Run it, as the owner."""
 
         async def run() -> None:
             connection = await asyncpg.connect(self.owner.url)
@@ -52,7 +52,7 @@ class Guest:
         asyncio.run(run())
 
     def doctor(self) -> list[dict[str, Any]]:
-        """What the doctor finds."""
+        """Return the doctor's findings."""
         import json
 
         return [one for one in json.loads(self.owner.run("doctor", "--json").stdout) if one["level"] == "error"]
@@ -60,18 +60,18 @@ class Guest:
 
 @pytest.fixture
 def guest(tmp_path: Path, pg_url: str) -> Guest:
-    """A role without any rights beside the table's owner."""
+    """A role without any rights, beside the table's owner."""
     return Guest(Project(tmp_path, pg_url))
 
 
 def registered(guest: Guest) -> int:
-    """How many tables of ours there are."""
+    """Return how many of our tables there are."""
     rows = guest.owner.sql("SELECT count(*) AS n FROM pg_class WHERE relname LIKE 'tabellion%' AND relkind = 'r'")
     return int(rows[0]["n"])
 
 
-def test_a_worker_that_may_not_make_the_register_says_who_can(guest: Guest) -> None:
-    """Exit code 4 at once, with the command that prints what is missing; nothing is half made."""
+def test_a_worker_that_may_not_create_the_register_says_who_can(guest: Guest) -> None:
+    """Exit code 4 at once, with the command that prints what is missing; nothing is half created."""
     guest.grant("GRANT SELECT, UPDATE ON invoices TO {role}")
     process = guest.owner.start("worker", "--until-idle")
     _, errors = process.communicate(timeout=60)
@@ -84,8 +84,8 @@ def test_a_worker_that_may_not_make_the_register_says_who_can(guest: Guest) -> N
     assert f"tabellion migrate --sql --grant {guest.role}" in finding["fix"]
 
 
-def test_a_role_that_may_not_change_the_table_is_told_before_there_is_a_register(guest: Guest) -> None:
-    """By the doctor and by a worker that starts, which makes no register then."""
+def test_a_role_that_may_not_change_the_table_is_reported_before_the_register_exists(guest: Guest) -> None:
+    """By the doctor and by a starting worker, which then creates no register."""
     guest.grant("GRANT CREATE ON SCHEMA public TO {role}", "GRANT SELECT ON invoices TO {role}")
     [finding] = guest.doctor()
     assert f"role {guest.role} may not UPDATE invoices" in finding["what"]
@@ -97,8 +97,8 @@ def test_a_role_that_may_not_change_the_table_is_told_before_there_is_a_register
     assert registered(guest) == 0
 
 
-def test_a_role_that_may_change_only_the_columns_needed_is_enough(guest: Guest) -> None:
-    """States, mirrors and results; nobody must give away the whole table."""
+def test_rights_on_the_needed_columns_are_enough(guest: Guest) -> None:
+    """States, mirrors and results; the whole table need not be granted."""
     guest.grant(
         "GRANT CREATE ON SCHEMA public TO {role}",
         "GRANT SELECT, UPDATE (status, worker_id, started_at, error_message, total) ON invoices TO {role}",
@@ -109,8 +109,8 @@ def test_a_role_that_may_change_only_the_columns_needed_is_enough(guest: Guest) 
     assert guest.owner.sql("SELECT status FROM invoices") == [{"status": "read"}]
 
 
-def test_what_is_printed_is_all_that_a_worker_needs(guest: Guest) -> None:
-    """The register, its grants and those on the queues' tables: run by the owner, and the role works."""
+def test_the_printed_sql_is_all_that_a_worker_needs(guest: Guest) -> None:
+    """The register, its grants and those on the queues' tables: once the owner runs it, the role works."""
     script = guest.script("--grant", guest.role)
     assert registered(guest) == 0
     guest.execute(script)
@@ -125,7 +125,7 @@ def test_what_is_printed_is_all_that_a_worker_needs(guest: Guest) -> None:
 
 
 def test_the_document_service_gets_its_grants_too(guest: Guest) -> None:
-    """`--with documents`: its tables and what a role needs of them."""
+    """`--with documents`: its tables and the grants they need."""
     guest.execute(guest.script("--with", "documents", "--grant", guest.role))
     assert guest.owner.run("keys", "create", "--role", "viewer").exit_code == 0
     assert guest.owner.run("users", "add", "anna", "--role", "reviewer").exit_code == 0
@@ -134,8 +134,8 @@ def test_the_document_service_gets_its_grants_too(guest: Guest) -> None:
     assert process.returncode == 0, errors
 
 
-def test_a_register_that_is_there_without_rights_is_told(guest: Guest) -> None:
-    """Another role made it: what is missing on which of its tables."""
+def test_a_register_without_rights_is_reported(guest: Guest) -> None:
+    """Another role created it: the rights missing on each of its tables are listed."""
     (guest.owner.folder / "tabellion.toml").write_text(SCHEMA.format(folder=guest.owner.folder, url=guest.owner.url))
     assert guest.owner.run("migrate").exit_code == 0
     (guest.owner.folder / "tabellion.toml").write_text(SCHEMA.format(folder=guest.owner.folder, url=guest.url))
@@ -148,8 +148,8 @@ def test_a_register_that_is_there_without_rights_is_told(guest: Guest) -> None:
     assert (process.returncode, f"--grant {guest.role}" in errors) == (4, True)
 
 
-def test_a_table_in_a_schema_that_may_not_be_used(guest: Guest) -> None:
-    """Named with its grant, instead of a table that is not there."""
+def test_a_schema_that_may_not_be_used(guest: Guest) -> None:
+    """Reported with its grant, instead of as a missing table."""
     guest.owner.sql("CREATE SCHEMA closed")
     guest.owner.sql("ALTER TABLE invoices SET SCHEMA closed")
     file = guest.owner.folder / "queues.py"
@@ -160,8 +160,8 @@ def test_a_table_in_a_schema_that_may_not_be_used(guest: Guest) -> None:
     assert guest.doctor() == []
 
 
-def test_the_sql_is_printed_though_the_server_is_away(lite: Project) -> None:
-    """All of it, and standard error says that nobody was asked."""
+def test_the_sql_is_printed_though_the_server_is_down(lite: Project) -> None:
+    """All of it, and standard error says that the server was not asked."""
     (lite.folder / "tabellion.toml").write_text(
         SCHEMA.format(folder=lite.folder, url="postgresql://127.0.0.1:1/nowhere")
     )
@@ -179,6 +179,6 @@ def test_the_sql_is_printed_though_the_server_is_away(lite: Project) -> None:
 
 
 def test_grants_are_for_servers(lite: Project) -> None:
-    """SQLite has no roles; and grants are printed, never given."""
+    """SQLite has no roles; and grants are printed, never executed."""
     assert lite.run("migrate", "--sql", "--grant", "app").exit_code == 2
     assert lite.run("migrate", "--grant", "app").exit_code == 2

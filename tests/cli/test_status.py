@@ -11,11 +11,11 @@ from tabellion import Queue, Store
 from tabellion.engine.register import CURRENT
 from tests.cli.project import Project
 from tests.servers import Postgres
-from tests.working import ask
+from tests.workers import ask
 
 
 def test_status_counts_rows_by_state(project: Project) -> None:
-    """Ready, done and failed, as the table has them, and the hint that nobody works."""
+    """Ready, done and failed, as in the table, and the hint that no worker runs."""
     project.insert("a", "empty", "b")
     project.work()
     project.insert("c")
@@ -27,7 +27,7 @@ def test_status_counts_rows_by_state(project: Project) -> None:
     assert "no file" in project.run("status", "invoices").output
 
 
-def test_status_of_a_dead_environment_says_so(lite: Project) -> None:
+def test_status_of_an_unreachable_environment_says_so(lite: Project) -> None:
     """The others are shown; exit code 6 says partial."""
     file = lite.folder / "tabellion.toml"
     file.write_text(file.read_text() + 'dead = "postgresql://127.0.0.1:1/x"\n')
@@ -66,7 +66,7 @@ def test_explain_answers_in_sentences(project: Project) -> None:
     assert project.run("explain", "invoices", "99").exit_code == 5
 
 
-def test_migrate_tells_and_prints(project: Project, tmp_path: Path) -> None:
+def test_migrate_reports_and_prints(project: Project, tmp_path: Path) -> None:
     """--sql changes nothing; migrate does, once."""
     assert "CREATE TABLE tabellion_attempts" in project.run("migrate", "--sql").output
     assert project.json("migrate") == [{"environment": "prod", "before": 0, "version": CURRENT}]
@@ -112,7 +112,7 @@ def test_a_table_that_the_role_may_not_read_does_not_hide_the_rest(postgres18: P
 
 
 def test_workers_of_every_environment_in_one_table(project: Project, tmp_path: Path) -> None:
-    """Who holds how many jobs, since when, and the last note; a dead environment is told with exit code 6."""
+    """Who has how many jobs, since when, and the last note; an unreachable environment is exit code 6."""
     project.insert("a", "b")
     queue = Queue("invoices", ready="new", running="reading", done="read", failed="broken", worker="worker_id")
 

@@ -1,4 +1,4 @@
-"""The supervisor of worker processes: every child hears that it shall stop."""
+"""The supervisor of worker processes: every child is told to stop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tabellion.cli import supervisor
 
 @pytest.fixture(autouse=True)
 def _handlers() -> Iterator[None]:
-    """The supervisor takes the signals of its process: here they are given back."""
+    """The supervisor takes over the signals of its process: here they are restored."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     yield
     for number, handler in before.items():
@@ -24,7 +24,7 @@ def _handlers() -> Iterator[None]:
 
 
 def test_a_child_that_starts_while_the_signal_arrives_is_stopped_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And it is not killed: it gets the SIGTERM that came before the supervisor knew of it."""
+    """And it is not killed: it gets the SIGTERM that came before the supervisor knew it."""
     processes: list[subprocess.Popen[bytes]] = []
 
     def start(*_words: Any, **_options: Any) -> subprocess.Popen[bytes]:

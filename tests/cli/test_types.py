@@ -29,7 +29,7 @@ validation:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with a type of one's own."""
+    """A working folder with a custom type."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "types").mkdir()
     (tmp_path / "types" / "lease.yaml").write_text(LEASE)
@@ -37,27 +37,27 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*words: str) -> tuple[Result, int]:
-    """What a command prints, and its exit code with errors counted as the command line does."""
+    """Return what a command prints, and its exit code as on the command line."""
     result = CliRunner().invoke(app, ["types", *words], env={"COLUMNS": "200"})
     if isinstance(result.exception, TabellionError):
         return result, exit_code(result.exception)
     return result, result.exit_code
 
 
-def told(*words: str) -> Any:
+def parse_output(*words: str) -> Any:
     return json.loads(run(*words, "--json")[0].stdout)
 
 
-def test_a_right_file_is_said_to_be_right() -> None:
-    """With its name, version and what is in it; without arguments, all of one's own are checked."""
+def test_a_valid_file_is_confirmed() -> None:
+    """With its name, version and content; without arguments, all custom ones are checked."""
     result, code = run("check", "types/lease.yaml")
     assert (code, result.stdout) == (0, "types/lease.yaml: ok, lease 1, 4 fields, 1 rules\n")
     assert run("check")[0].stdout == result.stdout
-    [one] = told("check")
+    [one] = parse_output("check")
     assert (one["ok"], one["type"]["name"], one["mistakes"]) == (True, "lease", [])
 
 
-def test_every_mistake_is_told_by_line_and_exits_with_3(folder: Path) -> None:
+def test_every_error_is_reported_by_line_with_exit_code_3(folder: Path) -> None:
     """Editors can jump to file:line:column; programs get the same as JSON."""
     path = folder / "types" / "lease.yaml"
     path.write_text(LEASE.replace("type: money", "type: amount").replace("rent > 0", "rnet > 0"))
@@ -68,29 +68,29 @@ def test_every_mistake_is_told_by_line_and_exits_with_3(folder: Path) -> None:
         "   fix: write money: an amount such as 1234.50, without currency",
     ]
     assert "types/lease.yaml:10:32: unknown field 'rnet'; did you mean 'rent'?" in result.stdout
-    [one] = told("check", "types/lease.yaml")
+    [one] = parse_output("check", "types/lease.yaml")
     assert [(mistake["line"], mistake["column"]) for mistake in one["mistakes"]] == [(6, 16), (10, 32)]
 
 
 def test_a_file_that_cannot_be_read_exits_with_5() -> None:
-    """The others are checked all the same."""
+    """The others are still checked."""
     result, code = run("check", "gone.yaml", "types/lease.yaml")
     assert code == 5
     assert "gone.yaml: No such file" in result.stderr
     assert "ok, lease" in result.stdout
 
 
-def test_nothing_to_check_is_no_mistake(folder: Path) -> None:
-    """A folder without types is said to be one."""
+def test_nothing_to_check_is_not_an_error(folder: Path) -> None:
+    """A folder without types is reported as such."""
     (folder / "types" / "lease.yaml").unlink()
     result, code = run("check")
     assert (code, result.stdout) == (0, "no type files in types\n")
 
 
-def test_the_list_has_ones_own_first_and_says_what_is_wrong(folder: Path) -> None:
+def test_the_list_has_custom_types_first_and_marks_broken_ones(folder: Path) -> None:
     """A broken type is listed with the command that explains it."""
     (folder / "types" / "lease.yaml").write_text("name: lease\n")
-    found = {one["name"]: one for one in told("list")}
+    found = {one["name"]: one for one in parse_output("list")}
     assert list(found) == ["lease", "deed", "invoice", "receipt"]
     assert found["lease"]["wrong"] == "2 errors: tabellion types check types/lease.yaml"
     assert (found["invoice"]["from"], found["invoice"]["wrong"]) == ("shipped", None)
@@ -103,7 +103,7 @@ def test_a_type_is_shown() -> None:
     for wanted in ("tenant", "≥ 0", "flat, shop", ".name", "rent is paid", "rent > 0"):
         assert wanted in text
     assert "26 options" in run("show", "deed")[0].stdout
-    found = told("show", "types/lease.yaml")
+    found = parse_output("show", "types/lease.yaml")
     assert [one["name"] for one in found["fields"]] == ["tenant", "rent", "kind", "rooms"]
     assert found["rules"][0]["fields"] == ["rent"]
     assert found["processing"]["review"] == "doubtful"
@@ -114,16 +114,16 @@ def test_what_a_type_compiles_to() -> None:
     plain = json.loads(run("show", "lease", "--schema", "json")[0].stdout)
     assert plain["properties"]["rent"]["type"] == ["string", "null"]
     for provider in ("gemini", "openai"):
-        made = json.loads(run("show", "lease", "--schema", provider)[0].stdout)
-        assert list(made["properties"]["rent"]["properties"]) == ["value", "quote", "page"]
+        output = json.loads(run("show", "lease", "--schema", provider)[0].stdout)
+        assert list(output["properties"]["rent"]["properties"]) == ["value", "quote", "page"]
     assert json.loads(run("show", "lease", "--schema", "form")[0].stdout)[1]["widget"] == "money"
     assert "- tenant (required)" in run("show", "lease", "--schema", "prompt")[0].stdout
-    assert "tenant" in told("show", "lease", "--schema", "prompt")["prompt"]
+    assert "tenant" in parse_output("show", "lease", "--schema", "prompt")["prompt"]
     assert "facture n°" in json.loads(run("show", "invoice", "--schema", "hints")[0].stdout)["invoice_number"]["labels"]
 
 
-def test_mistakes_of_the_command_itself() -> None:
-    """An unknown type is 3 and names those there are; an unknown schema is 2."""
+def test_errors_of_the_command_itself() -> None:
+    """An unknown type is 3 and lists the known ones; an unknown schema is 2."""
     result, code = run("show", "leese")
     assert code == 3
     assert "known: lease, deed, invoice, receipt" in str(result.exception)
@@ -133,11 +133,11 @@ def test_mistakes_of_the_command_itself() -> None:
 def test_folders_are_configured(folder: Path) -> None:
     """`types` in tabellion.toml names other folders."""
     (folder / "tabellion.toml").write_text("types = ['elsewhere']\n")
-    assert [one["name"] for one in told("list")] == ["deed", "invoice", "receipt"]
+    assert [one["name"] for one in parse_output("list")] == ["deed", "invoice", "receipt"]
 
 
-def test_what_to_write_instead_may_have_several_lines(folder: Path) -> None:
-    """Each is printed as a line, to be copied."""
+def test_a_suggestion_may_have_several_lines(folder: Path) -> None:
+    """Each is printed as a line that can be copied."""
     (folder / "types" / "lease.yaml").write_text('name: lease\nversion: "1"\n')
     lines = run("check")[0].stdout.splitlines()
     assert lines[1:] == ["   fix: fields:", "     total: {type: money, required: true}"]

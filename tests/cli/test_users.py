@@ -1,4 +1,4 @@
-"""`tabellion users`: people made, let in by links, given passwords, shut out."""
+"""`tabellion users`: created, signed in by links, given passwords, disabled."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import pytest
 from tabellion.accounts import links, passwords, sessions, users
 from tabellion.engine.store import Store
 from tests.cli.project import Project
-from tests.working import ask
+from tests.workers import ask
 
 pytestmark = pytest.mark.usefixtures("documents")
 
 GOOD = "seven horses on a roof"
 
 
-def entered(project: Project, link: str) -> users.User | None:
-    """Whom a link lets in."""
+def signed_in_by(project: Project, link: str) -> users.User | None:
+    """Return whom a link signs in."""
     ticket = sessions.parse(link.partition("#")[2])
     assert ticket is not None
     return ask(project.url, lambda store: links.use(store, ticket))
 
 
-def test_a_user_is_added_listed_and_shut_out(project: Project) -> None:
-    """The link alone on standard output; the last admin is not shut out."""
-    made = project.run("users", "add", "Anna", "--role", "reviewer", "--url", "https://docs.example.com/")
-    assert made.exit_code == 0, made.output
-    link = made.stdout.strip()
+def test_a_user_is_added_listed_and_disabled(project: Project) -> None:
+    """The link alone on standard output; the last admin cannot be disabled."""
+    created = project.run("users", "add", "Anna", "--role", "reviewer", "--url", "https://docs.example.com/")
+    assert created.exit_code == 0, created.output
+    link = created.stdout.strip()
     assert link.startswith("https://docs.example.com/enter#prod:")
-    assert "anna is a reviewer" in made.stderr
-    anna = entered(project, link)
+    assert "anna is a reviewer" in created.stderr
+    anna = signed_in_by(project, link)
     assert anna is not None
     assert (anna.name, anna.role.word) == ("anna", "reviewer")
     [row] = project.json("users", "list")
@@ -47,18 +47,18 @@ def test_a_user_is_added_listed_and_shut_out(project: Project) -> None:
     assert project.run("users", "disable", "nobody").exit_code == 5
 
 
-def test_a_link_leads_to_where_the_pages_are(lite: Project) -> None:
-    """This machine and the configured port unless said otherwise; each link is another."""
+def test_a_link_uses_the_address_of_the_pages(lite: Project) -> None:
+    """This machine and the configured port unless given; each link is unique."""
     lite.run("users", "add", "anna", "--role", "viewer")
     first, second = (lite.json("users", "link", "anna")["link"] for _ in range(2))
     assert first != second
     assert first.startswith("http://127.0.0.1:8080/enter#prod:")
-    assert entered(lite, first) is not None
+    assert signed_in_by(lite, first) is not None
     assert lite.run("users", "link", "ben").exit_code == 5
 
 
 def test_a_password_is_set_from_standard_input(lite: Project) -> None:
-    """It ends open sessions; one that is easy to guess is refused, and so is a role that is none."""
+    """It ends open sessions; an easy one is rejected, and so is an unknown role."""
     lite.run("users", "add", "anna", "--role", "viewer")
 
     async def begun(store: Store) -> sessions.Ticket:

@@ -1,4 +1,4 @@
-"""Queues must be named: nothing of the document service comes to a database by accident."""
+"""Queues must be named: no table of the document service is created by accident."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')"""
 
 @pytest.mark.parametrize("words", FORGOTTEN)
 def test_without_queues_a_command_asks_for_them(theirs: Project, words: str) -> None:
-    """Exit code 3, with both places where they can be named; nothing is made."""
+    """Exit code 3, with both places where they can be named; nothing is created."""
     before = relations(theirs)
     result = theirs.run(*words.split())
     assert (result.exit_code, str(result.exception)) == (3, WHICH)
@@ -60,8 +60,8 @@ def test_without_queues_a_command_asks_for_them(theirs: Project, words: str) -> 
 
 
 @pytest.mark.parametrize("words", OF_THE_SERVICE)
-def test_no_command_of_the_service_makes_its_tables(theirs: Project, words: str) -> None:
-    """Exit code 4, with the two commands that do; nothing is made."""
+def test_no_command_of_the_service_creates_its_tables(theirs: Project, words: str) -> None:
+    """Exit code 4, with the two commands that do; nothing is created."""
     before = relations(theirs)
     result = theirs.run(*words.split())
     assert result.exit_code == 4, result.output
@@ -70,17 +70,17 @@ def test_no_command_of_the_service_makes_its_tables(theirs: Project, words: str)
     assert relations(theirs) == before
 
 
-def test_migrate_alone_makes_the_register_and_nothing_else(theirs: Project) -> None:
-    """That is what it is for, with or without queues."""
+def test_migrate_alone_creates_the_register_and_nothing_else(theirs: Project) -> None:
+    """With or without queues."""
     before = relations(theirs)
     assert theirs.run("migrate").exit_code == 0
-    made = {name.removeprefix("public.") for name in relations(theirs) - before}
-    assert "tabellion_attempts" in made
-    assert not [name for name in made if "documents" in name or "users" in name]
+    created = {name.removeprefix("public.") for name in relations(theirs) - before}
+    assert "tabellion_attempts" in created
+    assert not [name for name in created if "documents" in name or "users" in name]
 
 
 def test_with_documents_names_the_queues_of_the_service(theirs: Project) -> None:
-    """Before or behind the command, or in the configuration, beside queues of one's own or alone."""
+    """Before or after the command, or in the configuration, beside own queues or alone."""
     assert theirs.run("migrate", "--with", "documents").exit_code == 0
 
     def queues(result: Result) -> set[str]:
@@ -98,23 +98,23 @@ def test_with_documents_names_the_queues_of_the_service(theirs: Project) -> None
     assert queues(theirs.run("status")) == {"documents", "webhooks"}
 
 
-def test_an_unknown_pipeline_is_refused(theirs: Project) -> None:
-    """With those there are."""
+def test_an_unknown_pipeline_is_rejected(theirs: Project) -> None:
+    """With the known ones."""
     result = theirs.run("status", "--with", "dokuments")
     assert result.exit_code == 3
     assert "unknown pipeline 'dokuments'; known: 'documents'" in str(result.exception)
 
 
 def test_a_worker_beside_the_service_works_its_documents(theirs: Project) -> None:
-    """A fleet says so: `tabellion worker --with documents`."""
+    """A fleet starts it with `tabellion worker --with documents`."""
     assert theirs.run("migrate", "--with", "documents").exit_code == 0
     process = theirs.start("worker", "--with", "documents", "--until-idle")
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
 
 
-def test_the_data_folder_is_the_services_own(tmp_path: Path) -> None:
-    """Where no database is configured there is nobody else's: its commands need not name the service."""
+def test_the_data_folder_belongs_to_the_service(tmp_path: Path) -> None:
+    """Where no database is configured its commands need not name the service."""
     kept = {name: value for name, value in os.environ.items() if "DATABASE_URL" not in name}
 
     def run(*words: str) -> tuple[int, str]:
@@ -125,12 +125,12 @@ def test_the_data_folder_is_the_services_own(tmp_path: Path) -> None:
         return done.returncode, done.stdout + done.stderr
 
     assert run("migrate", "--with", "documents", "--data", "here")[0] == 0
-    code, said = run("status", "--data", "here")
-    assert (code, " documents " in said) == (0, True)
+    code, message = run("status", "--data", "here")
+    assert (code, " documents " in message) == (0, True)
 
 
 def test_a_module_named_documents_is_a_module(tmp_path: Path, sqlite_url: str) -> None:
-    """`--queues` never means the service; where there is no such module, the way there is named."""
+    """`--queues` never means the service; without such a module, the error names the right option."""
     project = Project(tmp_path, sqlite_url)
     result = CliRunner().invoke(app, ["--config", str(tmp_path / "tabellion.toml"), "--queues", "documents", "status"])
     assert isinstance(result.exception, TabellionError)

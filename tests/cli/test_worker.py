@@ -1,4 +1,4 @@
-"""`tabellion worker`: works, restarts what dies with the evidence kept, stops in order."""
+"""`tabellion worker`: works, restarts killed processes with the evidence kept, stops cleanly."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.cli.project import Project
 from tests.pipelines.registries.test_tables import handmade
 from tests.servers import Postgres
 from tests.waiting import eventually
-from tests.working import ask
+from tests.workers import ask
 
 
-def test_a_killed_process_is_started_again_and_its_end_is_evidence(project: Project) -> None:
-    """The job of a process that was killed runs again at once; the register has the signal and the last note."""
+def test_a_killed_process_is_restarted_and_its_end_recorded(project: Project) -> None:
+    """The job of a killed process runs again at once; the register has the signal and the last note."""
     project.insert("kill", "ok")
     process = project.start("worker", "--until-idle")
     _, errors = process.communicate(timeout=60)
@@ -33,8 +33,8 @@ def test_a_killed_process_is_started_again_and_its_end_is_evidence(project: Proj
     assert "page 3 of 9" in crash["error"]
 
 
-def test_sigterm_hands_back_and_exits_with_zero(project: Project) -> None:
-    """Past the grace time a running job is ready again, its attempt not spent, and no process is left."""
+def test_sigterm_releases_and_exits_with_zero(project: Project) -> None:
+    """After the grace time a running job is ready again, its attempt not spent, and no process is left."""
     project.insert("slow")
     process = project.start("worker", "--grace", "0.2", "--processes", "2", "--json")
     eventually(lambda: project.sql("SELECT status FROM invoices")[0]["status"] == "reading", within=20)
@@ -48,7 +48,7 @@ def test_sigterm_hands_back_and_exits_with_zero(project: Project) -> None:
 
 
 def ids_of(project: Project) -> set[str]:
-    """The ids of the workers that have been there."""
+    """Return the ids of all workers so far."""
     try:
         return {row["id"] for row in project.sql("SELECT id FROM tabellion_workers")}
     except StoreError:
@@ -56,13 +56,13 @@ def ids_of(project: Project) -> set[str]:
 
 
 def stop(process: subprocess.Popen[str]) -> None:
-    """Ends a worker in order."""
+    """Stop a worker cleanly."""
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 0, errors
 
 
-def test_processes_of_one_id_are_numbered(lite: Project) -> None:
+def test_processes_with_one_id_are_numbered(lite: Project) -> None:
     """`worker-1` with two processes is `worker-1-1` and `worker-1-2`."""
     process = lite.start("worker", "--id", "worker-1", "--processes", "2")
     try:
@@ -84,8 +84,8 @@ def test_a_name_is_followed_by_a_uuid(lite: Project) -> None:
         assert str(uuid.UUID(one.removeprefix("unified-worker-"))) in one
 
 
-def test_an_id_that_no_worker_may_have_starts_nothing(lite: Project) -> None:
-    """Two ways at once, or signs that cannot be used: exit code 3 and the reason."""
+def test_an_invalid_id_starts_nothing(lite: Project) -> None:
+    """Both options at once, or forbidden characters: exit code 3 and the reason."""
     for words, why in (
         (("--id", "a", "--name", "b"), "worker id 'a' and name 'b': use one of them"),
         (("--name", "not one"), "worker name 'not one': use letters, digits and - _ . @ : only"),
@@ -95,8 +95,8 @@ def test_an_id_that_no_worker_may_have_starts_nothing(lite: Project) -> None:
         assert why in str(result.exception)
 
 
-def test_a_declaration_that_cannot_work_ends_the_worker(lite: Project) -> None:
-    """It is said once, with exit code 3, and the process is not started again and again."""
+def test_an_invalid_declaration_ends_the_worker(lite: Project) -> None:
+    """It is reported once, with exit code 3, and the process is not restarted."""
     lite.sql("ALTER TABLE invoices DROP COLUMN error_message")
     process = lite.start("worker")
     _, errors = process.communicate(timeout=30)
@@ -148,7 +148,7 @@ def add_environment(project: Project, name: str, url: str, *, first: bool = Fals
 
 
 def test_an_environment_without_its_file_is_skipped(lite: Project, tmp_path: Path) -> None:
-    """Also if it is the first one, which keeps the gates; one line says so, and no file is created."""
+    """Even the first one, which has the gates; one line says so, and no file is created."""
     lite.insert("ok")
     add_environment(lite, "gone", f"sqlite:///{tmp_path}/gone.db", first=True)
     process = lite.start("worker", "--until-idle")

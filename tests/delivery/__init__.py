@@ -1,1 +1,1 @@
-"""Tests of signed messages to others."""
+"""Tests of webhook deliveries."""

@@ -8,7 +8,7 @@ from tabellion.delivery import endpoints
 from tabellion.delivery.endpoints import EndpointRow
 from tabellion.delivery.outbox import DeliveryResult, DeliveryRow
 from tabellion.engine.store import Store
-from tests.working import ask
+from tests.workers import ask
 
 ROWS = {"tabellion_webhook_endpoints": EndpointRow, "tabellion_webhook_deliveries": DeliveryRow}
 
@@ -20,12 +20,12 @@ def test_a_row_type_has_the_columns_of_its_table(url: str, table: str) -> None:
 
 
 def test_a_handler_sets_columns_of_its_delivery() -> None:
-    """What a delivery results in is written to its row."""
+    """The result of a delivery is written to its row."""
     assert DeliveryResult.__annotations__.keys() <= DeliveryRow.__annotations__.keys()
 
 
 def test_an_endpoint_counts_every_delivery(url: str) -> None:
-    """Also those that are being sent: each is in one of its four states."""
+    """Including those being sent: each is in one of its four states."""
 
     async def story(store: Store) -> None:
         endpoint = await endpoints.add(store, "https://example.com/hook")

@@ -1,4 +1,4 @@
-"""Webhooks from the row to the receiver: signed, once accepted, tried again by their own schedule, parked, replayed."""
+"""Webhooks from the row to the receiver: signed, accepted once, retried by their own schedule, parked, replayed."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tabellion.engine import controls
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.messages import Message, translate
 from tabellion.net.guard import Rules
-from tests.owner import Owner, jobs_queue, owning
 from tests.pipelines.documents.receiver import LOOPBACK, Receiver, receiving
+from tests.table_owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
-from tests.working import ROOT, Diary, ask, drain, make_worker, working
+from tests.workers import ROOT, EventRecorder, ask, drain, make_worker, working
 
 DOCUMENT: dict[str, Any] = {"id": "d1", "status": "completed", "fields": {"vendor": "Menuiserie Côté"}}
 
@@ -40,18 +40,18 @@ def owner(url: str) -> Iterator[Owner]:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    """A server that takes what it is sent."""
+    """A server that accepts what it is sent."""
     with receiving() as one:
         yield one
 
 
 def endpoint(url: str, to: str, **options: Any) -> Endpoint:
-    """A new endpoint."""
+    """Add an endpoint."""
     return ask(url, lambda store: endpoints.add(store, to, **options))
 
 
 def put(url: str, event: str = "document.completed", document: dict[str, Any] | None = None, **options: Any) -> None:
-    """Writes deliveries as the end of a document does."""
+    """Write deliveries as the end of a document does."""
 
     async def write(store: Any) -> None:
         from tabellion.engine import sql
@@ -68,25 +68,25 @@ def _spread(bound: tuple[str, list[object]]) -> list[Any]:
 
 
 def quick(*, waits: tuple[float, ...] = (0.02,), attempts: int = 3, rules: Rules | None = None) -> Queue:
-    """The queue with waits that a test can sit out."""
+    """The queue with waits short enough for a test."""
     queue = webhooks_queue(rules or Rules.of(LOOPBACK))
     queue.waits, queue.max_attempts = waits, attempts
     return queue
 
 
 def test_a_delivery_is_signed_over_exactly_its_bytes(url: str, owner: Owner, receiver: Receiver) -> None:
-    """The receiver gets the row's body and id, can verify them with its secret, and the row says delivered."""
+    """The receiver gets the row's body and id, can verify them with its secret, and the row is delivered."""
     receiver.answers((204, {}, b""))
     to = endpoint(url, receiver.url)
     put(url)
     drain(make_worker(url, quick()))
     [(path, headers, content)] = receiver.got
     [row] = owner("SELECT * FROM tabellion_webhook_deliveries")
-    told = verify(headers, content, to.secret)
+    result = verify(headers, content, to.secret)
     assert path == "/hook"
     assert (content.decode(), headers["webhook-id"]) == (row["body"], row["id"])
-    assert told == json.loads(row["body"])
-    assert (told["type"], told["data"]) == ("document.completed", DOCUMENT)
+    assert result == json.loads(row["body"])
+    assert (result["type"], result["data"]) == ("document.completed", DOCUMENT)
     assert headers["content-type"] == "application/json"
     assert (row["status"], row["response_status"], row["attempts"]) == ("delivered", 204, 1)
     assert row["finished_at"] is not None
@@ -97,7 +97,7 @@ def test_a_delivery_is_signed_over_exactly_its_bytes(url: str, owner: Owner, rec
         verify(headers, content, endpoints.make_secret())
 
 
-def test_a_replaced_secret_goes_on_signing_for_a_while(url: str, owner: Owner, receiver: Receiver) -> None:
+def test_a_replaced_secret_keeps_signing_for_a_while(url: str, owner: Owner, receiver: Receiver) -> None:
     """Two signatures during the overlap, one after it."""
     to = endpoint(url, receiver.url)
     second = ask(url, lambda store: endpoints.rotate(store, to.id))
@@ -115,16 +115,16 @@ def test_a_replaced_secret_goes_on_signing_for_a_while(url: str, owner: Owner, r
         verify(headers, content, second)
 
 
-def test_errors_are_tried_again_with_the_same_id_and_body(url: str, owner: Owner, receiver: Receiver) -> None:
-    """A receiver that fails twice gets it a third time; what it said is kept, no more than 500 bytes of it."""
+def test_errors_are_retried_with_the_same_id_and_body(url: str, owner: Owner, receiver: Receiver) -> None:
+    """A receiver that fails twice gets it a third time; its answer is kept, at most 500 bytes of it."""
     receiver.answers((500, {}, b"x" * 5000), (302, {"location": "/elsewhere"}, b""), (200, {}, b"y" * 5000))
     endpoint(url, receiver.url)
     put(url)
-    diary = Diary()
-    drain(make_worker(url, quick(), listeners=[diary]))
+    recorder = EventRecorder()
+    drain(make_worker(url, quick(), listeners=[recorder]))
     assert [path for path, _, _ in receiver.got] == ["/hook"] * 3
     assert len({(headers["webhook-id"], content) for _, headers, content in receiver.got}) == 1
-    first, second = (event.error or "" for event in diary.of("retried"))
+    first, second = (event.error or "" for event in recorder.of("retried"))
     assert "the receiver answered 500" in first
     assert "xx" not in first  # what it said is not for all who look at queues
     assert "redirects are not followed" in second
@@ -132,8 +132,8 @@ def test_errors_are_tried_again_with_the_same_id_and_body(url: str, owner: Owner
     assert (row["status"], row["attempts"], row["response"]) == ("delivered", 3, "y" * 500)
 
 
-def test_what_cannot_be_delivered_is_parked_and_replayed(url: str, owner: Owner, receiver: Receiver) -> None:
-    """Out of attempts it is failed with the reason; `retry` sends it again, the same."""
+def test_an_undeliverable_message_is_parked_and_replayed(url: str, owner: Owner, receiver: Receiver) -> None:
+    """Out of attempts it fails with the reason; `retry` sends it again, unchanged."""
     receiver.answers(500)
     endpoint(url, receiver.url)
     put(url)
@@ -149,8 +149,8 @@ def test_what_cannot_be_delivered_is_parked_and_replayed(url: str, owner: Owner,
     assert len({headers["webhook-id"] for _, headers, _ in receiver.got}) == 1
 
 
-def test_gone_disables_the_endpoint(url: str, owner: Owner, receiver: Receiver) -> None:
-    """After a 410 nothing more is sent, what waits is parked, and once it is enabled again all can be replayed."""
+def test_410_disables_the_endpoint(url: str, owner: Owner, receiver: Receiver) -> None:
+    """Nothing more is sent, waiting deliveries are parked, and once it is enabled again all can be replayed."""
     receiver.answers(410)
     to = endpoint(url, receiver.url)
     put(url)
@@ -179,8 +179,8 @@ def test_gone_disables_the_endpoint(url: str, owner: Owner, receiver: Receiver) 
 
 @pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize("form", ["seconds", "date"])
-def test_a_receiver_may_say_when(sqlite_url: str, receiver: Receiver, status: int, form: str) -> None:
-    """429 and 503 with Retry-After put the delivery off for that long, and the attempt is not spent."""
+def test_a_receiver_may_ask_for_a_delay(sqlite_url: str, receiver: Receiver, status: int, form: str) -> None:
+    """429 and 503 with Retry-After defer the delivery for that long, and the attempt is not spent."""
     ask(sqlite_url, endpoints.SCHEMA.prepare)
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=1000), usegmt=True)
     receiver.answers((status, {"retry-after": "1000" if form == "seconds" else later}, b""))
@@ -194,20 +194,20 @@ def test_a_receiver_may_say_when(sqlite_url: str, receiver: Receiver, status: in
     assert 980 < attempt["after"] < 1001
 
 
-def test_a_receiver_that_only_says_it_is_busy_is_tried_by_our_schedule(sqlite_url: str, receiver: Receiver) -> None:
-    """503 without Retry-After, or with one that cannot be read, is an error like any other."""
+def test_a_busy_receiver_without_a_delay_is_retried_by_our_schedule(sqlite_url: str, receiver: Receiver) -> None:
+    """503 without Retry-After, or with an invalid one, is an error like any other."""
     ask(sqlite_url, endpoints.SCHEMA.prepare)
     receiver.answers(503, (429, {"retry-after": "soon"}, b""), 200)
     endpoint(sqlite_url, receiver.url)
     put(sqlite_url)
-    diary = Diary()
-    drain(make_worker(sqlite_url, quick(), listeners=[diary]))
-    assert len(diary.of("retried")) == 2
+    recorder = EventRecorder()
+    drain(make_worker(sqlite_url, quick(), listeners=[recorder]))
+    assert len(recorder.of("retried")) == 2
     assert len(receiver.got) == 3
 
 
 def test_a_redirect_is_not_followed(sqlite_url: str, receiver: Receiver) -> None:
-    """Wherever it points, the other place hears nothing."""
+    """Wherever it points, the other server gets nothing."""
     ask(sqlite_url, endpoints.SCHEMA.prepare)
     with receiving() as other:
         receiver.answers((307, {"location": other.url}, b""))
@@ -218,27 +218,29 @@ def test_a_redirect_is_not_followed(sqlite_url: str, receiver: Receiver) -> None
     assert len(receiver.got) == 1
 
 
-def test_a_receiver_that_hangs_is_left(sqlite_url: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the time for an answer the attempt is over, and the next one may succeed."""
+def test_a_receiver_that_hangs_is_abandoned(
+    sqlite_url: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the timeout the attempt is over, and the next one may succeed."""
     monkeypatch.setattr(webhooks, "ANSWER_SECONDS", 0.3)
     ask(sqlite_url, endpoints.SCHEMA.prepare)
     endpoint(sqlite_url, receiver.url)
     put(sqlite_url)
     receiver.script.hangs = True
-    diary = Diary()
-    worker = make_worker(sqlite_url, quick(attempts=50), listeners=[diary])
+    recorder = EventRecorder()
+    worker = make_worker(sqlite_url, quick(attempts=50), listeners=[recorder])
     with working(worker):
-        eventually(lambda: diary.of("retried"))
+        eventually(lambda: recorder.of("retried"))
         receiver.script.hangs = False
-        eventually(lambda: diary.of("done"))
-    assert "no complete response within 0.3 s" in (diary.of("retried")[0].error or "")
+        eventually(lambda: recorder.of("done"))
+    assert "no complete response within 0.3 s" in (recorder.of("retried")[0].error or "")
 
 
 @pytest.mark.parametrize(
     "to", ["http://127.0.0.1:{port}/", "http://169.254.169.254/latest", "http://localhost:{port}/"]
 )
-def test_an_address_of_our_own_network_is_not_called(sqlite_url: str, receiver: Receiver, to: str) -> None:
-    """Without an allow-list the loopback hears nothing, and the row says why without naming the URL."""
+def test_an_internal_address_is_not_called(sqlite_url: str, receiver: Receiver, to: str) -> None:
+    """Without an allow-list loopback gets nothing, and the row says why without the URL."""
     ask(sqlite_url, endpoints.SCHEMA.prepare)
     endpoint(sqlite_url, to.format(port=receiver.url.split(":")[2].split("/")[0]))
     put(sqlite_url)
@@ -252,7 +254,7 @@ def test_an_address_of_our_own_network_is_not_called(sqlite_url: str, receiver: 
 
 
 def test_a_worker_killed_between_sending_and_settling_sends_again(url: str, owner: Owner, receiver: Receiver) -> None:
-    """At least once: the second worker sends the same id and body, so that the receiver can tell."""
+    """At least once: the second worker sends the same id and body, so that the receiver can deduplicate."""
     endpoint(url, receiver.url)
     put(url)
     import os
@@ -276,7 +278,7 @@ def test_a_worker_killed_between_sending_and_settling_sends_again(url: str, owne
 
 
 def test_rows_are_written_with_the_end_of_a_job_or_not_at_all(url: str, owner: Owner) -> None:
-    """An outbox statement commits with the finish; of a job that fails nothing is left."""
+    """An outbox statement commits with the finish; a failed job leaves none."""
     owner.insert(1, 2)
     endpoint(url, "https://example.com/hook")
     queue = jobs_queue(max_attempts=1)
@@ -292,15 +294,15 @@ def test_rows_are_written_with_the_end_of_a_job_or_not_at_all(url: str, owner: O
     assert [row["document_id"] for row in owner("SELECT document_id FROM tabellion_webhook_deliveries")] == ["d1"]
 
 
-def test_deliveries_are_tried_for_three_days() -> None:
+def test_deliveries_are_retried_for_three_days() -> None:
     """Ten times, as Standard Webhooks recommends."""
     queue = webhooks_queue()
     assert queue.max_attempts == 10
     assert 75 <= sum(queue.waits) / 3600 < 76
 
 
-def test_each_endpoint_is_told_what_it_asked_for(url: str, owner: Owner) -> None:
-    """By event, everything, or only of documents that name it; a disabled one is told nothing."""
+def test_each_endpoint_gets_the_events_it_asked_for(url: str, owner: Owner) -> None:
+    """By event, everything, or only of documents that name it; a disabled one gets nothing."""
     to = "https://example.com/hook"
     failures = endpoint(url, to, events=("document.failed",)).id
     everything = endpoint(url, to).id
@@ -317,10 +319,10 @@ def test_each_endpoint_is_told_what_it_asked_for(url: str, owner: Owner) -> None
 
 
 @pytest.mark.usefixtures("restored_log")
-def test_secrets_are_in_no_log(
+def test_secrets_are_not_logged(
     url: str, owner: Owner, receiver: Receiver, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
-    """Not in the log at its most talkative, not in the rows of deliveries, not in what an endpoint prints."""
+    """Not at the most verbose level, not in the rows of deliveries, not in the repr of an endpoint."""
     receiver.answers(500, 200)
     to = endpoint(url, receiver.url + "?token=canary")
     put(url)
@@ -344,7 +346,7 @@ def test_data_that_is_too_large_is_sent_in_its_short_form() -> None:
     assert json.loads(values["body"])["data"] == {"id": "d1", "shortened": True}
 
 
-def test_removing_an_endpoint_forgets_its_deliveries(url: str, owner: Owner) -> None:
+def test_removing_an_endpoint_deletes_its_deliveries(url: str, owner: Owner) -> None:
     """Nothing of it stays; an unknown one is an error."""
     to = endpoint(url, "https://example.com/hook")
     put(url)
@@ -355,7 +357,7 @@ def test_removing_an_endpoint_forgets_its_deliveries(url: str, owner: Owner) -> 
     for change in (endpoints.remove, endpoints.enable, endpoints.rotate):
         with pytest.raises(endpoints.EndpointError, match=f"unknown endpoint '{to.id}'") as caught:
             ask(url, lambda store, change=change: change(store, to.id))  # type: ignore[misc]
-        assert said_in_french(caught.value) == f"destination « {to.id} » inconnue"
+        assert in_french(caught.value) == f"destination « {to.id} » inconnue"
 
 
 @pytest.mark.parametrize(
@@ -366,23 +368,23 @@ def test_removing_an_endpoint_forgets_its_deliveries(url: str, owner: Owner) -> 
         ("https://example.com", ("document.eaten",), "unknown event 'document.eaten'"),
     ],
 )
-def test_an_endpoint_that_cannot_be(sqlite_url: str, to: str, events: tuple[str, ...], message: str) -> None:
-    """Refused where it is made, with what would be right."""
+def test_an_invalid_endpoint_is_rejected(sqlite_url: str, to: str, events: tuple[str, ...], message: str) -> None:
+    """When it is created, with what would be right."""
     ask(sqlite_url, endpoints.SCHEMA.prepare)
     with pytest.raises(endpoints.EndpointError, match=message) as caught:
         endpoint(sqlite_url, to, events=events, known=["document.failed"])
-    assert said_in_french(caught.value) != str(caught.value)
+    assert in_french(caught.value) != str(caught.value)
 
 
-def said_in_french(error: Exception) -> str:
+def in_french(error: Exception) -> str:
     """The message of an error, as French pages show it."""
     message = str(error)
     assert isinstance(message, Message)
     return translate("fr", message.code, **message.params).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def test_tables_are_made_by_many_at_once(url: str) -> None:
-    """Making them again changes nothing."""
+def test_tables_are_created_concurrently(url: str) -> None:
+    """Creating them again changes nothing."""
     import asyncio
 
     async def often(store: Any) -> None:
@@ -399,6 +401,6 @@ def test_tables_are_made_by_many_at_once(url: str) -> None:
      {"webhook-id": "m", "webhook-timestamp": "now", "webhook-signature": "v1"}],
 )  # fmt: skip
 def test_forged_headers_are_one_clear_error(headers: dict[str, str]) -> None:
-    """Missing, old or nonsensical: BadSignature, never something else."""
+    """Missing, old or invalid: BadSignature, never another exception."""
     with pytest.raises(BadSignature):
         verify(headers, b"{}", endpoints.make_secret())

@@ -14,22 +14,22 @@ from tabellion import Store
 from tabellion.engine import failpoints
 from tabellion.engine.worker import environment as worker_environment
 from tabellion.testing import Clock
-from tests.owner import Owner, owning
 from tests.pooler import pooler
 from tests.servers import Postgres
+from tests.table_owner import Owner, owning
 
 SCHEMA = "public, work"
 
 
-class Emptied:
-    """One database per kind, emptied for each test: that is several times quicker than making one for each."""
+class EmptyDatabases:
+    """One database per kind, emptied for each test: several times faster than creating one for each."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._request = request
         self._made: dict[str, str] = {}
 
     def __call__(self, kind: str) -> str:
-        """The URL of an empty database of this kind."""
+        """Return the URL of an empty database of this kind."""
         if kind not in self._made:
             server: Postgres = self._request.getfixturevalue("postgres15" if kind == "postgresql-15" else "postgres18")
             self._made[kind] = server.create_database(f"engine_{len(self._made)}")
@@ -38,7 +38,7 @@ class Emptied:
         return str(self._request.getfixturevalue("pooled_url")) if kind == "pooled" else self._made[kind]
 
     def direct(self, kind: str) -> str:
-        """The database itself, past any pooler."""
+        """Return the URL of the database itself, without a pooler in front."""
         return self._made[kind]
 
     async def _empty(self, url: str) -> None:
@@ -52,50 +52,50 @@ class Emptied:
 
 
 @pytest.fixture(scope="session")
-def emptied(request: pytest.FixtureRequest) -> Emptied:
-    """Hands out empty databases."""
-    return Emptied(request)
+def empty_database(request: pytest.FixtureRequest) -> EmptyDatabases:
+    """Return URLs of empty databases."""
+    return EmptyDatabases(request)
 
 
 @pytest.fixture(scope="session")
-def pooled_url(emptied: Emptied) -> Iterator[str]:
-    """A pooler for the whole run."""
-    with pooler(emptied.direct("pooled")) as url:
+def pooled_url(empty_database: EmptyDatabases) -> Iterator[str]:
+    """The URL of a pooler that serves the whole run."""
+    with pooler(empty_database.direct("pooled")) as url:
         yield url
 
 
 @pytest.fixture
 def clock() -> Clock:
-    """A clock that stands still until the test moves it."""
+    """A clock that only the test moves."""
     return Clock()
 
 
-def store_on(kind: str, emptied: Emptied, folder: Path, clock: Clock | None) -> Store:
+def store_on(kind: str, empty_database: EmptyDatabases, folder: Path, clock: Clock | None) -> Store:
     """A store on an empty database of this kind."""
-    return Store(f"sqlite:///{folder}/work.db" if kind == "sqlite" else emptied(kind), clock=clock)
+    return Store(f"sqlite:///{folder}/work.db" if kind == "sqlite" else empty_database(kind), clock=clock)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, emptied: Emptied, tmp_path: Path, clock: Clock) -> Store:
-    """A store on an empty SQLite file, then on an empty PostgreSQL 18 database, by the test's clock."""
-    return store_on(request.param, emptied, tmp_path, clock)
+def store(request: pytest.FixtureRequest, empty_database: EmptyDatabases, tmp_path: Path, clock: Clock) -> Store:
+    """A store on an empty SQLite file, then on an empty PostgreSQL 18 database, using the test's clock."""
+    return store_on(request.param, empty_database, tmp_path, clock)
 
 
 @pytest.fixture
-def pg_store(emptied: Emptied, clock: Clock) -> Store:
-    """A store on an empty PostgreSQL 18 database, by the test's clock."""
-    return Store(emptied("postgresql"), clock=clock)
+def pg_store(empty_database: EmptyDatabases, clock: Clock) -> Store:
+    """A store on an empty PostgreSQL 18 database, using the test's clock."""
+    return Store(empty_database("postgresql"), clock=clock)
 
 
 @pytest.fixture
 def sqlite_store(tmp_path: Path, clock: Clock) -> Store:
-    """A store on an empty SQLite file, by the test's clock."""
+    """A store on an empty SQLite file, using the test's clock."""
     return Store(f"sqlite:///{tmp_path}/work.db", clock=clock)
 
 
 @pytest.fixture
 def arm() -> Iterator[Callable[[str], None]]:
-    """Arms failpoints for the length of the test."""
+    """Arm failpoints for the duration of the test."""
     yield failpoints.arm
     failpoints.arm("")
 
@@ -109,7 +109,7 @@ def owner(url: str) -> Iterator[Owner]:
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sweeps and looks at the controls several times a second."""
+    """Sweep and check the controls several times a second."""
     monkeypatch.setattr(worker_environment, "SWEEP", 0.2)
     monkeypatch.setattr(worker_environment, "CONTROLS", 0.1)
 

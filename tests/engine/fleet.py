@@ -1,4 +1,4 @@
-"""A fleet before a provider's quota on a virtual clock: the gate's own state and the fake's own quotas, no sleeping."""
+"""A fleet of workers against a provider's quota on a virtual clock: the gate's real state, the fake's real quotas."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ MOST_AT_ONCE = 64
 
 @dataclass(slots=True)
 class Process:
-    """One worker process: how many callers it has free, the slots it holds, what it has to tell."""
+    """One worker process: its free callers, the slots it holds and the reports it has not sent yet."""
 
     free: int
     slots: deque[tuple[float, tuple[int, int]]] = field(default_factory=deque)
     epoch: tuple[int, int] = (0, 0)
     news: CallOutcomes = field(default_factory=CallOutcomes)
     again_at: float = 0.0
-    told_at: float = 0.0
+    reported_at: float = 0.0
     turning: bool = False
 
 
 class Fleet:
-    """Processes with callers who always want more; `calls` holds when each call arrived and whether it passed."""
+    """Processes whose callers always want more; `calls` records when each call arrived and whether it was accepted."""
 
     def __init__(
         self, kind: Kind, seconds: float, rate: float, *, hints: bool = False, processes: int = 4, callers: int = 25,
@@ -54,7 +54,7 @@ class Fleet:
             self._stir(process, self.dice.uniform(0, 0.2))
 
     def run(self, seconds: float) -> None:
-        """Lets so much time pass."""
+        """Let this many seconds pass."""
         end = self.now + seconds
         events = self._events
         while events and events[0][0] <= end:
@@ -63,7 +63,7 @@ class Fleet:
         self.now = end
 
     def judge(self, begin: float, end: float) -> tuple[float, float]:
-        """Calls that passed per second between two times since the beginning, and the share of those refused."""
+        """Return accepted calls per second between two times since the start, and the share of refused calls."""
         within = [passed for at, passed in self.calls if begin <= at - self.began < end]
         return sum(within) / (end - begin), 1 - sum(within) / max(1, len(within))
 
@@ -74,12 +74,12 @@ class Fleet:
         self._at(after, lambda: self._look(process))
 
     def _look(self, process: Process) -> None:
-        """Takes a turn when there is something to ask or to tell."""
+        """Take a turn when there is something to request or to report."""
         if process.turning:
             return
         short = process.free - len(process.slots)
         asking = short > 0 and self.now >= process.again_at
-        telling = process.news.urgent or (bool(process.news) and self.now >= process.told_at + NEWS_PAUSE)
+        telling = process.news.urgent or (bool(process.news) and self.now >= process.reported_at + NEWS_PAUSE)
         if asking or telling:
             process.turning = True
             self._at(TURN, lambda: self._turn(process, min(short, MOST_AT_ONCE) if asking else 0))
@@ -92,7 +92,7 @@ class Fleet:
             self.state = GateState.load(self.settings, self.state.dump())
         before = self.state.epoch
         turn = self.state.turn(self.now, news, want)
-        process.told_at = self.now
+        process.reported_at = self.now
         process.again_at = self.now + min(max(turn.again, SHORTEST_PAUSE), LONGEST_PAUSE) * self.dice.uniform(0.8, 1.2)
         self._drop(process, turn.epoch)
         for after in turn.slots:
@@ -105,7 +105,7 @@ class Fleet:
         self._stir(process, max(process.again_at - self.now, SHORTEST_PAUSE))
 
     def _drop(self, process: Process, epoch: tuple[int, int]) -> None:
-        """Slots of another epoch are worth nothing."""
+        """Slots of another epoch are void."""
         if epoch != process.epoch:
             process.epoch = epoch
             process.slots = deque(slot for slot in process.slots if slot[1] == epoch)

@@ -1,4 +1,4 @@
-"""The table that most engine tests work on, and short ways to look at it and at the register."""
+"""The table most engine tests use, and short ways to look at it and at the register."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MIRRORS: dict[str, Any] = {
 
 
 def asynchronous(test: Callable[Arguments, Coroutine[Any, Any, None]]) -> Callable[Arguments, None]:
-    """Runs an async test in an event loop of its own and closes the stores it was given."""
+    """Run an async test in its own event loop and close the stores it was given."""
 
     @functools.wraps(test)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
@@ -51,12 +51,12 @@ def asynchronous(test: Callable[Arguments, Coroutine[Any, Any, None]]) -> Callab
 
 
 def tasks_queue(**options: Any) -> Queue:
-    """A queue on the table, every mirror named."""
+    """Return a queue on the table with every mirror named."""
     return Queue("tasks", **({**STATES, **MIRRORS} | options))
 
 
 async def tasks(store: Store, n: int = 0, **options: Any) -> Queue:
-    """Makes the table with ready rows 1 to n and returns a queue on it."""
+    """Create the table with ready rows 1 to n and return a queue on it."""
     await store.open()
     await run(store, TASKS)
     queue = tasks_queue(**options)
@@ -66,33 +66,33 @@ async def tasks(store: Store, n: int = 0, **options: Any) -> Queue:
 
 
 async def run(store: Store, *statements: str) -> None:
-    """The owner's own SQL, one transaction."""
+    """Run the owner's own SQL in one transaction."""
     await store.database.transact([(statement, ()) for statement in statements])
 
 
 async def rows(store: Store, table: str = "tasks", by: str = "id") -> list[dict[str, Any]]:
-    """Every row of a table."""
+    """Return every row of a table."""
     return await store.database.fetch(f'SELECT * FROM {table} ORDER BY "{by}"')
 
 
 async def row(store: Store, key: Any = 1, table: str = "tasks", by: str = "id") -> dict[str, Any]:
-    """One row of a table as it is now."""
+    """Return one row of a table as it is now."""
     found: list[dict[str, Any]] = await store.database.fetch(f'SELECT * FROM {table} WHERE "{by}" = $1', key)
     return found[0]
 
 
 async def attempts(store: Store, key: Any = None) -> list[dict[str, Any]]:
-    """What the register keeps of one key, or of all, in order."""
+    """Return what the register keeps of one key, or of all, in order."""
     only, values = ("", []) if key is None else ("WHERE key = $1", [str(key)])
     return await store.database.fetch(f"SELECT * FROM tabellion_attempts {only} ORDER BY queue, key, n", *values)
 
 
 async def outcomes(store: Store, key: Any = None) -> list[str | None]:
-    """How each attempt ended; None while it is live."""
+    """Return how each attempt ended; None while it is live."""
     return [attempt["outcome"] for attempt in await attempts(store, key)]
 
 
 async def claim_one(store: Store, queue: Queue, worker: str = "w1") -> Job:
-    """Claims exactly one job."""
+    """Claim exactly one job."""
     [job] = await store.claim(queue, 1, worker)
     return job

@@ -21,7 +21,7 @@ class Whole(Facts):
 
 
 def test_times_are_seconds_since_1970() -> None:
-    """Each database gives times in its own way; rows have numbers."""
+    """Each database returns times in its own way; rows have numbers."""
     assert columns_of(Facts, "t", "sqlite") == "t.id, t.created_at AS created_at"
     assert columns_of(Facts, "t", "postgresql") == "t.id, extract(epoch FROM t.created_at)::float8 AS created_at"
 

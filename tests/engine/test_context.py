@@ -1,4 +1,4 @@
-"""A job's desk: what its handler may ask of the database the job comes from."""
+"""A job's context: what its handler may request from the database the job comes from."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tabellion import Job
-from tests.owner import Owner, jobs_queue, owning
-from tests.working import drain, make_worker
+from tests.table_owner import Owner, jobs_queue, owning
+from tests.workers import drain, make_worker
 
 
 @pytest.fixture
@@ -17,8 +17,8 @@ def owner(url: str) -> Iterator[Owner]:
         yield one
 
 
-def test_a_handler_asks_its_own_database(url: str, owner: Owner) -> None:
-    """A statement with values, and the kind of database, from the handlers' loop."""
+def test_a_handler_queries_its_own_database(url: str, owner: Owner) -> None:
+    """A handler runs a statement with values and knows the kind of database, from its own event loop."""
     owner.insert(1, 2)
     queue = jobs_queue()
 
@@ -32,7 +32,7 @@ def test_a_handler_asks_its_own_database(url: str, owner: Owner) -> None:
     assert {row["result"] for row in owner("SELECT result FROM jobs")} == {f"running on {owner.dialect}"}
 
 
-def test_a_queue_tries_again_after_its_own_waits(url: str, owner: Owner) -> None:
+def test_a_queue_retries_after_its_own_waits(url: str, owner: Owner) -> None:
     """`waits` decides when a job is due again, and the attempt is spent."""
     owner.insert(1)
     queue = jobs_queue(waits=(0.01, 5000.0), max_attempts=3)

@@ -1,4 +1,4 @@
-"""What people do to queues and jobs while they live."""
+"""What operators do to queues and jobs at run time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.engine.tables import asynchronous, attempts, claim_one, outcomes, row
 
 @asynchronous
 async def test_a_paused_queue_is_not_claimed_from(store: Store) -> None:
-    """Pausing stops claims everywhere, at once; jobs that run go on; resuming lets claims in again."""
+    """Pausing stops claims everywhere at once; running jobs continue; resuming allows claims again."""
     queue = await tasks(store, 3)
     job = await claim_one(store, queue)
     await controls.pause(store, queue, "maintenance")
@@ -30,8 +30,8 @@ async def test_a_paused_queue_is_not_claimed_from(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_pause_is_one_queues_own(store: Store) -> None:
-    """Another queue on the same table goes on."""
+async def test_a_pause_affects_one_queue_only(store: Store) -> None:
+    """Another queue on the same table continues."""
     queue = await tasks(store, 1)
     other = tasks_queue(name="other", ready="parked", running="w2", done="d2", failed="f2")
     await store.add(other, id=2)
@@ -41,7 +41,7 @@ async def test_a_pause_is_one_queues_own(store: Store) -> None:
 
 @asynchronous
 async def test_a_queue_may_be_paused_before_it_ever_ran(store: Store) -> None:
-    """No row of any kind is needed, and resuming what was never paused is harmless."""
+    """No row is needed, and resuming a queue that was never paused is harmless."""
     queue = await tasks(store)
     await controls.resume(store, queue)
     await controls.pause(store, queue)
@@ -51,7 +51,7 @@ async def test_a_queue_may_be_paused_before_it_ever_ran(store: Store) -> None:
 
 @asynchronous
 async def test_a_declared_limit_holds_for_all_workers_together(store: Store) -> None:
-    """No more than `limit` jobs run at once; each ending makes room for one."""
+    """No more than `limit` jobs run at once; each ending frees one place."""
     queue = await tasks(store, 9, limit=3)
     jobs = [*await store.claim(queue, 2, "w1"), *await store.claim(queue, 5, "w2")]
     assert len(jobs) == 3
@@ -61,8 +61,8 @@ async def test_a_declared_limit_holds_for_all_workers_together(store: Store) -> 
 
 
 @asynchronous
-async def test_a_limit_set_live_wins_over_the_declared_one(store: Store) -> None:
-    """It may be raised, lowered below what runs, and taken away again."""
+async def test_a_limit_set_at_run_time_overrides_the_declared_one(store: Store) -> None:
+    """It may be raised, lowered below what is running, and removed again."""
     queue = await tasks(store, 9, limit=3)
     await controls.limit(store, queue, 5)
     jobs = await store.claim(queue, 9, "w")
@@ -76,7 +76,7 @@ async def test_a_limit_set_live_wins_over_the_declared_one(store: Store) -> None
 
 
 @asynchronous
-async def test_a_limit_set_live_on_an_unlimited_queue(store: Store) -> None:
+async def test_a_limit_set_at_run_time_on_an_unlimited_queue(store: Store) -> None:
     """A worker that has read the controls claims within it."""
     queue = await tasks(store, 4)
     await controls.limit(store, queue, 2)
@@ -103,7 +103,7 @@ async def test_pausing_keeps_the_limit_and_limiting_keeps_the_pause(store: Store
 
 @asynchronous
 async def test_restarting_failed_rows(store: Store) -> None:
-    """One, many or all: ready again, mirrors cleared, counters reset; rows in other states are left alone."""
+    """One, many or all failed rows are ready again, mirrors and counters cleared; other rows are left alone."""
     queue = await tasks(store, 6)
     jobs = await store.claim(queue, 5, "w")
     await store.settle([Settlement(job, "failed", error=f"bad {job.key}") for job in jobs[:4]])
@@ -138,7 +138,7 @@ async def test_restarting_all_with_the_same_error(store: Store) -> None:
 
 @asynchronous
 async def test_restarting_by_key_and_error_together(store: Store) -> None:
-    """Both must fit."""
+    """Both conditions must match."""
     queue = await tasks(store, 3)
     for job in await store.claim(queue, 3, "w"):
         await store.fail(job, "a" if job.key < 3 else "b")
@@ -147,16 +147,16 @@ async def test_restarting_by_key_and_error_together(store: Store) -> None:
 
 
 @asynchronous
-async def test_restarting_thousands(store: Store) -> None:
-    """More keys than a statement takes parameters."""
+async def test_restarting_thousands_of_rows(store: Store) -> None:
+    """More keys than one statement takes parameters are restarted."""
     queue = await tasks(store, 3000)
     await run(store, "UPDATE tasks SET status = 'failed'")
     assert await controls.restart(store, queue, list(range(1, 3001))) == 3000
 
 
 @asynchronous
-async def test_restarting_what_was_cancelled_while_it_waited(store: Store) -> None:
-    """Counters are reset and the row is due at once, although its last attempt was to be tried again later."""
+async def test_restarting_a_row_cancelled_while_it_waited(store: Store) -> None:
+    """Counters are reset and the row is due at once, although its last attempt was due for a retry later."""
     queue = await tasks(store, 1)
     await store.retry(await claim_one(store, queue), 3600, "boom")
     assert await controls.cancel(store, queue, 1)
@@ -193,7 +193,7 @@ async def test_cancelling_a_waiting_row(store: Store) -> None:
 
 @asynchronous
 async def test_cancelling_a_running_job(store: Store) -> None:
-    """Its claim is gone: the worker learns it at its next move, and what it does changes nothing."""
+    """Its claim is gone: the worker learns so at its next move, and what it does changes nothing."""
     queue = await tasks(store, 1)
     job = await claim_one(store, queue)
     assert await controls.cancel(store, queue, 1, "not wanted")
@@ -206,8 +206,8 @@ async def test_cancelling_a_running_job(store: Store) -> None:
 
 
 @asynchronous
-async def test_cancelling_makes_workers_look(store: Store, clock: Clock) -> None:
-    """The queue's controls change, which is what living workers watch."""
+async def test_cancelling_notifies_workers(store: Store, clock: Clock) -> None:
+    """The queue's controls change, which is what running workers watch."""
     queue = await tasks(store, 1)
     await claim_one(store, queue)
     await controls.cancel(store, queue, 1)
@@ -221,8 +221,8 @@ async def test_cancelling_makes_workers_look(store: Store, clock: Clock) -> None
 
 
 @asynchronous
-async def test_cancelling_what_cannot_be(store: Store) -> None:
-    """A finished, failed, parked or missing row is left as it is, and the answer is no."""
+async def test_cancelling_a_row_that_cannot_be_cancelled(store: Store) -> None:
+    """A finished, failed, parked or missing row is left as it is, and the call returns False."""
     queue = await tasks(store, 3)
     await store.finish(await claim_one(store, queue))
     await store.fail(await claim_one(store, queue), "bad")
@@ -235,7 +235,7 @@ async def test_cancelling_what_cannot_be(store: Store) -> None:
 
 @asynchronous
 async def test_cancelling_a_row_its_owner_set_back(store: Store) -> None:
-    """A row back at ready while its old claim still lives is a waiting row: it fails at once."""
+    """A row set back to ready while its old claim is live counts as waiting: it fails at once."""
     queue = await tasks(store, 1)
     job = await claim_one(store, queue)
     await run(store, "UPDATE tasks SET status = 'new'")
@@ -247,8 +247,8 @@ async def test_cancelling_a_row_its_owner_set_back(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_cancelled_row_leaves_its_trace(store: Store) -> None:
-    """A waiting row that was never tried: the register and `explain` say who, why and when."""
+async def test_a_cancelled_row_is_recorded(store: Store) -> None:
+    """For a waiting row that was never tried, the register and `explain` say who cancelled it, why and when."""
     queue = await tasks(store, 1)
     assert await controls.cancel(store, queue, 1, "wrong file", by="anna")
     [attempt] = await attempts(store, 1)
@@ -264,8 +264,8 @@ async def test_a_cancelled_row_leaves_its_trace(store: Store) -> None:
 
 
 @asynchronous
-async def test_cancelling_keeps_what_was_tried_before(store: Store) -> None:
-    """The attempt that waited keeps its own error, and is due no more."""
+async def test_cancelling_keeps_the_record_of_earlier_attempts(store: Store) -> None:
+    """The attempt that waited for a retry keeps its own error, and is no longer due."""
     queue = await tasks(store, 1)
     await store.retry(await claim_one(store, queue), 3600, "boom")
     assert await controls.cancel(store, queue, 1, "not wanted")
@@ -275,8 +275,8 @@ async def test_cancelling_keeps_what_was_tried_before(store: Store) -> None:
 
 
 @asynchronous
-async def test_cancelling_twice_is_cancelling_once(store: Store) -> None:
-    """The second one finds nothing to cancel and adds no trace."""
+async def test_cancelling_twice_changes_nothing_more(store: Store) -> None:
+    """The second call finds nothing to cancel and adds no record."""
     queue = await tasks(store, 1)
     assert [await controls.cancel(store, queue, 1), await controls.cancel(store, queue, 1)] == [True, False]
     assert await outcomes(store) == ["cancelled"]
@@ -284,7 +284,7 @@ async def test_cancelling_twice_is_cancelling_once(store: Store) -> None:
 
 @asynchronous
 async def test_cancelling_while_others_claim(store: Store) -> None:
-    """Each row is either cancelled or claimed, never both, and nothing is refused."""
+    """Each row is either cancelled or claimed, never both, and no call is refused."""
     queue = await tasks(store, 40)
     other = Store(store.url)
 
@@ -311,8 +311,8 @@ async def test_cancelling_while_others_claim(store: Store) -> None:
 
 
 @asynchronous
-async def test_two_queues_that_fail_into_one_state_keep_their_failures_apart(store: Store) -> None:
-    """Each counts and restarts its own: what the second half of a row's life failed is not begun anew by the first."""
+async def test_two_queues_with_one_failed_state_keep_their_failures_apart(store: Store) -> None:
+    """Each queue counts and restarts its own failures, not those of the other."""
     await tasks(store, 2)
     failed = tasks_queue().changes["failed"]["status"]
     await run(store, f"UPDATE tasks SET status = '{failed}', error = CASE id WHEN 1 THEN 'no file' END")

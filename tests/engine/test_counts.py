@@ -1,4 +1,4 @@
-"""Counts of what was settled: written with the settlement, added up as they age."""
+"""Counts of settled jobs: written with the settlement, added up as they age."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def periods(store: Store) -> list[int]:
 
 @asynchronous
 async def test_every_ending_is_counted_once(store: Store, clock: Clock) -> None:
-    """In batches or alone, with statements attached or not; what neither ends nor costs anything is not counted."""
+    """In batches or alone, with attached statements or without; a deferral counts only its cost, a release nothing."""
     queue = await tasks(store, 20)
     jobs = await store.claim(queue, 5, "w")
     await store.settle([Settlement(job, "done") for job in jobs])
@@ -45,8 +45,8 @@ async def test_every_ending_is_counted_once(store: Store, clock: Clock) -> None:
 
 
 @asynchronous
-async def test_what_was_not_accepted_is_not_counted(store: Store, clock: Clock) -> None:
-    """A row that its owner changed meanwhile, and a claim that is gone."""
+async def test_endings_that_were_not_accepted_are_not_counted(store: Store, clock: Clock) -> None:
+    """This applies to a row its owner changed meanwhile and to a claim that is gone."""
     queue = await tasks(store, 3)
     [taken, mine, late] = await store.claim(queue, 3, "w")
     await store.database.fetch("UPDATE tasks SET status = 'new' WHERE id = $1", taken.key)
@@ -66,7 +66,7 @@ async def test_a_result_that_fails_to_be_written_is_counted_as_failed(store: Sto
 
 @asynchronous
 async def test_old_counts_are_added_up(store: Store, clock: Clock) -> None:
-    """Seconds become minutes, minutes hours, hours days, and nothing is lost or counted twice on the way."""
+    """Seconds become minutes, minutes hours, hours days; nothing is lost or counted twice."""
     queue = await tasks(store, 40)
     for _ in range(10):
         await settle(store, queue, cost=0.5)
@@ -88,8 +88,8 @@ async def test_old_counts_are_added_up(store: Store, clock: Clock) -> None:
 
 
 @asynchronous
-async def test_many_may_add_up_at_once(store: Store, clock: Clock) -> None:
-    """Workers that settle and add up at the same time neither wait for each other for long nor lose a count."""
+async def test_concurrent_workers_lose_no_count(store: Store, clock: Clock) -> None:
+    """Workers that settle and add up concurrently neither wait long for each other nor lose a count."""
     queue = await tasks(store, 60)
     others = [Store(store.url, clock=clock) for _ in range(3)]
 
@@ -108,7 +108,7 @@ async def test_many_may_add_up_at_once(store: Store, clock: Clock) -> None:
 
 
 def without_counts() -> tuple[str, ...]:
-    """What takes a register back to its version before there were counts."""
+    """The statements that take a register back to its version before there were counts."""
     return (
         "DROP TABLE tabellion_counts", "DELETE FROM tabellion_schema WHERE version >= 4",
         *(f"ALTER TABLE tabellion_attempts DROP COLUMN {name}" for name in ("error_code", "error_params", "note_form")),
@@ -116,8 +116,8 @@ def without_counts() -> tuple[str, ...]:
 
 
 @asynchronous
-async def test_an_older_register_brings_its_history(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was settled before there were counts is counted when the register is brought up to date."""
+async def test_migrating_an_older_register_counts_its_history(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs settled before there were counts are counted by the migration."""
     from tabellion.engine import register
 
     queue: Queue = await tasks(store, 3)
@@ -133,8 +133,8 @@ async def test_an_older_register_brings_its_history(store: Store, monkeypatch: p
 
 
 @asynchronous
-async def test_rights_on_the_attempts_are_carried_over(pg_store: Store) -> None:
-    """A role that could settle before the register was brought up to date can settle afterwards."""
+async def test_grants_on_the_attempts_are_carried_over(pg_store: Store) -> None:
+    """A role that could settle before the migration can settle afterwards."""
     await pg_store.open()
     role = "counting_clerk"
     for statement in (

@@ -1,4 +1,4 @@
-"""What holders other than workers need of a database: chosen rows, changes under a claim, endings with conditions."""
+"""What clients other than workers need of a database: selected rows, changes under a claim, conditional endings."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tabellion.engine.moves import Terms
 from tabellion.engine.settlement import Settlement
 from tabellion.errors import LeaseLost, ValueRefused
 from tabellion.testing import Clock
-from tests.engine.conftest import Emptied, store_on
+from tests.engine.conftest import EmptyDatabases, store_on
 from tests.engine.tables import asynchronous, claim_one, outcomes, row, rows, run, tasks
 
 NOTE = "INSERT INTO notes (task, said) VALUES (:task, :said)"
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "pooled"])
-def place(request: pytest.FixtureRequest, emptied: Emptied, tmp_path: Path, clock: Clock) -> Store:
-    """A store on an empty database, by the test's clock; a transaction pooler included."""
-    return store_on(request.param, emptied, tmp_path, clock)
+def place(request: pytest.FixtureRequest, empty_database: EmptyDatabases, tmp_path: Path, clock: Clock) -> Store:
+    """A store on an empty database, using the test's clock; a transaction pooler included."""
+    return store_on(request.param, empty_database, tmp_path, clock)
 
 
-async def noted(store: Store) -> list[tuple[int, str]]:
+async def read_notes(store: Store) -> list[tuple[int, str]]:
     """What was written beside the moves."""
     return [(one["task"], one["said"]) for one in await rows(store, "notes", "task")]
 
@@ -36,7 +36,7 @@ async def notes(store: Store) -> None:
 
 @asynchronous
 async def test_a_guarded_transaction_is_all_or_nothing(place: Store) -> None:
-    """Unless its first statement gives a row, none of its statements counts."""
+    """Unless its first statement returns a row, none of its statements counts."""
     await tasks(place, 2)
     await notes(place)
     guard = "UPDATE tasks SET kind = 'seen' WHERE id = $1 AND kind IS NULL RETURNING id"
@@ -44,13 +44,13 @@ async def test_a_guarded_transaction_is_all_or_nothing(place: Store) -> None:
     assert await place.database.transact([(guard, (1,)), also], guarded=True) == [[{"id": 1}], []]
     assert await place.database.transact([(guard, (1,)), also], guarded=True) == []
     assert await place.database.transact([also, (guard, (2,))], guarded=True) == []
-    assert await noted(place) == [(1, "x")]
+    assert await read_notes(place) == [(1, "x")]
     assert (await row(place, 2))["kind"] is None
 
 
 @asynchronous
-async def test_terms_choose_among_ready_rows(place: Store) -> None:
-    """A condition with values of its own narrows the line; it keeps its order."""
+async def test_conditions_select_among_ready_rows(place: Store) -> None:
+    """A condition with its own values selects among the ready rows; their order stays."""
     queue = await tasks(place, 5)
     await run(place, "UPDATE tasks SET kind = 'b' WHERE id IN (2, 4)", "UPDATE tasks SET kind = 'c' WHERE id = 5")
     terms = Terms("t.kind = :kind OR t.kind = :other", {"kind": "c", "other": "b"})
@@ -62,7 +62,7 @@ async def test_terms_choose_among_ready_rows(place: Store) -> None:
 
 @asynchronous
 async def test_one_row_can_be_claimed_by_its_key(place: Store) -> None:
-    """Wherever it stands in the line; not when it is held, nor when it is not due."""
+    """It may be anywhere in the line, but must be due and not claimed."""
     queue = await tasks(place, 5)
     [job] = await place.claim(queue, 1, "w", terms=Terms(only=4))
     assert job.key == 4
@@ -76,12 +76,12 @@ async def test_one_row_can_be_claimed_by_its_key(place: Store) -> None:
 
 @asynchronous
 async def test_statements_commit_with_the_claim(place: Store) -> None:
-    """For each row that was claimed, knowing it; one that fails undoes the claim."""
+    """They run for each claimed row with its values; one that fails undoes the claim."""
     queue = await tasks(place, 3)
     await notes(place)
     terms = Terms(also=lambda job: [(NOTE, {"task": job.key, "said": f"{job.worker} {job.attempt}"})])
     assert len(await place.claim(queue, 2, "w", terms=terms)) == 2
-    assert await noted(place) == [(1, "w 1"), (2, "w 1")]
+    assert await read_notes(place) == [(1, "w 1"), (2, "w 1")]
     broken = Terms(also=lambda job: [("UPDATE tasks SET small = 200 WHERE id = :id", {"id": job.key})])
     with pytest.raises(ValueRefused):
         await place.claim(queue, 1, "w", terms=broken)
@@ -89,12 +89,12 @@ async def test_statements_commit_with_the_claim(place: Store) -> None:
     assert len(await outcomes(place)) == 2
     limited = await place.claim(queue, 5, "w", limited=True, terms=terms)
     assert [job.key for job in limited] == [3]
-    assert (await noted(place))[-1] == (3, "w 1")
+    assert (await read_notes(place))[-1] == (3, "w 1")
 
 
 @asynchronous
-async def test_a_holder_changes_things_under_the_claim(place: Store, clock: Clock) -> None:
-    """The statements and the longer lease are one; nothing happens where the first gives no row."""
+async def test_a_holder_changes_data_under_its_claim(place: Store, clock: Clock) -> None:
+    """The statements and the extended lease are one transaction; nothing happens where the first returns no row."""
     queue = await tasks(place, 2, lease=60)
     await notes(place)
     job = await claim_one(place, queue)
@@ -113,13 +113,13 @@ async def test_a_holder_changes_things_under_the_claim(place: Store, clock: Cloc
     assert len(await place.sweep(queue)) == 1
     with pytest.raises(LeaseLost):
         await place.amend(held, [("UPDATE tasks SET kind = 'x' WHERE id = 1 RETURNING id", []), note])
-    assert await noted(place) == [(1, "x")]
+    assert await read_notes(place) == [(1, "x")]
     assert (await row(place, 1))["kind"] == "first"
 
 
 @asynchronous
 async def test_a_claim_whose_row_was_changed_by_its_owner_amends_nothing(place: Store) -> None:
-    """The owner wins: the claim is superseded."""
+    """The owner's change wins: the claim is superseded."""
     queue = await tasks(place, 1)
     job = await claim_one(place, queue)
     await run(place, "UPDATE tasks SET status = 'cancelled' WHERE id = 1")
@@ -131,8 +131,8 @@ async def test_a_claim_whose_row_was_changed_by_its_owner_amends_nothing(place: 
 
 @pytest.mark.parametrize("outcome", ["done", "released", "limited"])
 @asynchronous
-async def test_an_ending_brings_statements_whatever_it_is(place: Store, outcome: Any) -> None:
-    """They commit with it; the job's own only with its finish; a guard that gives no row undoes all of it."""
+async def test_any_ending_may_carry_statements(place: Store, outcome: Any) -> None:
+    """They commit with it; the job's own only when it finishes; a guard that returns no row undoes everything."""
     queue = await tasks(place, 2)
     await notes(place)
     job = await claim_one(place, queue)
@@ -144,20 +144,20 @@ async def test_an_ending_brings_statements_whatever_it_is(place: Store, outcome:
         await place.end(Settlement(job, outcome, after=after, also=also, guard=asked))
     assert (await row(place, 1))["status"] == "working"
     assert await outcomes(place) == [None]
-    assert await noted(place) == []
+    assert await read_notes(place) == []
     await run(place, "UPDATE tasks SET kind = 'k' WHERE id = 1")
     await place.end(Settlement(job, outcome, after=after, also=also, guard=asked))
     assert await outcomes(place) == [outcome]
-    assert await noted(place) == ([(0, "own")] if outcome == "done" else []) + [(1, outcome)]
+    assert await read_notes(place) == ([(0, "own")] if outcome == "done" else []) + [(1, outcome)]
     for again in (outcome, "failed"):
         with pytest.raises(LeaseLost):
             await place.end(Settlement(job, again, error="x", also=also))
-    assert len(await noted(place)) == (2 if outcome == "done" else 1)
+    assert len(await read_notes(place)) == (2 if outcome == "done" else 1)
 
 
 @asynchronous
-async def test_endings_with_statements_stand_alone_in_a_batch(place: Store) -> None:
-    """Beside plain ones, each with its own statements."""
+async def test_endings_with_statements_are_separate_in_a_batch(place: Store) -> None:
+    """They are settled beside plain ones, each with its own statements."""
     queue = await tasks(place, 4)
     await notes(place)
     jobs = await place.claim(queue, 4, "w")
@@ -166,12 +166,12 @@ async def test_endings_with_statements_stand_alone_in_a_batch(place: Store) -> N
         for job in jobs
     ]
     assert all(verdict.is_accepted for verdict in await place.settle(endings))
-    assert await noted(place) == [(3, "x"), (4, "x")]
+    assert await read_notes(place) == [(3, "x"), (4, "x")]
 
 
 @asynchronous
-async def test_attached_statements_know_the_time(store: Store, clock: Clock) -> None:
-    """The database's clock, or the test's."""
+async def test_attached_statements_get_the_time(store: Store, clock: Clock) -> None:
+    """It comes from the database's clock, or the test's."""
     queue = await tasks(store, 1)
     kind = "timestamp with time zone" if store.dialect == "postgresql" else "REAL"
     await run(store, f"CREATE TABLE times (at {kind})")

@@ -1,4 +1,4 @@
-"""A queue checked against its table: every problem at once, each with its fix."""
+"""A queue checked against its table: all problems at once, each with its fix."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ async def refusal(store: Store, queue: Queue) -> DeclarationError:
 
 
 @asynchronous
-async def test_a_sound_declaration_is_bound(store: Store) -> None:
-    """Key, order and types are known afterwards, and asking again costs nothing."""
+async def test_a_valid_declaration_is_bound(store: Store) -> None:
+    """Key, order and types are known afterwards, and binding again costs nothing."""
     queue = await tasks(store)
     bound = await store.bind(queue)
     assert bound.key.name == "id"
@@ -29,15 +29,15 @@ async def test_a_sound_declaration_is_bound(store: Store) -> None:
 
 
 @asynchronous
-async def test_no_table(store: Store) -> None:
-    """A table that is not there is named."""
+async def test_a_missing_table_is_named(store: Store) -> None:
+    """The error names the table that does not exist."""
     error = await refusal(store, Queue("nowhere", **STATES))
     assert "there is no table 'nowhere'" in str(error)
 
 
 @asynchronous
-async def test_an_unknown_column_and_its_neighbour(store: Store) -> None:
-    """A misspelled column comes with the right one; a strange one with what there is and the SQL to add it."""
+async def test_an_unknown_column_comes_with_a_suggestion(store: Store) -> None:
+    """A misspelled column comes with the right one; an unknown one with the existing ones and the SQL to add it."""
     await tasks(store)
     error = await refusal(store, tasks_queue(worker="workr", order="zzz"))
     text = str(error)
@@ -47,8 +47,8 @@ async def test_an_unknown_column_and_its_neighbour(store: Store) -> None:
 
 
 @asynchronous
-async def test_no_key_a_double_key_and_one_that_is_not_unique(store: Store) -> None:
-    """A row must be identified by one column; the SQL that would do it is given."""
+async def test_missing_composite_and_non_unique_keys_are_rejected(store: Store) -> None:
+    """A row must be identified by one column; the SQL that adds one is offered."""
     await run(
         store,
         "CREATE TABLE bare (status text, code text)",
@@ -62,8 +62,8 @@ async def test_no_key_a_double_key_and_one_that_is_not_unique(store: Store) -> N
 
 
 @asynchronous
-async def test_the_fix_for_a_key_can_be_run(store: Store) -> None:
-    """The statement that is offered works on the database it is offered for."""
+async def test_the_offered_fix_for_a_key_runs(store: Store) -> None:
+    """The statement works on the database it is offered for."""
     await run(store, "CREATE TABLE bare (status text, code text NOT NULL)")
     error = await refusal(store, Queue("bare", key="code", **STATES))
     [problem] = error.problems
@@ -72,8 +72,8 @@ async def test_the_fix_for_a_key_can_be_run(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_key_that_may_be_null_cannot_poison_the_queue(store: Store) -> None:
-    """A unique column may hold NULLs: such a key is refused, or its NULL rows are passed over."""
+async def test_a_nullable_key_cannot_block_the_queue(store: Store) -> None:
+    """A unique column may hold NULLs: such a key is rejected, or its NULL rows are skipped."""
     await run(
         store,
         "CREATE TABLE t (id integer PRIMARY KEY, code text UNIQUE, status text)",
@@ -96,7 +96,7 @@ async def test_a_key_that_may_be_null_cannot_poison_the_queue(store: Store) -> N
     ],
 )
 @asynchronous
-async def test_a_value_its_column_cannot_hold(store: Store, column: str, states: dict[str, Any]) -> None:
+async def test_a_state_its_column_cannot_hold_is_rejected(store: Store, column: str, states: dict[str, Any]) -> None:
     """A state's value must fit its column, and a NOT NULL column is never empty."""
     await run(store, f"CREATE TABLE t (id integer PRIMARY KEY, status {column})")
     error = await refusal(store, Queue("t", **states))
@@ -108,8 +108,8 @@ async def test_a_value_its_column_cannot_hold(store: Store, column: str, states:
     [("boolean", 0, 1), ("integer", False, True), ("real", False, True), ("json", '"a"', '"b"'), ("jsonb", "1", "2")],
 )
 @asynchronous
-async def test_a_state_that_binds_can_be_claimed(store: Store, column: str, ready: Any, running: Any) -> None:
-    """SQLite compares such values and works with them; PostgreSQL cannot, and the declaration is refused."""
+async def test_a_state_that_is_accepted_can_be_claimed(store: Store, column: str, ready: Any, running: Any) -> None:
+    """SQLite compares such values and works with them; PostgreSQL cannot, and the declaration is rejected."""
     await run(
         store,
         f"CREATE TABLE t (id integer PRIMARY KEY, status text, busy {column})",
@@ -139,7 +139,7 @@ def _sql(store: Store, column: str, value: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"worker": "n"}, "worker='n' is integer, which cannot hold a worker's id"),
         ({"error": "n"}, "error='n' is integer, which cannot hold an error's text"),
@@ -150,15 +150,15 @@ def _sql(store: Store, column: str, value: Any) -> str:
     ],
 )
 @asynchronous
-async def test_a_mirror_must_fit_its_column(store: Store, options: dict[str, Any], said: str) -> None:
-    """A mirror that could not be written is refused before the first claim."""
+async def test_a_mirror_must_fit_its_column(store: Store, options: dict[str, Any], message: str) -> None:
+    """A mirror that could not be written is rejected before the first claim."""
     await run(store, "CREATE TABLE t (id integer PRIMARY KEY, status text, n integer, yes boolean, words text)")
-    assert said.lower() in str(await refusal(store, Queue("t", **STATES, **options))).lower()
+    assert message.lower() in str(await refusal(store, Queue("t", **STATES, **options))).lower()
 
 
 @asynchronous
-async def test_a_mirror_that_binds_can_be_written(store: Store) -> None:
-    """Every type of number works through claim, release and retry; a text cannot hold the counter and is refused."""
+async def test_a_mirror_that_is_accepted_can_be_written(store: Store) -> None:
+    """Every numeric type works through claim, release and retry; a text column cannot count and is rejected."""
     for number, column in enumerate(("integer", "smallint", "numeric(5)", "real", "text", "varchar(5)")):
         await run(
             store,
@@ -178,8 +178,8 @@ async def test_a_mirror_that_binds_can_be_written(store: Store) -> None:
 
 
 @asynchronous
-async def test_every_problem_at_once(store: Store) -> None:
-    """One error lists what is wrong in all queues, each problem with its fix."""
+async def test_all_problems_are_listed_at_once(store: Store) -> None:
+    """One error lists the problems of all queues, each with its fix."""
     await run(store, "CREATE TABLE t (status integer, n integer)")
     one = Queue("t", name="one", **STATES, worker="n", error="eror")
     other = Queue("nowhere", **STATES)
@@ -187,30 +187,36 @@ async def test_every_problem_at_once(store: Store) -> None:
         await store.check([one, other])
     text = str(caught.value)
     assert "queues 'nowhere', 'one' cannot work as declared" in text
-    for said in ("no column 'eror'", "no primary key", "ready says status = 'new'", "worker='n'", "no table 'nowhere'"):
-        assert said in text
+    for message in (
+        "no column 'eror'",
+        "no primary key",
+        "ready says status = 'new'",
+        "worker='n'",
+        "no table 'nowhere'",
+    ):
+        assert message in text
     assert all(problem.fix for problem in caught.value.problems)
 
 
 @pytest.mark.parametrize("where", ["nowhere = 1", "id = = 1"])
 @asynchronous
-async def test_a_condition_that_cannot_work_is_refused(store: Store, where: str) -> None:
-    """A `where=` the database does not understand is a problem of the declaration, found at once."""
+async def test_an_invalid_condition_is_rejected(store: Store, where: str) -> None:
+    """A `where=` that the database does not understand is reported with the declaration."""
     await tasks(store)
     assert "where" in str(await refusal(store, tasks_queue(where=where)))
 
 
 @asynchronous
 async def test_a_condition_may_end_in_a_comment(store: Store) -> None:
-    """A remark in `where=` does not swallow what follows it."""
+    """A comment in `where=` does not swallow the SQL after it."""
     queue = await tasks(store, 2, where="id > 1 -- not the first")
     assert [job.key for job in await store.claim(queue, 5, "w")] == [2]
     assert (await store.counts(queue))["ready"] == 0
 
 
 @asynchronous
-async def test_the_line_begins_with_created_at(store: Store) -> None:
-    """Without `order=` rows wait by `created_at` where there is one, then by key."""
+async def test_the_default_order_starts_with_created_at(store: Store) -> None:
+    """Without `order=` rows wait by `created_at` where it exists, then by key."""
     await run(store, "CREATE TABLE t (id integer PRIMARY KEY, status text, created_at timestamp, rank integer)")
     assert (await store.bind(Queue("t", **STATES))).order == (("created_at", False), ("id", False))
     ranked = await store.bind(Queue("t", name="r", **STATES, order="rank DESC"))
@@ -220,7 +226,7 @@ async def test_the_line_begins_with_created_at(store: Store) -> None:
 
 @asynchronous
 async def test_an_enum_takes_only_its_labels(pg_store: Store) -> None:
-    """PostgreSQL: a state that the enum does not have is named with those it has."""
+    """PostgreSQL: a state that the enum does not have is reported with the labels it has."""
     store = pg_store
     await store.open()
     await run(
@@ -233,8 +239,8 @@ async def test_an_enum_takes_only_its_labels(pg_store: Store) -> None:
 
 
 @asynchronous
-async def test_the_index_that_is_printed_can_be_made(store: Store) -> None:
-    """`index_ddl` is valid on the database it was written for, and is then found."""
+async def test_the_printed_index_can_be_created(store: Store) -> None:
+    """`index_ddl` is valid on the database it was written for, and is then recognised."""
     queue = await tasks(store, order="kind DESC, id", name='odd "name\'s"')
     bound = await store.bind(queue)
     assert not bound.has_index()
@@ -259,8 +265,8 @@ async def test_the_index_that_is_printed_can_be_made(store: Store) -> None:
     ],
 )
 @asynchronous
-async def test_an_index_that_serves_is_recognised(store: Store, ddl: str, serves: bool) -> None:
-    """An index counts only if it leads to the ready rows in the line's order."""
+async def test_a_suitable_index_is_recognised(store: Store, ddl: str, serves: bool) -> None:
+    """An index counts only if it leads to the ready rows in claim order."""
     queue = await tasks(store)
     await run(store, ddl)
     assert (await store.bind(queue)).has_index() is serves
@@ -280,8 +286,8 @@ async def test_an_index_that_serves_is_recognised(store: Store, ddl: str, serves
     ],
 )
 @asynchronous
-async def test_an_index_may_serve_partly_by_its_condition(store: Store, ddl: str, serves: bool) -> None:
-    """What it does not say stands in its first columns: one index for the queues of many kinds."""
+async def test_an_index_may_be_suitable_by_its_condition(store: Store, ddl: str, serves: bool) -> None:
+    """Columns its condition does not fix come first in the index: one index for the queues of many kinds."""
     queue = await tasks(store, ready={"status": "new", "kind": "pdf"}, running="busy")
     await run(store, ddl)
     assert (await store.bind(queue)).has_index() is serves

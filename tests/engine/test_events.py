@@ -1,4 +1,4 @@
-"""One frozen value per thing that happened."""
+"""One frozen value per event."""
 
 from __future__ import annotations
 
@@ -15,60 +15,60 @@ from tabellion import Event, Job, Permanent, RateLimited
 from tabellion.engine import controls
 from tabellion.engine.events import NAMES, Listeners
 from tabellion.engine.settlement import STATE_OF
-from tests.owner import Owner, jobs_queue
+from tests.table_owner import Owner, jobs_queue
 from tests.waiting import eventually
-from tests.working import Diary, ask, drain, laboring, make_worker, working
+from tests.workers import EventRecorder, ask, drain, make_worker, worker_process, working
 
 
 def test_an_event_cannot_be_changed() -> None:
-    """An event is a fact."""
+    """Assigning to a field raises."""
     event = Event("done", queue="tasks", key="1")
     with pytest.raises(dataclasses.FrozenInstanceError):
         event.name = "failed"  # type: ignore[misc]
 
 
 def test_every_outcome_is_an_event() -> None:
-    """Whatever can become of a job can be told."""
+    """Whatever happens to a job has an event."""
     assert {*STATE_OF, "superseded", "claimed", "lease_lost"} <= set(NAMES)
 
 
-def test_everyone_is_told_in_order() -> None:
-    """Each listener gets each event, in the order things happened."""
-    heard: list[tuple[str, str]] = []
-    listeners = Listeners((lambda event: heard.append(("one", event.name)),))
-    listeners.add(lambda event: heard.append(("two", event.name)))
+def test_listeners_are_called_in_order() -> None:
+    """Each listener gets each event, in the order they happened."""
+    received: list[tuple[str, str]] = []
+    listeners = Listeners((lambda event: received.append(("one", event.name)),))
+    listeners.add(lambda event: received.append(("two", event.name)))
     listeners.tell(Event("claimed"))
     listeners.tell(Event("done"))
-    assert heard == [("one", "claimed"), ("two", "claimed"), ("one", "done"), ("two", "done")]
+    assert received == [("one", "claimed"), ("two", "claimed"), ("one", "done"), ("two", "done")]
 
 
-def test_a_listener_that_raises_is_survived_and_reported() -> None:
-    """A broken listener is the other listeners' news and nobody's end."""
-    heard: list[Event] = []
+def test_a_listener_that_raises_is_reported_and_harmless() -> None:
+    """A failing listener is reported to the other listeners and stops nothing."""
+    events: list[Event] = []
 
     def broken(_event: Event) -> None:
         raise RuntimeError("no disk")
 
-    Listeners((broken, heard.append, broken)).tell(Event("done", worker="w1"))
-    assert [event.name for event in heard] == ["listener_failed", "done", "listener_failed"]
-    assert heard[0].worker == "w1"
-    assert "no disk" in (heard[0].error or "")
+    Listeners((broken, events.append, broken)).tell(Event("done", worker="w1"))
+    assert [event.name for event in events] == ["listener_failed", "done", "listener_failed"]
+    assert events[0].worker == "w1"
+    assert "no disk" in (events[0].error or "")
 
 
-def test_events_that_nobody_hears_need_not_be_made() -> None:
-    """A function hears everything; a listener may say what it wants."""
+def test_events_without_a_listener_need_not_be_created() -> None:
+    """A function receives every event; a listener may say which ones it wants."""
     assert not Listeners().wants("done", "jobs")
     assert Listeners((lambda _event: None,)).wants("done", "jobs")
 
 
-RAN = 0.05  # seconds that the handlers below take before they end as they are told to
+RAN = 0.05  # seconds that the handlers below run before they end
 
 
 @pytest.mark.parametrize("ending", ["done", "failed", "retried", "limited", "timed_out"])
-def test_an_ending_tells_how_long_its_handler_ran(url: str, owner: Owner, ending: str) -> None:
-    """`seconds` is the handler's time, `due_in` the time until the next try, where there is one."""
+def test_an_ending_reports_how_long_its_handler_ran(url: str, owner: Owner, ending: str) -> None:
+    """`seconds` is the handler's time, `due_in` the time until the next attempt, where there is one."""
     owner.insert(1)
-    diary = Diary()
+    recorder = EventRecorder()
     queue = jobs_queue(retry_base=0.2, timeout=0.3 if ending == "timed_out" else None)
 
     @queue.handler
@@ -85,20 +85,22 @@ def test_an_ending_tells_how_long_its_handler_ran(url: str, owner: Owner, ending
         if ending == "timed_out":
             await asyncio.sleep(60)
 
-    drain(make_worker(url, queue, listeners=[diary]))
-    first = diary.of(ending)[0]
+    drain(make_worker(url, queue, listeners=[recorder]))
+    first = recorder.of(ending)[0]
     assert first.seconds is not None
     assert first.seconds >= RAN * 0.9
     assert (first.due_in is not None) == (ending in ("retried", "limited"))
     assert first.due_in is None or 0.1 < first.due_in < 1
-    assert all(event.seconds is not None for event in diary.of("done"))
+    assert all(event.seconds is not None for event in recorder.of("done"))
 
 
 @pytest.mark.parametrize("how", ["cancelled", "superseded"])
-def test_a_claim_that_people_ended_tells_so_and_how_long_it_ran(url: str, owner: Owner, often: None, how: str) -> None:
-    """A person's cancel and an owner's edit are told by their names, not as a lost lease."""
+def test_a_claim_ended_by_a_person_is_reported_as_such_with_its_duration(
+    url: str, owner: Owner, often: None, how: str
+) -> None:
+    """A cancel and an edit by the owner are reported by name, not as a lost lease."""
     owner.insert(1)
-    diary = Diary()
+    recorder = EventRecorder()
     queue = jobs_queue(lease=0.6)
     started = threading.Event()
 
@@ -107,23 +109,23 @@ def test_a_claim_that_people_ended_tells_so_and_how_long_it_ran(url: str, owner:
         started.set()
         await asyncio.sleep(60)
 
-    with working(make_worker(url, queue, listeners=[diary])):
+    with working(make_worker(url, queue, listeners=[recorder])):
         started.wait(20)
         if how == "cancelled":
             ask(url, lambda store: controls.cancel(store, queue, 1, "not needed"))
         else:
             owner("UPDATE jobs SET status = 'done' WHERE id = 1")
-        [event] = eventually(lambda: diary.of(how))
+        [event] = eventually(lambda: recorder.of(how))
     assert (event.seconds or 0) > 0
     assert event.error == ("not needed" if how == "cancelled" else None)
-    assert "lease_lost" not in diary.names
+    assert "lease_lost" not in recorder.names
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
-def test_a_stopped_worker_tells_how_long_the_released_ran(url: str, owner: Owner, stubborn: bool) -> None:
-    """A job that goes back when the grace time is over was worked on for so long, whether or not it would stop."""
+def test_a_stopped_worker_reports_how_long_released_jobs_ran(url: str, owner: Owner, stubborn: bool) -> None:
+    """A job released after the grace time reports its duration, whether or not its handler stopped."""
     owner.insert(1)
-    diary = Diary()
+    recorder = EventRecorder()
     queue = jobs_queue()
     begun, free = threading.Event(), threading.Event()
 
@@ -140,33 +142,33 @@ def test_a_stopped_worker_tells_how_long_the_released_ran(url: str, owner: Owner
     else:
         queue.handler(work)
     try:
-        with working(make_worker(url, queue, grace=RAN, listeners=[diary])):
+        with working(make_worker(url, queue, grace=RAN, listeners=[recorder])):
             begun.wait(20)
     finally:
         free.set()
-    [event] = diary.of("released")
+    [event] = recorder.of("released")
     assert (event.seconds or 0) >= RAN * 0.9
 
 
-def test_a_crash_tells_how_long_ago_its_claim_was(url: str, owner: Owner, often: None, tmp_path: Path) -> None:
-    """What a sweep ends ran from its claim until now, as far as anybody knows; the second crash in a row too."""
+def test_a_crash_reports_the_age_of_its_claim(url: str, owner: Owner, often: None, tmp_path: Path) -> None:
+    """A job ended by a sweep is taken to have run from its claim until now; so is the second crash in a row."""
     owner.insert(1)
-    diary = Diary()
+    recorder = EventRecorder()
     queue = jobs_queue(lease=0.5)
     queue.handler(_nothing)
     for ending in ("crashed", "quarantined"):
-        with laboring(url, tmp_path, seconds=60, lease=0.5) as killed:
+        with worker_process(url, tmp_path, seconds=60, lease=0.5) as killed:
             killed.await_start(1)
             killed.send(signal.SIGKILL)
             killed.wait()
         ask(url, lambda store: controls.pause(store, queue))
-        with working(make_worker(url, queue, listeners=[diary])):
-            [event] = eventually(lambda ending=ending: diary.of(ending))  # type: ignore[misc]
+        with working(make_worker(url, queue, listeners=[recorder])):
+            [event] = eventually(lambda ending=ending: recorder.of(ending))  # type: ignore[misc]
         ask(url, lambda store: controls.resume(store, queue))
         assert event.seconds is not None
         assert event.seconds >= 0.5
 
 
 async def _nothing(job: Job) -> dict[str, Any]:
-    """A handler that is content with everything."""
+    """A handler that does nothing."""
     return {}

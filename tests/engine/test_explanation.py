@@ -14,20 +14,20 @@ from tabellion.testing import Clock
 from tests.engine.tables import STATES, asynchronous, claim_one, run, tasks
 
 
-async def said(store: Store, queue: Queue, key: object) -> str:
+async def joined(store: Store, queue: Queue, key: object) -> str:
     """All sentences as one text."""
     return " ".join((await store.explain(queue, key)).sentences)
 
 
-async def staff(store: Store, busy: int = 0) -> None:
-    """A living worker with one slot."""
+async def add_worker(store: Store, busy: int = 0) -> None:
+    """Register a live worker with one slot."""
     worker = WorkerRecord("w1", "host", 1, "boot", "0", "tasks", 1, busy=busy)
     await roster.enlist(store, worker)
     await roster.beat(store, worker)
 
 
 @asynchronous
-async def test_a_row_that_is_not_there(store: Store) -> None:
+async def test_a_missing_row(store: Store) -> None:
     """The table and the key are named."""
     queue = await tasks(store)
     explanation = await store.explain(queue, 7)
@@ -36,100 +36,100 @@ async def test_a_row_that_is_not_there(store: Store) -> None:
 
 
 @asynchronous
-async def test_nobody_works_the_queue(store: Store) -> None:
-    """The commonest reason, with the command that helps."""
+async def test_a_queue_without_a_worker(store: Store) -> None:
+    """The most common reason comes with the command that helps."""
     queue = await tasks(store, 1)
-    assert "No live worker serves this queue: start one with `tabellion worker`." in await said(store, queue, 1)
+    assert "No live worker serves this queue: start one with `tabellion worker`." in await joined(store, queue, 1)
 
 
 @asynchronous
 async def test_next_in_line_and_further_back(store: Store) -> None:
-    """With a free worker, the place in line is what is left to tell."""
+    """With a free worker, the only thing left to explain is the position in line."""
     queue = await tasks(store, 3)
-    await staff(store)
-    assert "it is next in the queue" in await said(store, queue, 1)
-    assert "2 ready rows are ahead of it" in await said(store, queue, 3)
+    await add_worker(store)
+    assert "it is next in the queue" in await joined(store, queue, 1)
+    assert "2 ready rows are ahead of it" in await joined(store, queue, 3)
 
 
 @asynchronous
-async def test_rows_that_cannot_be_claimed_are_not_ahead(store: Store) -> None:
+async def test_rows_that_cannot_be_claimed_are_not_counted_ahead(store: Store) -> None:
     """Rows that do not meet the queue's condition do not count."""
     queue = await tasks(store, 6, where="id > 4 -- the others are drafts")
-    await staff(store)
-    assert "it is next in the queue" in await said(store, queue, 5)
-    assert "1 ready rows are ahead of it" in await said(store, queue, 6)
+    await add_worker(store)
+    assert "it is next in the queue" in await joined(store, queue, 5)
+    assert "1 ready rows are ahead of it" in await joined(store, queue, 6)
 
 
 @asynchronous
-async def test_all_workers_are_full(store: Store) -> None:
-    """Slots that are all taken are counted."""
+async def test_all_workers_are_busy(store: Store) -> None:
+    """The sentence says how many slots are all taken."""
     queue = await tasks(store, 1)
-    await staff(store, busy=1)
-    assert "All 1 workers of this queue are full" in await said(store, queue, 1)
+    await add_worker(store, busy=1)
+    assert "All 1 workers of this queue are full" in await joined(store, queue, 1)
 
 
 @asynchronous
 async def test_a_paused_queue(store: Store, clock: Clock) -> None:
-    """Since when, why, and how to resume."""
+    """The sentence says since when, why, and how to resume."""
     queue = await tasks(store, 1)
     await controls.pause(store, queue, "maintenance")
     clock.advance(300)
-    text = await said(store, queue, 1)
+    text = await joined(store, queue, 1)
     assert "The queue has been paused for 5 minutes (maintenance): `tabellion resume tasks`." in text
 
 
 @asynchronous
 async def test_a_limit_that_is_reached(store: Store) -> None:
-    """Declared or set live, the limit and what runs are told."""
+    """The declared or current limit and the number of running jobs are given."""
     queue = await tasks(store, 3, limit=1)
     await claim_one(store, queue)
-    text = await said(store, queue, 2)
+    text = await joined(store, queue, 2)
     assert "1 jobs of this queue are running and its limit for all workers together is 1." in text
     await controls.limit(store, queue, 2)
-    assert "limit" not in await said(store, queue, 2)
+    assert "limit" not in await joined(store, queue, 2)
 
 
 @asynchronous
 async def test_a_condition_that_is_not_met(store: Store) -> None:
     """The condition is quoted."""
     queue = await tasks(store, 1, where="kind = 'a'")
-    assert "It does not meet the queue's condition: kind = 'a'." in await said(store, queue, 1)
+    assert "It does not meet the queue's condition: kind = 'a'." in await joined(store, queue, 1)
 
 
 @asynchronous
 async def test_a_retry_that_is_not_due(store: Store, clock: Clock) -> None:
-    """When it failed, with what, and when it is due."""
+    """The sentence says when it failed, with which error, and when it is due."""
     queue = await tasks(store, 1)
     await store.retry(await claim_one(store, queue), 600, "boom")
     clock.advance(60)
-    text = await said(store, queue, 1)
+    text = await joined(store, queue, 1)
     assert "Attempt 1 failed 60 s ago (boom); it is due again in 9 minutes." in text
     clock.advance(541)
-    assert "due again" not in await said(store, queue, 1)
+    assert "due again" not in await joined(store, queue, 1)
 
 
 @asynchronous
 async def test_a_rate_limit_and_a_release(store: Store) -> None:
-    """A deferral is called by its name."""
+    """A deferral is called a deferral."""
     queue = await tasks(store, 1)
     await store.defer(await claim_one(store, queue), 600, "429")
-    assert "Attempt 1 was rate limited 0 s ago (429)" in await said(store, queue, 1)
+    assert "Attempt 1 was rate limited 0 s ago (429)" in await joined(store, queue, 1)
 
 
 @asynchronous
 async def test_a_row_its_owner_set_back(store: Store) -> None:
-    """The old claim stands in the way, and until when."""
+    """The old claim still blocks the row, and the sentence says until when."""
     queue = await tasks(store, 1)
     await claim_one(store, queue, "w7")
     await run(store, "UPDATE tasks SET status = 'new'")
-    text = await said(store, queue, 1)
+    text = await joined(store, queue, 1)
     assert "It was set to ready by its owner while w7" in text
     assert "only then can the row be claimed again" in text
 
 
 @asynchronous
 async def test_a_running_job(store: Store, clock: Clock) -> None:
-    """Who has it, since when, how far it is, and how long the lease is good."""
+    """The sentences give worker, start, progress and how long the lease lasts."""
     queue = await tasks(store, 1, lease=600)
     job = await claim_one(store, queue, "w7")
     job.note("page 12 of 40")
@@ -143,22 +143,22 @@ async def test_a_running_job(store: Store, clock: Clock) -> None:
         "Its lease is valid for another 10 minutes.",
     ]
     clock.advance(600)
-    assert "Its lease expired 30 s ago" in await said(store, queue, 1)
+    assert "Its lease expired 30 s ago" in await joined(store, queue, 1)
 
 
 @asynchronous
-async def test_a_row_an_outsider_runs(store: Store) -> None:
-    """No claim in the register: what that means and what to declare."""
+async def test_a_row_run_by_another_program(store: Store) -> None:
+    """The register has no claim: the sentences say what that means and what to declare."""
     queue = await tasks(store, 1)
     await run(store, "UPDATE tasks SET status = 'working'")
-    text = await said(store, queue, 1)
+    text = await joined(store, queue, 1)
     assert "no claim of it is in the register" in text
     assert "stale_after=" in text
 
 
 @asynchronous
 async def test_a_done_row(store: Store, clock: Clock) -> None:
-    """Who finished it, when, on which attempt."""
+    """The sentence says who finished it, when, and on which attempt."""
     queue = await tasks(store, 1)
     await store.finish(await claim_one(store, queue, "w7"))
     clock.advance(10)
@@ -169,26 +169,26 @@ async def test_a_done_row(store: Store, clock: Clock) -> None:
 
 @asynchronous
 async def test_a_failed_row(store: Store) -> None:
-    """The error, and the command that tries it again."""
+    """The sentences give the error and the command that retries it."""
     queue = await tasks(store, 1)
     await store.fail(await claim_one(store, queue), "empty PDF")
-    text = await said(store, queue, 1)
+    text = await joined(store, queue, 1)
     assert "It has failed: status = 'failed'." in text
     assert "empty PDF" in text
     assert "tabellion retry tasks" in text
 
 
 @asynchronous
-async def test_a_row_failed_by_someone_else(store: Store) -> None:
-    """The register knows of no attempt and says so."""
+async def test_a_row_failed_by_another_program(store: Store) -> None:
+    """The register has no attempt and the sentence says so."""
     queue = await tasks(store, 1)
     await run(store, "UPDATE tasks SET status = 'failed'")
-    assert "this state was not set by tabellion" in await said(store, queue, 1)
+    assert "this state was not set by tabellion" in await joined(store, queue, 1)
 
 
 @asynchronous
-async def test_a_row_in_none_of_the_states(store: Store) -> None:
-    """What it is, and what it would have to be."""
+async def test_a_row_in_no_known_state(store: Store) -> None:
+    """The sentences give its values, and what they would have to be."""
     queue = await tasks(store, 1)
     await run(store, "UPDATE tasks SET status = 'parked'")
     explanation = await store.explain(queue, 1)
@@ -201,7 +201,7 @@ async def test_a_row_in_none_of_the_states(store: Store) -> None:
 
 @asynchronous
 async def test_the_history_is_newest_first(store: Store) -> None:
-    """Every attempt with its outcome and error."""
+    """Every attempt is listed with its outcome and error."""
     queue = await tasks(store, 1)
     await store.retry(await claim_one(store, queue), 0, "boom")
     await store.fail(await claim_one(store, queue), "bad")
@@ -214,8 +214,8 @@ async def test_the_history_is_newest_first(store: Store) -> None:
 
 @pytest.mark.parametrize("column", ["timestamp", "text", "double precision"])
 @asynchronous
-async def test_the_line_by_any_first_column(store: Store, column: str) -> None:
-    """The place in line is found whatever the order's first column holds, NULLs included."""
+async def test_the_position_in_line_for_any_order_column(store: Store, column: str) -> None:
+    """The position is found whatever the order's first column holds, NULLs included."""
     await run(
         store,
         f"CREATE TABLE t (id integer PRIMARY KEY, status text, rank {column})",
@@ -224,6 +224,6 @@ async def test_the_line_by_any_first_column(store: Store, column: str) -> None:
         *(["INSERT INTO t VALUES (1, 'new', 1.5), (2, 'new', NULL)"] if column == "double precision" else []),
     )  # fmt: skip
     queue = Queue("t", name="tasks", order="rank DESC", **STATES)
-    await staff(store)
+    await add_worker(store)
     for key in (1, 2):
-        assert re.search("next in the queue|ahead of it", await said(store, queue, key))
+        assert re.search("next in the queue|ahead of it", await joined(store, queue, key))

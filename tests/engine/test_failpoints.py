@@ -1,4 +1,4 @@
-"""Named places where a test may make the process die, fail or stall."""
+"""Named places in the code where a test may make the process die, fail or stall."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tabellion.errors import Unreachable
 Arm = Callable[[str], None]
 
 
-def test_nothing_happens_unless_asked(arm: Arm) -> None:
-    """An unarmed place is passed without effect."""
+def test_an_unarmed_failpoint_does_nothing(arm: Arm) -> None:
+    """It is passed without effect."""
     arm("")
     for place in NAMES:
         failpoint(place)
@@ -36,8 +36,8 @@ def test_raise_at_the_nth_pass_only(arm: Arm) -> None:
     failpoint("settle.drop_ack")
 
 
-def test_several_places(arm: Arm) -> None:
-    """A comma separates places; without a number the first pass counts."""
+def test_several_failpoints(arm: Arm) -> None:
+    """A comma separates them; without a number the first pass counts."""
     arm("claim.pre_commit:raise, renew.drop:raise@2")
     with pytest.raises(Unreachable):
         failpoint("claim.pre_commit")
@@ -47,8 +47,8 @@ def test_several_places(arm: Arm) -> None:
 
 
 @pytest.mark.parametrize("text", ["claim.nowhere:kill", "claim.pre_commit:explode", "claim.pre_commit", "nonsense"])
-def test_an_unknown_place_or_action_is_an_error(text: str) -> None:
-    """A misspelled failpoint would test nothing, so it is refused, with the list of what there is."""
+def test_an_unknown_failpoint_or_action_is_an_error(text: str) -> None:
+    """A misspelled failpoint would test nothing, so it is rejected with the list of valid ones."""
     with pytest.raises(ValueError, match=r"places: .*claim\.pre_commit.*actions: kill, raise, stop"):
         parse(text)
 
@@ -63,8 +63,8 @@ def test_kill_kills_the_process() -> None:
     assert done.stdout == b""
 
 
-def test_every_place_is_in_the_code() -> None:
-    """Each name is passed somewhere in the package, and nothing passes a name that is not listed."""
+def test_every_failpoint_is_in_the_code() -> None:
+    """Each listed name is passed somewhere in the package, and no unlisted name is."""
     folder = Path(tabellion.__file__).parent
     passed = {
         place for file in folder.rglob("*.py") for place in re.findall(r'failpoint\("([\w.]+)"\)', file.read_text())

@@ -38,10 +38,10 @@ done boolean, at timestamp, phase integer"""
     ],
 )
 @asynchronous
-async def test_an_index_serves_by_its_condition(
+async def test_an_index_is_suitable_by_its_condition(
     store: Store, ready: dict[str, Scalar], condition: str, serves: bool
 ) -> None:
-    """Only a condition on the column itself, with this very value, leads to the ready rows."""
+    """Only a condition on the column itself, with exactly this value, leads to the ready rows."""
     await run(store, f"CREATE TABLE t ({COLUMNS})", f"CREATE INDEX i ON t (phase, id) WHERE {condition}")
     assert (await store.bind(queue_of(ready))).has_index() is serves
 
@@ -50,7 +50,7 @@ async def test_an_index_serves_by_its_condition(
 @pytest.mark.parametrize("required", [False, True])
 @asynchronous
 async def test_a_boolean_is_not_its_opposite(store: Store, value: bool, required: bool) -> None:
-    """The index of the finished rows does not serve those that are not."""
+    """An index of finished rows is not suitable for unfinished ones."""
     literal = str(required).upper() if store.dialect == "postgresql" else str(int(required))
     await run(store, f"CREATE TABLE t ({COLUMNS})", f"CREATE INDEX i ON t (phase, id) WHERE done = {literal}")
     assert (await store.bind(queue_of({"done": value}))).has_index() is (value is required)

@@ -11,13 +11,13 @@ from tabellion import Job, LeaseLost, Queue
 
 
 def make(name: str = "tasks", **values: Any) -> Job:
-    """A job that no database knows of."""
+    """Return a job that is in no database."""
     queue = Queue("tasks", name=name, ready="new", running="working", done="done", failed="failed")
     return Job(queue, 7, "7", values, n=3, token="t", attempt=2, worker="w1")
 
 
 def test_columns_are_items_and_facts_are_attributes() -> None:
-    """A column named like a fact of the claim hides neither."""
+    """A column with the same name as an attribute of the claim hides neither."""
     job = make(url="https://example.org", attempt="column", token=None)
     assert (job["url"], job["attempt"], job["token"]) == ("https://example.org", "column", None)
     assert (job.key, job.n, job.attempt, job.token) == (7, 3, 2, "t")
@@ -27,14 +27,14 @@ def test_columns_are_items_and_facts_are_attributes() -> None:
         job["nowhere"]
 
 
-def test_it_says_which_job_it_is() -> None:
+def test_its_text_names_the_job() -> None:
     """Logs and errors name the queue, the key and the attempt."""
     assert repr(make()) == "<Job tasks/7 attempt 2>"
 
 
 @pytest.mark.parametrize("name", ["tasks", "team/tasks", "../tasks", 'a "quoted" näme'])
 def test_each_job_has_a_folder_of_its_own(tmp_path: Path, name: str) -> None:
-    """The folder is made on first use, under the worker's, whatever the queue is called, and removed at the end."""
+    """The folder is created on first use inside the worker's, whatever the queue's name, and removed at the end."""
     one, other = make(name), make(name)
     one.root = other.root = tmp_path
     assert list(tmp_path.iterdir()) == []
@@ -48,12 +48,12 @@ def test_each_job_has_a_folder_of_its_own(tmp_path: Path, name: str) -> None:
 
 
 def test_a_note_is_passed_on() -> None:
-    """Whoever watches the job hears of each note."""
-    job, heard = make(), []
-    job._on_note = lambda noted: heard.append(noted._note)
+    """The callback receives each note."""
+    job, notes = make(), []
+    job._on_note = lambda job_noted: notes.append(job_noted._note)
     job.note("page 1")
     job.note("page 2")
-    assert heard == ["page 1", "page 2"]
+    assert notes == ["page 1", "page 2"]
 
 
 def test_a_note_on_a_lost_claim_stops_the_handler() -> None:
@@ -65,7 +65,7 @@ def test_a_note_on_a_lost_claim_stops_the_handler() -> None:
 
 
 def test_extra_statements_are_kept_in_order() -> None:
-    """What was attached with `also` is what will be committed."""
+    """Statements attached with `also` are committed in that order."""
     job = make()
     job.also("INSERT INTO pages (n) VALUES (:n)", n=1)
     job.also("DELETE FROM drafts")

@@ -1,4 +1,4 @@
-"""What a worker in a script prints, and what other listeners to Python's logging get."""
+"""What a worker in a script prints, and what listeners to Python's logging get."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tabellion import Event, Job, log_to_stderr
 from tabellion.engine import log
 from tabellion.engine.events import NAMES, Listeners
 from tabellion.engine.log import LEVELS, LogListener, printable
-from tests.owner import Owner, jobs_queue, owning
+from tests.table_owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
-from tests.working import drain, make_worker
+from tests.workers import drain, make_worker
 
 PRELUDE = """
 import asyncio, logging, sys
@@ -45,14 +45,14 @@ worker = Worker([Environment("prod", sys.argv[1])], [jobs], id="w1", poll=0.05)
 
 
 def script(folder: Path, body: str) -> list[str]:
-    """The command that runs a script of a user's."""
+    """Return the command that runs a user's script."""
     file = folder / "script.py"
     file.write_text(PRELUDE + textwrap.dedent(body))
     return [sys.executable, str(file)]
 
 
 def printed(folder: Path, url: str, body: str) -> str:
-    """What such a script prints on standard error; nothing else is printed."""
+    """Return what such a script prints on standard error; nothing else is printed."""
     done = subprocess.run([*script(folder, body), url], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     return done.stderr
@@ -60,14 +60,14 @@ def printed(folder: Path, url: str, body: str) -> str:
 
 @pytest.fixture
 def failing(sqlite_url: str) -> Iterator[str]:
-    """A database with one row, on which every try fails."""
+    """A database with one row, on which every attempt fails."""
     with owning(sqlite_url) as owner:
         owner.insert(1)
         yield sqlite_url
 
 
-def test_a_script_whose_handler_raises_says_so_with_the_traceback(failing: str, tmp_path: Path) -> None:
-    """No line of set-up: start, both tries with the handler's own frames, stop, on standard error."""
+def test_a_script_whose_handler_raises_prints_the_traceback(failing: str, tmp_path: Path) -> None:
+    """Without any set-up: start, both attempts with the handler's own frames, and stop, on standard error."""
     text = printed(tmp_path, failing, "worker.run(until_idle=True)")
     lines = text.splitlines()
     assert f"INFO tabellion.worker: w1 started: jobs in prod ({failing})" in lines[0]
@@ -87,8 +87,8 @@ def test_a_script_whose_handler_raises_says_so_with_the_traceback(failing: str, 
     assert "tabellion/engine" not in text
 
 
-def test_a_storm_of_failures_prints_one_traceback(failing: str, tmp_path: Path) -> None:
-    """The same exception from the same line: one line for each job, the traceback the first time."""
+def test_repeated_failures_print_one_traceback(failing: str, tmp_path: Path) -> None:
+    """The same exception from the same line: one line per job, the traceback only the first time."""
     with owning(failing, create=False) as owner:
         owner.insert(*range(2, 51))
         text = printed(tmp_path, failing, "worker.run(until_idle=True)")
@@ -96,8 +96,8 @@ def test_a_storm_of_failures_prints_one_traceback(failing: str, tmp_path: Path) 
     assert text.count("failed permanently on attempt 2") == 50
 
 
-def test_a_handlers_verdict_has_no_traceback(failing: str, tmp_path: Path) -> None:
-    """`Permanent` says it all in one line."""
+def test_a_permanent_failure_has_no_traceback(failing: str, tmp_path: Path) -> None:
+    """`Permanent` is reported in one line."""
     with owning(failing, create=False) as owner:
         owner("UPDATE jobs SET id = 100")
         text = printed(tmp_path, failing, "worker.run(until_idle=True)")
@@ -106,8 +106,8 @@ def test_a_handlers_verdict_has_no_traceback(failing: str, tmp_path: Path) -> No
     assert len(text.splitlines()) == 3
 
 
-def test_a_script_whose_database_is_away_says_so_once(tmp_path: Path) -> None:
-    """One warning with the address, without the password, and the reason; and the worker can be stopped."""
+def test_a_script_whose_database_is_down_says_so_once(tmp_path: Path) -> None:
+    """One warning gives the address without the password, and the reason; the worker can be stopped."""
     command = [*script(tmp_path, "worker.run()"), "postgresql://clerk:canary@127.0.0.1:9/shop"]
     errors = tmp_path / "errors"
     with errors.open("wb") as file, subprocess.Popen(command, stderr=file) as process:
@@ -124,8 +124,8 @@ def test_a_script_whose_database_is_away_says_so_once(tmp_path: Path) -> None:
     assert text.splitlines()[-1].endswith("w1 stopped: 0 done, 0 failed, 0 retried")
 
 
-def test_a_script_that_set_up_logging_is_left_alone(failing: str, tmp_path: Path) -> None:
-    """Its own level and format hold, and every line is there once."""
+def test_a_script_that_configured_logging_is_left_alone(failing: str, tmp_path: Path) -> None:
+    """Its own level and format hold, and every line appears once."""
     body = """
     logging.basicConfig(level=logging.ERROR, format="mine %(levelname)s %(message)s")
     worker.run(until_idle=True)
@@ -135,8 +135,8 @@ def test_a_script_that_set_up_logging_is_left_alone(failing: str, tmp_path: Path
     assert line.startswith("mine ERROR jobs/1 in prod failed permanently")
 
 
-def test_an_embedded_worker_sets_up_nothing(failing: str, tmp_path: Path) -> None:
-    """`serve()` leaves logging alone: Python shows warnings on standard error by itself."""
+def test_an_embedded_worker_configures_no_logging(failing: str, tmp_path: Path) -> None:
+    """`serve()` leaves logging alone: Python itself shows warnings on standard error."""
     body = """
     asyncio.run(worker.serve(until_idle=True))
     assert logging.getLogger("tabellion").handlers == logging.getLogger().handlers == []
@@ -147,7 +147,7 @@ def test_an_embedded_worker_sets_up_nothing(failing: str, tmp_path: Path) -> Non
 
 
 def test_run_leaves_logging_as_it_found_it(failing: str, tmp_path: Path) -> None:
-    """What `run()` sets up ends with it."""
+    """What `run()` configures ends with it."""
     body = """
     worker.run(until_idle=True)
     logger = logging.getLogger("tabellion")
@@ -156,8 +156,8 @@ def test_run_leaves_logging_as_it_found_it(failing: str, tmp_path: Path) -> None
     assert "w1 stopped" in printed(tmp_path, failing, body)
 
 
-def test_json_where_asked(failing: str, tmp_path: Path) -> None:
-    """`log_to_stderr(as_json=True)`: one object for each line, with the event's facts and the traceback."""
+def test_json_on_request(failing: str, tmp_path: Path) -> None:
+    """`log_to_stderr(as_json=True)` prints one object per line, with the event's fields and the traceback."""
     body = """
     log_to_stderr("info", as_json=True)
     worker.run(until_idle=True)
@@ -174,8 +174,8 @@ def test_json_where_asked(failing: str, tmp_path: Path) -> None:
     assert retried["timestamp"].endswith("Z")
 
 
-def test_records_carry_the_events_facts(url: str, owner: Owner, caplog: pytest.LogCaptureFixture) -> None:
-    """A formatter of the user's own finds queue, key and the rest on the record."""
+def test_records_carry_the_events_fields(url: str, owner: Owner, caplog: pytest.LogCaptureFixture) -> None:
+    """A user's own formatter finds queue, key and the rest on the record."""
     owner.insert(1)
     queue = jobs_queue(max_attempts=1)
 
@@ -191,7 +191,7 @@ def test_records_carry_the_events_facts(url: str, owner: Owner, caplog: pytest.L
 
 
 def test_every_level_belongs_to_an_event() -> None:
-    """No level is given to an event that does not exist."""
+    """No level is assigned to an event that does not exist."""
     assert set(LEVELS) <= set(NAMES)
 
 
@@ -210,7 +210,7 @@ def test_debug_shows_everything(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.usefixtures("restored_log")
 @pytest.mark.parametrize("as_json", [True, False])
 def test_an_error_text_cannot_forge_a_line(capsys: pytest.CaptureFixture[str], as_json: bool) -> None:
-    """Newlines and escapes are written out; lines of a traceback never begin at the margin."""
+    """Newlines and escapes are escaped; lines of a traceback are always indented."""
     log_to_stderr("info", as_json=as_json)
     forged = "a\n2026-01-01 INFO faked \x1b[31m"
     LogListener()(Event("failed", queue="jobs", key="1", error=forged, traceback=f"Traceback:\nValueError: {forged}\n"))
@@ -220,10 +220,10 @@ def test_an_error_text_cannot_forge_a_line(capsys: pytest.CaptureFixture[str], a
 
 
 @pytest.mark.usefixtures("restored_log")
-def test_what_stays_refused_is_said_once_a_minute(
+def test_a_repeated_refusal_is_logged_once_a_minute(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A claim that is refused every few seconds is one line a minute, for each queue."""
+    """A claim refused every few seconds is logged once a minute per queue."""
     now = 0.0
     monkeypatch.setattr(log, "monotonic", lambda: now)
     log_to_stderr("info")
@@ -235,8 +235,8 @@ def test_what_stays_refused_is_said_once_a_minute(
 
 
 @pytest.mark.usefixtures("restored_log")
-def test_events_that_nobody_would_see_are_not_wanted() -> None:
-    """A finished job is worth an event only where someone listens to everything or a log shows it."""
+def test_events_that_no_log_shows_are_not_wanted() -> None:
+    """A finished job needs an event only where a listener wants everything or a log shows it."""
     log_to_stderr("info")
     quiet = Listeners((LogListener(),))
     assert not quiet.wants("done", "jobs")
@@ -251,8 +251,8 @@ def test_events_that_nobody_would_see_are_not_wanted() -> None:
 
 
 @pytest.mark.usefixtures("restored_log")
-def test_a_database_that_is_back_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """The first connection is in the line at start; the next says how long the database was away."""
+def test_a_database_that_is_back_is_logged_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first connection is in the start line; the next one says how long the database was down."""
     log_to_stderr("info")
     write = LogListener()
     write(Event("environment_up", environment="prod", note="postgresql://db/shop"))
@@ -261,7 +261,7 @@ def test_a_database_that_is_back_is_one_line(capsys: pytest.CaptureFixture[str])
     assert line.endswith("INFO tabellion.worker: prod (postgresql://db/shop) can be reached again after 35 s")
 
 
-def test_printable_keeps_what_people_read() -> None:
-    """Letters of any language and signs stay."""
+def test_printable_keeps_readable_characters() -> None:
+    """Letters of any language and symbols stay."""
     assert printable("żółw 🐢 — ok") == "żółw 🐢 — ok"
     assert printable("a\tb\x00") == "a\\tb\\x00"

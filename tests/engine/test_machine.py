@@ -1,4 +1,4 @@
-"""A state machine over the real SQL: whatever happens in whatever order, the database does what a small model says."""
+"""A state machine over the real SQL: after any sequence of moves the database equals a small model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tabellion.engine import controls
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.worker.runner import retry_or_fail
 from tabellion.testing import Clock
-from tests.engine.conftest import Emptied, store_on
+from tests.engine.conftest import EmptyDatabases, store_on
 from tests.engine.tables import TASKS, run, tasks_queue
 
 LEASE, MAX_ATTEMPTS, FEW = 60.0, 3, 3
@@ -47,7 +47,7 @@ SETTINGS = settings(
 
 @dataclass
 class Attempt:
-    """One line of the register, as the model keeps it."""
+    """One line of the register in the model."""
 
     n: int
     token: str
@@ -62,7 +62,7 @@ class Attempt:
 
 @dataclass
 class Row:
-    """One row of the owner's, with its attempts."""
+    """One row of the owner in the model, with its attempts."""
 
     status: str = "new"
     result: str | None = None
@@ -71,7 +71,7 @@ class Row:
 
     @property
     def live(self) -> Attempt | None:
-        """The claim nobody has settled, if there is one."""
+        """The claim that is not settled yet, if there is one."""
         return self.attempts[-1] if self.attempts and self.attempts[-1].outcome is None else None
 
 
@@ -80,11 +80,11 @@ class Model:
 
     def __init__(self) -> None:
         self.rows: dict[int, Row] = {}
-        self.gone: dict[int, Row] = {}  #: rows their owner deleted; the register keeps their history
+        self.deleted: dict[int, Row] = {}  #: rows deleted by their owner; the register keeps their history
         self.paused = False
 
     def claimable(self, now: float) -> list[int]:
-        """The line: ready, not in anybody's hands, due."""
+        """Return the rows that are ready, not claimed and due."""
         if self.paused:
             return []
         return [
@@ -94,7 +94,7 @@ class Model:
         ]
 
     def claim(self, key: int, token: str, now: float) -> Attempt:
-        """A row becomes running; its counters go on or begin anew, as its last attempt says."""
+        """Make a row running; its counters continue or restart, as its last attempt says."""
         row = self.rows[key]
         last = row.attempts[-1] if row.attempts else None
         outcome = last.outcome if last and not last.over else None
@@ -111,12 +111,12 @@ class Model:
     def settle(
         self, key: int, token: str, outcome: str, now: float, after: float | None, result: str | None
     ) -> str | None:
-        """What becomes of an ending: its outcome, `superseded`, or None when the claim was not theirs any more."""
-        row = self.rows.get(key) or self.gone[key]
+        """Return the outcome of an ending, `superseded`, or None when the claim was no longer theirs."""
+        row = self.rows.get(key) or self.deleted[key]
         attempt = next(attempt for attempt in row.attempts if attempt.token == token)
         if attempt.outcome is not None:
-            return outcome if attempt.outcome == outcome else None  # the same ending again is the same answer
-        if key in self.gone or row.status != "working":
+            return outcome if attempt.outcome == outcome else None  # repeating an ending gives the same answer
+        if key in self.deleted or row.status != "working":
             attempt.outcome = "superseded"
             return "superseded"
         attempt.outcome = outcome
@@ -131,21 +131,21 @@ class Model:
         return outcome
 
     def renew(self, key: int, token: str, now: float) -> bool:
-        """Whether the claim holds; one whose row its owner moved ends here."""
-        row = self.rows.get(key) or self.gone[key]
+        """Return whether the claim holds; a claim whose row the owner changed ends here."""
+        row = self.rows.get(key) or self.deleted[key]
         attempt = next(attempt for attempt in row.attempts if attempt.token == token)
         if attempt.outcome is not None:
             return False
-        if key in self.gone or row.status != "working":
+        if key in self.deleted or row.status != "working":
             attempt.outcome = "superseded"
             return False
         attempt.lease_until = now + LEASE
         return True
 
     def sweep(self, now: float) -> dict[int, str]:
-        """Expired claims end: crashed, quarantined at the second in a row, failed without attempts left."""
+        """End expired claims: crashed, quarantined at the second in a row, failed without attempts left."""
         swept = {}
-        for key, row in [*self.rows.items(), *self.gone.items()]:
+        for key, row in [*self.rows.items(), *self.deleted.items()]:
             live = row.live
             if live and live.lease_until < now:
                 outcome = "quarantined" if live.crashes else "failed" if live.attempt >= MAX_ATTEMPTS else "crashed"
@@ -154,7 +154,7 @@ class Model:
         return swept
 
     def restart(self, key: int) -> bool:
-        """A failed row begins a new life."""
+        """Restart a failed row with fresh counters."""
         row = self.rows.get(key)
         if row is None or row.status != "failed":
             return False
@@ -164,7 +164,7 @@ class Model:
         return True
 
     def cancel(self, key: int, now: float) -> bool:
-        """A running job loses its claim, a waiting row fails; both at once."""
+        """Cancel: a running job loses its claim, a waiting row fails, both at once."""
         row = self.rows[key]
         live = row.live
         if live:
@@ -195,12 +195,12 @@ class Machine(RuleBasedStateMachine):
         self.keys = 0
 
     def wait(self, awaitable: Awaitable[Value]) -> Value:
-        """Runs one call of the store."""
+        """Run one call of the store."""
         return self.loop.run_until_complete(_awaited(awaitable))
 
     @initialize()
     def begin(self) -> None:
-        """Every example begins with empty tables, then two rows of which one is claimed."""
+        """Start every example with empty tables, then two rows of which one is claimed."""
         self.wait(
             run(self.store, "DELETE FROM tasks", "DELETE FROM tabellion_attempts", "DELETE FROM tabellion_queues")
         )
@@ -212,7 +212,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.model.rows) < FEW)
     @rule(n=st.integers(1, 2))
     def enqueue(self, n: int) -> None:
-        """New rows come; never many, so that histories are long rather than wide."""
+        """Add rows; never many, so that histories are long rather than wide."""
         keys = range(self.keys + 1, self.keys + n + 1)
         self.wait(self.store.add_many(QUEUE, [{"id": key} for key in keys]))
         self.model.rows |= {key: Row() for key in keys}
@@ -220,7 +220,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(n=st.integers(1, 5))
     def claim(self, n: int) -> None:
-        """A worker claims: exactly the first of the line, with the right numbers."""
+        """Claim as a worker: exactly the first of the line, with the right numbers."""
         expected = self.model.claimable(self.clock.at)[:n]
         jobs = self.wait(self.store.claim(QUEUE, n, "w"))
         assert [job.key for job in jobs] == expected
@@ -234,7 +234,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.jobs)
     @rule(data=st.data(), many=st.integers(1, 4))
     def renew(self, data: st.DataObject, many: int) -> None:
-        """Claims, live or long gone, are renewed together."""
+        """Renew claims, live or long gone, together."""
         jobs = list({id(job): job for job in (self._any_job(data) for _ in range(many))}.values())
         lost = self.wait(self.store.renew(jobs))
         for job in jobs:
@@ -247,7 +247,7 @@ class Machine(RuleBasedStateMachine):
         after=st.sampled_from([0.0, 5.0, 100.0]),
     )
     def settle(self, data: st.DataObject, outcome: Any, after: float) -> None:
-        """A claim, live or long gone, ends in any way; a retry without attempts left fails, as a worker has it."""
+        """End a claim, live or long gone, in any way; a retry without attempts left fails, as in a worker."""
         job = self._any_job(data)
         ending = Settlement(job, outcome)
         if outcome == "done":
@@ -262,7 +262,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: any(job for job in self.jobs if self._stale(job)))
     @rule(data=st.data())
     def late_finish(self, data: st.DataObject) -> None:
-        """A zombie finishes with a token that is not live any more: it is refused."""
+        """Finish with a token that is no longer live: it is refused."""
         job = data.draw(st.sampled_from([job for job in self.jobs if self._stale(job)]))
         if self._attempt(job).outcome == "done":
             return
@@ -272,7 +272,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.jobs)
     @rule(data=st.data(), many=st.integers(2, 5))
     def settle_many(self, data: st.DataObject, many: int) -> None:
-        """A batch of endings, live and stale mixed, each with its own verdict."""
+        """Settle a batch of live and stale endings, each with its own verdict."""
         jobs = list({id(job): job for job in (self._any_job(data) for _ in range(many))}.values())
         endings = [Settlement(job, "done", {"result": job.token}) for job in jobs]
         verdicts = {id(verdict.job): verdict.outcome for verdict in self.wait(self.store.settle(endings))}
@@ -281,28 +281,28 @@ class Machine(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.0, 10.0, 61.0, 200.0]))
     def sweep(self, seconds: float) -> None:
-        """Time passes, leases run out or retries come due, and any worker looks for claims that are over."""
+        """Let time pass so that leases expire or retries come due, then sweep."""
         self.clock.advance(seconds)
         swept = {one.job.key: one.outcome for one in self.wait(self.store.sweep(QUEUE))}
         assert swept == self.model.sweep(self.clock.at)
 
     @rule(seconds=st.sampled_from([1.0, 10.0, 61.0, 200.0]))
     def pass_time(self, seconds: float) -> None:
-        """Leases run out, retries come due, and nobody looks."""
+        """Let leases expire and retries come due without a sweep."""
         self.clock.advance(seconds)
 
     # -- people --------------------------------------------------------------------------------------------------------
 
     @rule(paused=st.sampled_from([False, False, True]))
     def pause_or_resume(self, paused: bool) -> None:
-        """The queue is paused, or resumed."""
+        """Pause or resume the queue."""
         self.wait(controls.pause(self.store, QUEUE) if paused else controls.resume(self.store, QUEUE))
         self.model.paused = paused
 
     @precondition(lambda self: self.model.rows)
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
-        """A person stops a job, waiting or running."""
+        """Cancel a waiting or running job."""
         key = self._any_key(data)
         expected = self.model.cancel(key, self.clock.at)
         assert self.wait(controls.cancel(self.store, QUEUE, key)) == expected
@@ -310,7 +310,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.rows)
     @rule(data=st.data())
     def restart(self, data: st.DataObject) -> None:
-        """A person tries a failed row again."""
+        """Restart a failed row."""
         key = self._any_key(data)
         moved = self.wait(controls.restart(self.store, QUEUE, [key]))
         assert moved == (1 if self.model.restart(key) else 0)
@@ -318,7 +318,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.rows)
     @rule(data=st.data(), status=st.sampled_from(["new", "working", "done", "failed", "parked"]))
     def owners_edit(self, data: st.DataObject, status: str) -> None:
-        """The owner sets a status by hand."""
+        """Set a status by hand, as the owner."""
         key = self._any_key(data)
         self.wait(run(self.store, f"UPDATE tasks SET status = '{status}' WHERE id = {key}"))
         self.model.rows[key].status = status
@@ -326,16 +326,16 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.model.rows) == FEW)
     @rule(data=st.data())
     def owner_deletes(self, data: st.DataObject) -> None:
-        """The owner deletes a row."""
+        """Delete a row, as the owner."""
         key = self._any_key(data)
         self.wait(run(self.store, f"DELETE FROM tasks WHERE id = {key}"))
-        self.model.gone[key] = self.model.rows.pop(key)
+        self.model.deleted[key] = self.model.rows.pop(key)
 
     # -- what always holds ---------------------------------------------------------------------------------------------
 
     @invariant()
     def the_database_is_the_model(self) -> None:
-        """No row is lost or changed otherwise than the model says; the register tells the same story."""
+        """Assert that every row and the register equal the model."""
         token = "CAST(token AS text) AS token"
         found, register = self.wait(
             self.store.database.transact(
@@ -351,12 +351,14 @@ class Machine(RuleBasedStateMachine):
         by_key: dict[int, list[dict[str, Any]]] = {}
         for line in register:
             by_key.setdefault(int(line["key"]), []).append(line)
-        everyone = self.model.rows | self.model.gone
+        everyone = self.model.rows | self.model.deleted
         assert set(by_key) == {key for key, row in everyone.items() if row.attempts}
         for key, lines in by_key.items():
             model = everyone[key].attempts
             assert [line["n"] for line in lines] == list(range(1, len(lines) + 1)), "n increases by one"
-            tokens = [line["token"] if line["attempt"] else "" for line in lines]  # a cancelled wait was no claim
+            tokens = [
+                line["token"] if line["attempt"] else "" for line in lines
+            ]  # a cancelled waiting row had no claim
             assert tokens == [attempt.token for attempt in model]
             assert sum(line["outcome"] is None for line in lines) <= 1, "at most one live claim"
             assert all(line["attempt"] <= MAX_ATTEMPTS for line in lines), "attempts are bounded"
@@ -383,7 +385,7 @@ class Machine(RuleBasedStateMachine):
         return data.draw(st.sampled_from(sorted(self.model.rows)))
 
     def _attempt(self, job: Job) -> Attempt:
-        row = self.model.rows.get(job.key) or self.model.gone[job.key]
+        row = self.model.rows.get(job.key) or self.model.deleted[job.key]
         return next(attempt for attempt in row.attempts if attempt.token == job.token)
 
     def _stale(self, job: Job) -> bool:
@@ -395,12 +397,12 @@ async def _awaited(awaitable: Awaitable[Value]) -> Value:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_any_history(kind: str, emptied: Emptied, tmp_path: Path, clock: Clock) -> None:
+def test_any_history(kind: str, empty_database: EmptyDatabases, tmp_path: Path, clock: Clock) -> None:
     """Enqueue, claim, renew, expire, finish, late finish, fail, retry, release, defer, cancel, pause, the owner's edits
     and sweeps in any order leave the database as the model has it, after every single step.
     """
     loop = asyncio.new_event_loop()
-    store = store_on(kind, emptied, tmp_path, clock)
+    store = store_on(kind, empty_database, tmp_path, clock)
     try:
         loop.run_until_complete(run(store, TASKS))
         loop.run_until_complete(store.bind(QUEUE))

@@ -1,4 +1,4 @@
-"""Memos: one asker finds out, the others wait; a crash does not block the next try."""
+"""Memos: one caller computes, the others wait; a crash does not block the next try."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from tabellion import Store
 from tabellion.engine.memo import Asker, Memos
-from tests.owner import Owner, jobs_queue
+from tests.table_owner import Owner, jobs_queue
 
 ONE, OTHER = Asker("pages", "1", "token-one"), Asker("", "", "token-other")
 
@@ -20,8 +20,8 @@ def on(url: str, do: Callable[[Memos], Awaitable[None]]) -> None:
     asyncio.run(go())
 
 
-def test_the_first_asker_finds_out_and_the_others_are_answered(any_url: str) -> None:
-    """One gets the order, the second neither order nor answer, and both the answer once it is there."""
+def test_the_first_caller_computes_and_the_others_get_the_answer(any_url: str) -> None:
+    """One gets the order; the second gets neither order nor answer; both get the answer once it is there."""
 
     async def do(memos: Memos) -> None:
         first = await memos.recall("k", OTHER, "m", 60)
@@ -37,8 +37,8 @@ def test_the_first_asker_finds_out_and_the_others_are_answered(any_url: str) -> 
     on(any_url, do)
 
 
-def test_of_many_askers_at_once_one_finds_out(url: str) -> None:
-    """Twenty askers in one moment: one order."""
+def test_one_of_many_concurrent_callers_computes(url: str) -> None:
+    """Twenty concurrent callers get one order."""
 
     async def do(memos: Memos) -> None:
         answers = await asyncio.gather(*(memos.recall("k", Asker("", "", str(n)), "m", 60) for n in range(20)))
@@ -47,8 +47,8 @@ def test_of_many_askers_at_once_one_finds_out(url: str) -> None:
     on(url, do)
 
 
-def test_an_asker_that_gives_up_leaves_what_it_learned(url: str) -> None:
-    """The next asker gets the order and the hint; the raw answer is kept, and is no result."""
+def test_a_caller_that_gives_up_leaves_its_hint(url: str) -> None:
+    """The next caller gets the order and the hint; the raw answer is kept, and is not a result."""
 
     async def do(memos: Memos) -> None:
         await memos.recall("k", OTHER, "m", 60)
@@ -60,8 +60,8 @@ def test_an_asker_that_gives_up_leaves_what_it_learned(url: str) -> None:
     on(url, do)
 
 
-def test_the_order_of_a_dead_job_goes_to_its_next_try(url: str, owner: Owner) -> None:
-    """A job that was killed while asking does not block itself, nor others, until the lease of the memo ends."""
+def test_the_order_of_a_killed_job_goes_to_its_next_attempt(url: str, owner: Owner) -> None:
+    """A job killed while computing blocks neither itself nor others until the memo's lease ends."""
     owner.insert(1)
 
     async def go() -> None:
@@ -76,7 +76,7 @@ def test_the_order_of_a_dead_job_goes_to_its_next_try(url: str, owner: Owner) ->
             [again] = await store.claim(queue, 1, "w2")
             retry = Asker(queue.name, again.text_key, again.token)
             assert (await memos.recall("k", retry, "m", 600)).mine
-            await memos.remember("k", asker, "late", 0.0)  # the dead one comes back: it is not its order any more
+            await memos.remember("k", asker, "late", 0.0)  # the killed job comes back: the order is no longer its own
             assert (await memos.recall("k", retry, "m", 600)).reply is None
             await memos.remember("k", retry, "answer", 0.0)
             assert (await memos.recall("k", retry, "m", 600)).same
@@ -85,8 +85,8 @@ def test_the_order_of_a_dead_job_goes_to_its_next_try(url: str, owner: Owner) ->
     asyncio.run(go())
 
 
-def test_old_memos_are_forgotten(url: str) -> None:
-    """Those older than asked are deleted, the others stay."""
+def test_old_memos_are_deleted(url: str) -> None:
+    """Memos older than the given age are deleted, the others stay."""
 
     async def do(memos: Memos) -> None:
         await memos.recall("k", OTHER, "m", 60)

@@ -1,4 +1,4 @@
-"""Mirrors: in columns that may not be NULL they are emptied to their default, '' or 0; some are touched or kept."""
+"""Mirrors: in NOT NULL columns they are emptied to the default, '' or 0; some are touched or kept."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tabellion import DeclarationError, Queue, Store
 from tabellion.engine import controls
 from tabellion.testing import Clock
-from tests.engine.conftest import Emptied, store_on
+from tests.engine.conftest import EmptyDatabases, store_on
 from tests.engine.tables import STATES, asynchronous, claim_one, outcomes, row, run
 
 DJANGO = """CREATE TABLE jobs (
@@ -29,13 +29,13 @@ MIRRORS: dict[str, Any] = {
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "postgresql-15", "pooled"])
-def store(request: pytest.FixtureRequest, emptied: Emptied, tmp_path: Path, clock: Clock) -> Store:
-    """A store on everything we support, by the test's clock."""
-    return store_on(request.param, emptied, tmp_path, clock)
+def store(request: pytest.FixtureRequest, empty_database: EmptyDatabases, tmp_path: Path, clock: Clock) -> Store:
+    """A store on every supported database, using the test's clock."""
+    return store_on(request.param, empty_database, tmp_path, clock)
 
 
 async def django(store: Store) -> Queue:
-    """A table as Django makes it: NOT NULL everywhere, its defaults only in Python."""
+    """A table as Django creates it: NOT NULL everywhere, defaults only in Python."""
     await store.open()
     await run(
         store,
@@ -46,7 +46,7 @@ async def django(store: Store) -> Queue:
 
 
 @asynchronous
-async def test_a_success_empties_an_error_that_may_not_be_null(store: Store) -> None:
+async def test_a_success_empties_a_not_null_error(store: Store) -> None:
     """The result is accepted and the error is an empty text."""
     queue = await django(store)
     job = await claim_one(store, queue)
@@ -58,8 +58,8 @@ async def test_a_success_empties_an_error_that_may_not_be_null(store: Store) -> 
 
 
 @asynchronous
-async def test_every_move_of_a_table_that_has_no_nulls(store: Store, clock: Clock) -> None:
-    """Release, deferral, crash, cancel, restart and takeover all leave values that the columns take."""
+async def test_every_move_works_on_a_table_without_nulls(store: Store, clock: Clock) -> None:
+    """Release, deferral, crash, cancel, restart and takeover all write values the columns accept."""
     queue = await django(store)
     await store.release(await claim_one(store, queue))
     await store.defer(await claim_one(store, queue), 0, "429")
@@ -81,8 +81,8 @@ async def test_every_move_of_a_table_that_has_no_nulls(store: Store, clock: Cloc
 
 
 @asynchronous
-async def test_a_time_that_may_not_be_null_keeps_its_last_value(store: Store) -> None:
-    """There is no empty time: the row says ready, and its old time stays."""
+async def test_a_not_null_time_keeps_its_last_value(store: Store) -> None:
+    """There is no empty time: the row is ready, and its old time stays."""
     queue = await django(store)
     job = await claim_one(store, queue)
     claimed = (await row(store, table="jobs"))["started_at"]
@@ -91,8 +91,8 @@ async def test_a_time_that_may_not_be_null_keeps_its_last_value(store: Store) ->
 
 
 @asynchronous
-async def test_a_mirror_goes_back_to_its_own_default(store: Store) -> None:
-    """A text, a number, an expression and a keyword: the column's DEFAULT is what empty means to its owner."""
+async def test_a_mirror_is_reset_to_its_default(store: Store) -> None:
+    """For a text, a number, an expression and a keyword, the column's DEFAULT is what empty means."""
     await store.open()
     now = "CURRENT_TIMESTAMP"
     await run(
@@ -110,8 +110,8 @@ async def test_a_mirror_goes_back_to_its_own_default(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_default_of_null_is_none(store: Store) -> None:
-    """NOT NULL DEFAULT NULL has no default: the text is emptied."""
+async def test_a_default_of_null_is_no_default(store: Store) -> None:
+    """A NOT NULL DEFAULT NULL column is emptied like one without a default."""
     await store.open()
     await run(
         store,
@@ -124,8 +124,8 @@ async def test_a_default_of_null_is_none(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_failure_without_words_fits_too(store: Store) -> None:
-    """An ending that brings no error text writes an empty one."""
+async def test_a_failure_without_a_message_is_written_too(store: Store) -> None:
+    """An ending without an error text writes an empty one."""
     queue = await django(store)
     job = await claim_one(store, queue)
     await store.fail(job, None)  # type: ignore[arg-type]
@@ -134,7 +134,7 @@ async def test_a_failure_without_words_fits_too(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_domain_is_known_by_the_type_below_it(pg_store: Store) -> None:
+async def test_a_domain_is_treated_as_its_base_type(pg_store: Store) -> None:
     """PostgreSQL: a domain may forbid NULL, carry the default and limit the length."""
     store = pg_store
     await store.open()
@@ -153,8 +153,8 @@ async def test_a_domain_is_known_by_the_type_below_it(pg_store: Store) -> None:
 
 
 @asynchronous
-async def test_what_cannot_be_emptied_is_refused_with_its_fix(pg_store: Store) -> None:
-    """PostgreSQL: no default and no empty value of its type; the statement that is offered mends it."""
+async def test_a_mirror_that_cannot_be_emptied_is_rejected_with_its_fix(pg_store: Store) -> None:
+    """PostgreSQL: no default and no empty value of its type; the offered statement fixes it."""
     store = pg_store
     await store.open()
     await run(
@@ -172,8 +172,8 @@ async def test_what_cannot_be_emptied_is_refused_with_its_fix(pg_store: Store) -
 
 
 @asynchronous
-async def test_a_computed_column_is_no_mirror_and_no_state_of_its_own(store: Store) -> None:
-    """What the database computes cannot be written; beside a column that can be, it may tell a state."""
+async def test_a_computed_column_cannot_be_a_mirror_or_the_only_state(store: Store) -> None:
+    """Generated columns cannot be written; beside a writable column, one may tell a state."""
     await store.open()
     await run(
         store,
@@ -205,7 +205,7 @@ LONG_AGO = "2020-01-01 00:00:00.000"
 
 
 async def touched(store: Store, move: str) -> None:
-    """Whether the move before wrote the clock's time; what it wrote is made old again."""
+    """Return whether the last move wrote the clock's time, and reset it to an old one."""
     [found] = await store.database.fetch(f"SELECT count(*) AS n FROM jobs WHERE updated_at > '{LONG_AGO}+00:00'")
     assert found["n"] == 1, f"{move} left updated_at as it was"
     await run(store, f"UPDATE jobs SET updated_at = '{LONG_AGO}'")
@@ -213,7 +213,7 @@ async def touched(store: Store, move: str) -> None:
 
 @asynchronous
 async def test_every_move_touches_updated_at(store: Store, clock: Clock) -> None:
-    """In a column that may not be NULL: claim, retry, deferral, release, crash, failure, restart, cancel, takeover."""
+    """In a NOT NULL column: claim, retry, deferral, release, crash, failure, restart, cancel, takeover."""
     await store.open()
     clock.advance(3e9)  # past the year 2020, whatever the test's clock starts with
     await run(store, SESSIONS, f"INSERT INTO jobs VALUES (1, 'new', NULL, NULL, '{LONG_AGO}')")
@@ -251,7 +251,7 @@ async def test_every_move_touches_updated_at(store: Store, clock: Clock) -> None
 
 
 @asynchronous
-async def test_what_the_handler_returns_for_updated_at_wins(store: Store) -> None:
+async def test_a_returned_updated_at_wins(store: Store) -> None:
     """A result that names the column is written as it is."""
     await store.open()
     await run(store, SESSIONS, f"INSERT INTO jobs VALUES (1, 'new', NULL, NULL, '{LONG_AGO}')")
@@ -261,8 +261,8 @@ async def test_what_the_handler_returns_for_updated_at_wins(store: Store) -> Non
 
 
 @asynchronous
-async def test_a_kept_error_is_read_beside_the_next_stage_s(store: Store) -> None:
-    """Extraction failed once and succeeded later, then OCR failed: both texts are in the row, each in its column."""
+async def test_a_kept_error_stays_beside_the_next_stages_error(store: Store) -> None:
+    """Extraction failed once and succeeded later, then OCR failed: each error is in its own column."""
     await store.open()
     await run(store, SESSIONS, f"INSERT INTO jobs VALUES (1, 'new', NULL, NULL, '{LONG_AGO}')")
     extraction = Queue("jobs", name="extraction", **STATES, error="error", keep_error=True)
@@ -283,8 +283,8 @@ async def test_a_kept_error_is_read_beside_the_next_stage_s(store: Store) -> Non
 
 
 @asynchronous
-async def test_a_kept_error_survives_a_restart_and_is_replaced_by_the_next(store: Store) -> None:
-    """Only another error takes its place."""
+async def test_a_kept_error_survives_a_restart_until_the_next_error(store: Store) -> None:
+    """Only another error replaces it."""
     await store.open()
     await run(store, SESSIONS, f"INSERT INTO jobs VALUES (1, 'new', NULL, NULL, '{LONG_AGO}')")
     queue = Queue("jobs", **STATES, error="error", keep_error=True)

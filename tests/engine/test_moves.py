@@ -18,7 +18,7 @@ from tests.engine.tables import STATES, asynchronous, attempts, claim_one, outco
 
 
 def mirrors(found: dict[str, Any]) -> dict[str, Any]:
-    """The mirror columns of a row; times as whether there is one."""
+    """Return the mirror columns of a row; times as whether there is one."""
     return {
         "status": found["status"], "worker": found["worker"], "attempts": found["attempts"], "error": found["error"],
         "started": found["started_at"] is not None, "finished": found["finished_at"] is not None,
@@ -30,7 +30,7 @@ CLAIMED = {"status": "working", "worker": "w1", "attempts": 1, "error": None, "s
 
 @asynchronous
 async def test_mirrors_at_claim(store: Store) -> None:
-    """Who, since when, which try."""
+    """The mirrors say which worker, since when, and which attempt."""
     queue = await tasks(store, 1)
     await claim_one(store, queue)
     assert mirrors(await row(store)) == CLAIMED
@@ -38,7 +38,7 @@ async def test_mirrors_at_claim(store: Store) -> None:
 
 @asynchronous
 async def test_mirrors_at_finish(store: Store) -> None:
-    """The worker and the count stay as a record, the error of an earlier try is gone, the end has a time."""
+    """The worker and the count stay as a record, an earlier error is cleared, the end has a time."""
     queue = await tasks(store, 1)
     await store.retry(await claim_one(store, queue), 0, "boom")
     await store.finish(await claim_one(store, queue), {"result": "x"})
@@ -47,7 +47,7 @@ async def test_mirrors_at_finish(store: Store) -> None:
 
 @asynchronous
 async def test_mirrors_at_fail(store: Store) -> None:
-    """The error says why."""
+    """The error column holds the reason."""
     queue = await tasks(store, 1)
     await store.fail(await claim_one(store, queue), "bad")
     assert mirrors(await row(store)) == CLAIMED | {"status": "failed", "error": "bad", "finished": True}
@@ -55,7 +55,7 @@ async def test_mirrors_at_fail(store: Store) -> None:
 
 @asynchronous
 async def test_mirrors_at_retry(store: Store) -> None:
-    """Nobody has the row; the error and the spent try are seen."""
+    """No worker holds the row; the error and the spent attempt are visible."""
     queue = await tasks(store, 1)
     await store.retry(await claim_one(store, queue), 0, "boom")
     assert mirrors(await row(store)) == {
@@ -66,7 +66,7 @@ async def test_mirrors_at_retry(store: Store) -> None:
 @pytest.mark.parametrize("move", ["release", "defer"])
 @asynchronous
 async def test_mirrors_at_release_and_deferral(store: Store, move: str) -> None:
-    """As if the claim had not been: the count goes back, an earlier error stays."""
+    """The mirrors look as before the claim: the count goes back, an earlier error stays."""
     queue = await tasks(store, 1)
     await store.retry(await claim_one(store, queue), 0, "boom")
     job = await claim_one(store, queue)
@@ -79,7 +79,7 @@ async def test_mirrors_at_release_and_deferral(store: Store, move: str) -> None:
 
 @asynchronous
 async def test_mirrors_at_crash_and_quarantine(store: Store, clock: Clock) -> None:
-    """A crash is a spent try with its evidence; the quarantine is an end."""
+    """A crash spends an attempt and leaves its evidence; a quarantine is final."""
     queue = await tasks(store, 1, lease=60)
     for expected in (
         {"status": "new", "worker": None, "attempts": 1, "started": False, "finished": False},
@@ -95,7 +95,7 @@ async def test_mirrors_at_crash_and_quarantine(store: Store, clock: Clock) -> No
 
 @asynchronous
 async def test_mirrors_at_cancel(store: Store) -> None:
-    """A cancelled job is failed with the reason and its end's time, whether it was waiting or running."""
+    """A cancelled job is failed with the reason and an end time, whether it was waiting or running."""
     queue = await tasks(store, 2)
     await claim_one(store, queue)
     assert await controls.cancel(store, queue, 1, "not wanted")
@@ -108,8 +108,8 @@ async def test_mirrors_at_cancel(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_handlers_value_wins_over_a_mirror(store: Store) -> None:
-    """What the handler says about a mirrored column is written."""
+async def test_a_returned_value_wins_over_a_mirror(store: Store) -> None:
+    """What the handler returns for a mirrored column is written."""
     queue = await tasks(store, 1)
     await store.finish(await claim_one(store, queue), {"worker": "me", "error": "a warning", "attempts": 9})
     found = await row(store)
@@ -117,7 +117,7 @@ async def test_a_handlers_value_wins_over_a_mirror(store: Store) -> None:
 
 
 @asynchronous
-async def test_nothing_else_is_touched(store: Store) -> None:
+async def test_no_other_column_is_written(store: Store) -> None:
     """Without mirrors only the state's columns change, whatever happens to the job."""
     await tasks(store, 1)
     await run(store, "UPDATE tasks SET worker = 'mine', error = 'mine', attempts = 7, kind = 'k', result = 'r'")
@@ -146,7 +146,7 @@ async def test_nothing_else_is_touched(store: Store) -> None:
 )
 @asynchronous
 async def test_times_in_columns_of_any_type(store: Store, clock: Clock, column: str) -> None:
-    """A start is written as the column's type wants it, and `stale_after` reads it back."""
+    """A start is written in the column's type, and `stale_after` reads it back."""
     await run(
         store,
         f"CREATE TABLE t (id integer PRIMARY KEY, status text, began {column}, ended {column})",
@@ -170,7 +170,7 @@ async def test_times_in_columns_of_any_type(store: Store, clock: Clock, column: 
 
 @asynchronous
 async def test_an_error_is_cut_to_its_column(store: Store, clock: Clock) -> None:
-    """`varchar(20)` takes the first 20 characters, emoji and all; the register keeps the whole."""
+    """`varchar(20)` takes the first 20 characters, emoji included; the register keeps the whole text."""
     await run(
         store,
         "CREATE TABLE t (id integer PRIMARY KEY, status text, why varchar(20))",
@@ -209,8 +209,8 @@ async def test_a_worker_id_is_cut_to_its_column(store: Store) -> None:
 # -- tables of every kind ----------------------------------------------------------------------------------------------
 
 
-async def through(store: Store, queue: Queue, clock: Clock, values: dict[str, Any] | None = None) -> None:
-    """A row through every move there is."""
+async def run_all_moves(store: Store, queue: Queue, clock: Clock, values: dict[str, Any] | None = None) -> None:
+    """Take a row through every move."""
     await store.release(await claim_one(store, queue))
     await store.defer(await claim_one(store, queue), 0, "429")
     await store.retry(await claim_one(store, queue), 0, "boom")
@@ -238,8 +238,8 @@ COLUMNS += " settled_at text, passes integer, is_ready text"
 
 
 @asynchronous
-async def test_columns_named_like_the_registers(store: Store, clock: Clock) -> None:
-    """A table whose own columns are called key, n, outcome, token… is a table like any other."""
+async def test_columns_named_like_those_of_the_register(store: Store, clock: Clock) -> None:
+    """A table with columns called key, n, outcome, token… works like any other."""
     await run(
         store,
         f"CREATE TABLE t (id integer PRIMARY KEY, status text, {COLUMNS})",
@@ -256,7 +256,7 @@ async def test_columns_named_like_the_registers(store: Store, clock: Clock) -> N
         "note": "N",
         "error": "E",
     }
-    await through(store, queue, clock, given)
+    await run_all_moves(store, queue, clock, given)
     found = await row(store, 1, "t")
     assert {column: found[column] for column in given} == given
 
@@ -274,8 +274,8 @@ async def test_columns_named_like_the_registers(store: Store, clock: Clock) -> N
     ],
 )
 @asynchronous
-async def test_odd_identifiers(store: Store, clock: Clock, table: str, key: str, status: str) -> None:
-    """Capitals, spaces, quotes, reserved words and signs that mean something elsewhere."""
+async def test_unusual_identifiers(store: Store, clock: Clock, table: str, key: str, status: str) -> None:
+    """Capitals, spaces, quotes, reserved words and special characters work."""
 
     def quoted(name: str) -> str:
         return '"' + name.replace('"', '""') + '"'
@@ -285,26 +285,26 @@ async def test_odd_identifiers(store: Store, clock: Clock, table: str, key: str,
         f'CREATE TABLE {quoted(table)} ({quoted(key)} integer PRIMARY KEY, {quoted(status)} text, "Re sult" text)',
         f"INSERT INTO {quoted(table)} ({quoted(key)}, {quoted(status)}) VALUES (1, 'new')",
     )
-    await through(store, Queue(table, status=status, **STATES), clock, {"Re sult": "x"})
+    await run_all_moves(store, Queue(table, status=status, **STATES), clock, {"Re sult": "x"})
     [found] = await store.database.fetch(f"SELECT * FROM {quoted(table)}")
     assert found["Re sult"] == "x"
 
 
 @pytest.mark.parametrize("table", ["a", "c", "j", "l", "r", "t", "u", "v"])
 @asynchronous
-async def test_tables_of_one_letter(store: Store, clock: Clock, table: str) -> None:
-    """A table may be called what a statement of ours calls its parts."""
+async def test_tables_with_one_letter_names(store: Store, clock: Clock, table: str) -> None:
+    """A table may have the same name as an alias in our statements."""
     await run(
         store,
         f"CREATE TABLE {table} (id integer PRIMARY KEY, status text, note text)",
         f"INSERT INTO {table} VALUES (1, 'new', NULL)",
     )
-    await through(store, Queue(table, **STATES), clock, {"note": "x"})
+    await run_all_moves(store, Queue(table, **STATES), clock, {"note": "x"})
 
 
 @asynchronous
 async def test_a_table_in_a_schema(pg_store: Store, clock: Clock) -> None:
-    """PostgreSQL: a qualified name, beside a table of the same name elsewhere."""
+    """PostgreSQL: a qualified name works beside a table of the same name elsewhere."""
     store = pg_store
     await store.open()
     await run(
@@ -317,7 +317,7 @@ async def test_a_table_in_a_schema(pg_store: Store, clock: Clock) -> None:
     )
     queue = Queue("work.jobs", **STATES)
     await store.add(queue, id=uuid.UUID(int=5))
-    await through(store, queue, clock, {"tags": ["a"]})
+    await run_all_moves(store, queue, clock, {"tags": ["a"]})
     assert (await row(store, 1, "jobs"))["status"] == "new"
     await store.database.fetch((await store.bind(queue)).index_ddl())
 
@@ -326,7 +326,7 @@ async def test_a_table_in_a_schema(pg_store: Store, clock: Clock) -> None:
 async def test_the_main_schema_of_sqlite(sqlite_store: Store, clock: Clock) -> None:
     """SQLite: `main.tasks` is the table `tasks`."""
     await run(sqlite_store, "CREATE TABLE t (id integer PRIMARY KEY, status text)", "INSERT INTO t VALUES (1, 'new')")
-    await through(sqlite_store, Queue("main.t", **STATES), clock)
+    await run_all_moves(sqlite_store, Queue("main.t", **STATES), clock)
 
 
 @pytest.mark.parametrize(
@@ -343,20 +343,20 @@ async def test_the_main_schema_of_sqlite(sqlite_store: Store, clock: Clock) -> N
 )
 @asynchronous
 async def test_keys_of_any_type(store: Store, clock: Clock, column: str, value: Any) -> None:
-    """The register writes keys as text and finds the row again, whatever the key's type."""
+    """The register stores keys as text and finds the row again, whatever the key's type."""
     literal = f"'{value.replace(chr(39), chr(39) * 2)}'" if isinstance(value, str) else str(value)
     await run(
         store,
         f"CREATE TABLE t (id {column} PRIMARY KEY, status text, most integer)",
         f"INSERT INTO t VALUES ({literal}, 'new', NULL)",
     )
-    await through(store, Queue("t", **STATES), clock)
+    await run_all_moves(store, Queue("t", **STATES), clock)
     assert {attempt["key"] for attempt in await attempts(store)} == {str(value)}
 
 
 @pytest.mark.parametrize("column", ["text", "uuid", "bigint"])
 @asynchronous
-async def test_a_rows_own_bound_is_found_by_any_key(store: Store, clock: Clock, column: str) -> None:
+async def test_a_rows_own_max_attempts_is_found_by_any_key(store: Store, clock: Clock, column: str) -> None:
     """A sweep reads `max_attempts="column"` of the right row, whatever the key's type."""
     value = 7 if column == "bigint" else f"'{uuid.UUID(int=9)}'"
     await run(
@@ -373,19 +373,19 @@ async def test_a_rows_own_bound_is_found_by_any_key(store: Store, clock: Clock, 
 
 @asynchronous
 async def test_a_unique_column_as_the_key(store: Store, clock: Clock) -> None:
-    """`key=` names another unique column; the table's own key plays no part."""
+    """`key=` names another unique column; the primary key is not used."""
     await run(
         store,
         "CREATE TABLE t (a integer, b integer, code text NOT NULL UNIQUE, status text, PRIMARY KEY (a, b))",
         "INSERT INTO t VALUES (1, 2, 'x-1', 'new')",
     )
-    await through(store, Queue("t", key="code", **STATES), clock)
+    await run_all_moves(store, Queue("t", key="code", **STATES), clock)
     assert {attempt["key"] for attempt in await attempts(store)} == {"x-1"}
 
 
 @asynchronous
 async def test_a_key_of_bytes(store: Store) -> None:
-    """Ids kept as 16 bytes either work or are refused; they do not stop the queue."""
+    """Ids stored as 16 bytes either work or are rejected; they do not stop the queue."""
     column = "bytea" if store.dialect == "postgresql" else "BLOB"
     await run(store, f"CREATE TABLE t (id {column} PRIMARY KEY, status text)")
     queue = Queue("t", **STATES)
@@ -397,8 +397,8 @@ async def test_a_key_of_bytes(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_column_that_is_never_null_by_its_type(pg_store: Store, clock: Clock) -> None:
-    """PostgreSQL: a domain that is NOT NULL elsewhere in the table does not refuse a result."""
+async def test_a_not_null_domain_elsewhere_in_the_table(pg_store: Store, clock: Clock) -> None:
+    """PostgreSQL: a NOT NULL domain elsewhere in the table does not block a result."""
     store = pg_store
     await store.open()
     await run(
@@ -408,19 +408,19 @@ async def test_a_column_that_is_never_null_by_its_type(pg_store: Store, clock: C
         "CREATE TABLE t (id integer PRIMARY KEY, status text, owner present, n positive, result text)",
         "INSERT INTO t VALUES (1, 'new', 'me', 1, NULL)",
     )
-    await through(store, Queue("t", **STATES), clock, {"result": "x"})
+    await run_all_moves(store, Queue("t", **STATES), clock, {"result": "x"})
 
 
 @asynchronous
 async def test_generated_and_identity_columns(store: Store, clock: Clock) -> None:
-    """Columns the database fills in are left to it."""
+    """Columns filled in by the database are left to it."""
     await run(
         store,
         """CREATE TABLE t (id integer PRIMARY KEY, status text, n integer,
   twice integer GENERATED ALWAYS AS (n * 2) STORED)""",
         "INSERT INTO t (id, status, n) VALUES (1, 'new', 1)",
     )
-    await through(store, Queue("t", **STATES), clock, {"n": 4})
+    await run_all_moves(store, Queue("t", **STATES), clock, {"n": 4})
     assert (await row(store, 1, "t"))["twice"] == 8
 
 
@@ -435,7 +435,7 @@ async def test_a_partitioned_table(pg_store: Store, clock: Clock) -> None:
         "CREATE TABLE t_1 PARTITION OF t FOR VALUES FROM (1) TO (100)",
         "INSERT INTO t VALUES (1, 'new', NULL)",
     )
-    await through(store, Queue("t", **STATES), clock, {"result": "x"})
+    await run_all_moves(store, Queue("t", **STATES), clock, {"result": "x"})
 
 
 # -- the seeds' tables -------------------------------------------------------------------------------------------------
@@ -487,7 +487,7 @@ async def test_the_extraction_queue_of_seed_001(store: Store) -> None:
 
 @asynchronous
 async def test_the_search_sessions_of_seed_001(store: Store) -> None:
-    """Two columns make a state: both are asked for and both are written."""
+    """Two columns make a state: both are queried and both are written."""
     await run(
         store,
         """CREATE TABLE search_sessions (id integer PRIMARY KEY, status text, req_completed boolean NOT NULL,
@@ -517,7 +517,7 @@ async def test_the_search_sessions_of_seed_001(store: Store) -> None:
 
 @asynchronous
 async def test_the_in_progress_flag_of_seed_002(store: Store, clock: Clock) -> None:
-    """Three phases over one status and one boolean: a row walks through them, and a crash goes back one step only."""
+    """Three phases over one status and one boolean: a row passes through them, and a crash goes back one step only."""
     await run(
         store,
         'CREATE TABLE jobs (id integer PRIMARY KEY, status text, "inProgress" boolean NOT NULL)',

@@ -1,4 +1,4 @@
-"""Rows that run with no claim in the register: told by age, whichever column tells it, and given back."""
+"""Running rows without a claim in the register: recognised by age, and released."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def moment(seconds: float) -> str:
 
 
 async def left_running(store: Store, clock: Clock) -> None:
-    """Rows that old workers left: 1 long ago, 2 just now, 3 long ago with a fresh start, 4 the other way round."""
+    """Rows left by old workers: 1 long ago, 2 just now, 3 long ago with a fresh start, 4 the other way round."""
     await store.open()
     long_ago, now = moment(clock.at - 3600), moment(clock.at)
     await run(
@@ -37,8 +37,8 @@ async def ready(store: Store) -> list[int]:
 
 
 @asynchronous
-async def test_updated_at_tells_the_age_where_there_is_no_start(store: Store, clock: Clock) -> None:
-    """Rows that nobody has changed for longer than `stale_after` are ready again."""
+async def test_updated_at_gives_the_age_where_there_is_no_start(store: Store, clock: Clock) -> None:
+    """Rows unchanged for longer than `stale_after` are ready again."""
     await left_running(store, clock)
     queue = Queue("jobs", **STATES, updated_at="updated_at", stale_after=600)
     assert await store.take_over(queue) == 2
@@ -47,7 +47,7 @@ async def test_updated_at_tells_the_age_where_there_is_no_start(store: Store, cl
 
 
 @asynchronous
-async def test_the_start_tells_it_where_there_is_one(store: Store, clock: Clock) -> None:
+async def test_the_start_gives_the_age_where_there_is_one(store: Store, clock: Clock) -> None:
     """With both columns a row is judged by its start, and by its last change only where the start is empty."""
     await left_running(store, clock)
     queue = Queue("jobs", **STATES, started_at="started_at", updated_at="updated_at", stale_after=600)
@@ -56,7 +56,7 @@ async def test_the_start_tells_it_where_there_is_one(store: Store, clock: Clock)
 
 
 @asynchronous
-async def test_a_live_claim_is_no_orphan_however_old_its_times(store: Store, clock: Clock) -> None:
+async def test_a_live_claim_is_not_an_orphan_whatever_its_times(store: Store, clock: Clock) -> None:
     """The register decides: a claim that is renewed is not taken over."""
     await store.open()
     await run(store, TABLE, f"INSERT INTO jobs VALUES (1, 'new', NULL, '{moment(clock.at)}')")
@@ -69,8 +69,8 @@ async def test_a_live_claim_is_no_orphan_however_old_its_times(store: Store, clo
     await store.finish(job)
 
 
-def test_what_the_new_options_require() -> None:
-    """Each says which column it needs, all at once."""
+def test_each_option_names_the_column_it_requires() -> None:
+    """All missing columns are reported at once."""
     with pytest.raises(DeclarationError) as caught:
         Queue("jobs", **STATES, stale_after=60, renew_mirrors=True, keep_error=True)
     assert [(one.what, one.fix) for one in caught.value.problems] == [

@@ -10,7 +10,7 @@ import pytest
 from tabellion import Job, Queue, Store
 from tabellion.engine.pace import PaceKeeper
 from tabellion.errors import DeclarationError
-from tests.working import Diary, make_worker
+from tests.workers import EventRecorder, make_worker
 
 
 def test_room_is_what_every_period_allows() -> None:
@@ -52,7 +52,7 @@ def test_a_worker_keeps_the_pace_of_a_queue(tmp_path: Path) -> None:
             await store.add_many(queue, [{"id": number} for number in range(6)])
 
     asyncio.run(fill())
-    diary = Diary()
+    diary = EventRecorder()
     make_worker(url, queue, listeners=[diary]).run(until_idle=True)
     assert sorted(started) == list(range(6))
     assert [event.note for event in diary.of("queue_scanned")] == ["2 of at most 2 jobs"] * 3

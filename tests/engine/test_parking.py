@@ -1,4 +1,4 @@
-"""Jobs whose row the database lets nobody move: parked once, told truthfully, and back when someone mends it."""
+"""Jobs whose row the database lets nobody change: parked once, reported correctly, and back once the table is fixed."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from tabellion.engine.events import Event
 from tabellion.engine.settlement import Settlement
 from tabellion.errors import StoreError
 from tabellion.testing import Clock
-from tests.engine.conftest import Emptied, store_on
+from tests.engine.conftest import EmptyDatabases, store_on
 from tests.engine.tables import asynchronous, attempts, claim_one, outcomes, row, run, tasks
 from tests.engine.test_transitions import ILLEGAL, refuse
-from tests.owner import Owner, jobs_queue
+from tests.table_owner import Owner, jobs_queue
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "postgresql-15", "pooled"])
-def store(request: pytest.FixtureRequest, emptied: Emptied, tmp_path: Path, clock: Clock) -> Store:
-    """A store on everything we support, by the test's clock."""
-    return store_on(request.param, emptied, tmp_path, clock)
+def store(request: pytest.FixtureRequest, empty_database: EmptyDatabases, tmp_path: Path, clock: Clock) -> Store:
+    """A store on every supported database, using the test's clock."""
+    return store_on(request.param, empty_database, tmp_path, clock)
 
 
 async def stuck(store: Store, *outcomes_refused: str, n: int = 1) -> Queue:
-    """A table that refuses these states."""
+    """Create a table that refuses these states."""
     queue = await tasks(store, n, lease=60, stale_after=600)
     await refuse(store, " OR ".join(f"NEW.status = '{one}'" for one in outcomes_refused))
     return queue
 
 
 async def release_trigger(store: Store) -> None:
-    """The owner mends the table."""
+    """Fix the table, as its owner."""
     await run(store, "DROP TRIGGER guard" + (" ON tasks" if store.dialect == "postgresql" else ""))
 
 
 @asynchronous
 async def test_a_failure_that_cannot_be_written_is_parked(store: Store) -> None:
-    """The attempt ends with the job's own error and the database's words; the row stays as it is."""
+    """The attempt ends with the job's own error and the database's message; the row stays as it is."""
     queue = await stuck(store, "failed", n=2)
     job, other = await store.claim(queue, 2, "w")
     before = await row(store)
@@ -57,7 +57,7 @@ async def test_a_failure_that_cannot_be_written_is_parked(store: Store) -> None:
 
 @asynchronous
 async def test_a_result_whose_failure_is_refused_too(store: Store) -> None:
-    """Both refusals are told."""
+    """Both refusals are reported."""
     queue = await stuck(store, "failed")
     job = await claim_one(store, queue)
     [verdict] = await store.settle([Settlement(job, "done", {"small": 500})])
@@ -67,8 +67,8 @@ async def test_a_result_whose_failure_is_refused_too(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_retry_that_is_refused_fails_truthfully(store: Store) -> None:
-    """Where only ready is refused, the job fails, and the words are not about a result."""
+async def test_a_refused_retry_fails_with_the_right_reason(store: Store) -> None:
+    """Where only ready is refused, the job fails, and the message is not about a result."""
     queue = await stuck(store, "new")
     job = await claim_one(store, queue)
     [verdict] = await store.settle([Settlement(job, "retried", error="boom", after=5)])
@@ -81,8 +81,8 @@ async def test_a_retry_that_is_refused_fails_truthfully(store: Store) -> None:
 
 @pytest.mark.parametrize("refused", [("new", "failed"), ("failed",)], ids=["crashed", "quarantined"])
 @asynchronous
-async def test_a_sweep_that_is_refused_is_told_once(store: Store, clock: Clock, refused: tuple[str, ...]) -> None:
-    """The claim of a dead worker is parked: the next sweeps have nothing to say."""
+async def test_a_refused_sweep_is_reported_once(store: Store, clock: Clock, refused: tuple[str, ...]) -> None:
+    """The claim of a dead worker is parked: later sweeps report nothing."""
     queue = await tasks(store, 1, lease=60)
     if refused == ("failed",):
         await claim_one(store, queue)
@@ -101,8 +101,8 @@ async def test_a_sweep_that_is_refused_is_told_once(store: Store, clock: Clock, 
 
 
 @asynchronous
-async def test_a_sweep_tells_what_was_written(store: Store, clock: Clock) -> None:
-    """A crash whose row cannot go back to ready is a failure, and is told as one."""
+async def test_a_sweep_reports_what_was_written(store: Store, clock: Clock) -> None:
+    """A crash whose row cannot go back to ready is a failure, and is reported as one."""
     queue = await stuck(store, "new")
     await claim_one(store, queue)
     clock.advance(61)
@@ -112,8 +112,8 @@ async def test_a_sweep_tells_what_was_written(store: Store, clock: Clock) -> Non
 
 
 @asynchronous
-async def test_a_living_claim_is_not_failed_by_a_sweep(store: Store, clock: Clock) -> None:
-    """The second try of a refused sweep keeps the condition of the first: the lease has run out."""
+async def test_a_live_claim_is_not_failed_by_a_sweep(store: Store, clock: Clock) -> None:
+    """The second try of a refused sweep keeps the condition of the first: the lease has expired."""
     queue = await stuck(store, "new")
     job = await claim_one(store, queue)
     [verdict] = await store.settle([Settlement(job, "crashed", error="late", expired_only=True)])
@@ -123,7 +123,7 @@ async def test_a_living_claim_is_not_failed_by_a_sweep(store: Store, clock: Cloc
 
 @asynchronous
 async def test_a_parked_row_is_left_alone(store: Store, clock: Clock) -> None:
-    """It is not claimed, not taken over, and nobody else's worker is blamed."""
+    """It is not claimed, not taken over, and not attributed to another worker."""
     queue = await stuck(store, "failed")
     await store.settle([Settlement(await claim_one(store, queue), "failed", error="bad")])
     clock.advance(10_000)
@@ -134,7 +134,7 @@ async def test_a_parked_row_is_left_alone(store: Store, clock: Clock) -> None:
 
 
 @asynchronous
-async def test_explain_says_what_is_in_the_way(store: Store) -> None:
+async def test_explain_names_the_refusal(store: Store) -> None:
     """The state is parked; the sentences name the refusal and the way out."""
     queue = await stuck(store, "failed")
     await store.settle([Settlement(await claim_one(store, queue), "failed", error="no such file")])
@@ -147,8 +147,8 @@ async def test_explain_says_what_is_in_the_way(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_parked_row_is_retried(store: Store) -> None:
-    """By key or by error text; its next claim starts a new life."""
+async def test_a_parked_row_is_restarted(store: Store) -> None:
+    """By key or by error text; its next claim starts with fresh counters."""
     queue = await stuck(store, "failed")
     for terms in ({"keys": [1]}, {"error": "bad"}, {}):
         await store.settle([Settlement(await claim_one(store, queue), "failed", error="bad")])
@@ -160,8 +160,8 @@ async def test_a_parked_row_is_retried(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_parked_row_is_cancelled_once_the_table_is_mended(store: Store) -> None:
-    """Before, the database says no, and so do we."""
+async def test_a_parked_row_is_cancelled_once_the_table_is_fixed(store: Store) -> None:
+    """Until then the database refuses, and so does cancel."""
     queue = await stuck(store, "failed")
     await store.settle([Settlement(await claim_one(store, queue), "failed", error="bad")])
     with pytest.raises(StoreError, match=ILLEGAL):
@@ -173,8 +173,8 @@ async def test_a_parked_row_is_cancelled_once_the_table_is_mended(store: Store) 
 
 
 @asynchronous
-async def test_its_owner_brings_it_back(store: Store) -> None:
-    """A row that its owner sets to ready is claimed like any other."""
+async def test_its_owner_can_set_it_to_ready(store: Store) -> None:
+    """A row set to ready by its owner is claimed like any other."""
     queue = await stuck(store, "failed")
     await store.settle([Settlement(await claim_one(store, queue), "failed", error="bad")])
     await run(store, "UPDATE tasks SET status = 'new'")
@@ -186,7 +186,7 @@ async def test_its_owner_brings_it_back(store: Store) -> None:
 
 @asynchronous
 async def test_cancelling_a_running_job_that_cannot_fail(store: Store) -> None:
-    """Its claim ends, its row stays, and the refusal is said instead of a success."""
+    """Its claim ends, its row stays, and the refusal is reported instead of a success."""
     queue = await stuck(store, "failed")
     job = await claim_one(store, queue)
     with pytest.raises(StoreError, match=ILLEGAL):
@@ -195,8 +195,8 @@ async def test_cancelling_a_running_job_that_cannot_fail(store: Store) -> None:
     assert await outcomes(store) == ["parked"]
 
 
-def test_a_worker_tells_of_it_once_and_stops_when_all_is_done(url: str, owner: Owner, often: None) -> None:
-    """One event for the parked job; a worker that is to stop when idle does not wait for it."""
+def test_a_worker_reports_it_once_and_stops_when_idle(url: str, owner: Owner, often: None) -> None:
+    """One event for the parked job; a worker that stops when idle does not wait for it."""
     owner.insert(*range(1, 6))
     if owner.dialect == "sqlite":
         owner(
@@ -215,18 +215,18 @@ def test_a_worker_tells_of_it_once_and_stops_when_all_is_done(url: str, owner: O
     async def work(job: object) -> None:
         raise ValueError("bad file")
 
-    told: list[Event] = []
-    worker = Worker([Environment("here", url)], [queue], listeners=[told.append], concurrency=2)
+    events: list[Event] = []
+    worker = Worker([Environment("here", url)], [queue], listeners=[events.append], concurrency=2)
     asyncio.run(asyncio.wait_for(worker.serve(until_idle=True), 30))
-    assert [(event.key, event.name) for event in told if event.name in ("parked", "lease_lost")] == [("4", "parked")]
-    assert sorted(event.key for event in told if event.name == "failed") == ["1", "2", "3", "5"]
+    assert [(event.key, event.name) for event in events if event.name in ("parked", "lease_lost")] == [("4", "parked")]
+    assert sorted(event.key for event in events if event.name == "failed") == ["1", "2", "3", "5"]
     assert owner.row(4)["status"] == "running"
     counted = owner("SELECT sum(failed) AS failed FROM tabellion_counts")
     assert owner("SELECT failed FROM tabellion_workers") == counted == [{"failed": 5}]
 
 
 @asynchronous
-async def test_an_outsiders_row_that_cannot_be_let_go(store: Store) -> None:
+async def test_an_orphan_that_cannot_be_released(store: Store) -> None:
     """The other rows are taken over all the same."""
     queue = await tasks(store, 3, stale_after=60)
     await run(store, "UPDATE tasks SET status = 'working', started_at = '1969-01-01 00:00:00+00:00'")

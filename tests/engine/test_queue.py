@@ -32,7 +32,7 @@ def test_a_bare_value_means_the_status_column() -> None:
 
 
 def test_later_states_list_only_what_changes() -> None:
-    """What `ready` says still holds in a state that says nothing of it."""
+    """Columns set by `ready` keep their value in a state that does not mention them."""
     queue = Queue(
         "search_sessions",
         ready={"status": "pending_company_selection", "req_completed": False},
@@ -46,7 +46,7 @@ def test_later_states_list_only_what_changes() -> None:
     assert queue.changes["running"] == {"status": "scraping_company_data"}
 
 
-def test_members_of_an_enum_are_their_values() -> None:
+def test_enum_members_stand_for_their_values() -> None:
     """States may be written with the owner's own Enum."""
 
     class Status(enum.Enum):
@@ -57,20 +57,20 @@ def test_members_of_an_enum_are_their_values() -> None:
     assert queue.states["failed"] == {"status": 4}
 
 
-def test_the_defaults_are_the_seeds() -> None:
-    """Four tries in all: the first and three retries."""
+def test_the_defaults_are_those_of_the_seeds() -> None:
+    """Four attempts in all: the first and three retries."""
     assert MAX_ATTEMPTS == 4
     assert Queue("tasks", **STATES).bounds({}) == 4
 
 
 @pytest.mark.parametrize(("value", "bound"), [(7, 7), (None, 4), (1, 1)])
-def test_a_column_may_hold_the_number_of_attempts(value: int | None, bound: int) -> None:
+def test_a_column_may_hold_max_attempts(value: int | None, bound: int) -> None:
     """`max_attempts="column"` reads each row's own number; an empty one means the default."""
     assert Queue("tasks", **STATES, max_attempts="most").bounds({"most": value}) == bound
 
 
 @pytest.mark.parametrize(
-    ("states", "said"),
+    ("states", "message"),
     [
         ({"running": "new"}, "ready and running match the same rows: both are status = 'new'"),
         ({"done": "working"}, "running and done match the same rows"),
@@ -81,28 +81,28 @@ def test_a_column_may_hold_the_number_of_attempts(value: int | None, bound: int)
         ({"running": {"busy": True}}, "ready and running match the same rows"),
     ],
 )
-def test_states_that_cannot_be_told_apart_are_refused(states: dict[str, Any], said: str) -> None:
-    """Every row must be in one state at most, and every state must be a column's value."""
+def test_ambiguous_states_are_rejected(states: dict[str, Any], message: str) -> None:
+    """A row may be in one state at most, and every state must be a column's value."""
     with pytest.raises(DeclarationError) as caught:
         Queue("tasks", **(STATES | states))
-    assert any(said in problem for problem in problems(caught)), problems(caught)
+    assert any(message in problem for problem in problems(caught)), problems(caught)
 
 
-def test_a_text_with_a_nul_is_no_state() -> None:
-    """No database keeps a NUL in a text, so the declaration says so at once."""
+def test_a_text_with_a_nul_is_not_a_state() -> None:
+    """No database stores a NUL in a text, so the declaration is rejected at once."""
     with pytest.raises(DeclarationError, match="NUL"):
         Queue("tasks", **(STATES | {"ready": "ne\x00w"}))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_number_that_is_none_is_no_state(value: float) -> None:
+def test_nan_and_infinity_are_not_states(value: float) -> None:
     """A state is compared for equality; NaN equals nothing and infinity has no literal."""
     with pytest.raises(DeclarationError):
         Queue("tasks", **(STATES | {"ready": value}))
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"worker": "status"}, "worker='status' is also a state's column"),
         ({"worker": "note", "error": "note"}, "two mirrors write 'note'"),
@@ -120,15 +120,15 @@ def test_a_number_that_is_none_is_no_state(value: float) -> None:
         ({"deadline": 0}, "deadline=0 must be above zero"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(options: dict[str, Any], said: str) -> None:
-    """A wrong setting fails when it is written, not when it is used."""
+def test_invalid_settings_are_rejected(options: dict[str, Any], message: str) -> None:
+    """A wrong setting fails when it is declared, not when it is used."""
     with pytest.raises(DeclarationError) as caught:
         Queue("tasks", **STATES, **options)
-    assert any(said in problem for problem in problems(caught)), problems(caught)
+    assert any(message in problem for problem in problems(caught)), problems(caught)
 
 
 def test_every_problem_is_listed_at_once_with_its_fix() -> None:
-    """One error, all problems, each with what to do."""
+    """One error lists all problems, each with what to do."""
     with pytest.raises(DeclarationError) as caught:
         Queue("tasks", ready=1, running=1, done=2, failed=3, lease=-1, worker="status", stale_after=3, order="a b c")
     assert len(caught.value.problems) == 5
@@ -182,14 +182,14 @@ def test_it_knows_whether_its_handler_is_async() -> None:
     assert not other.is_async
 
 
-def test_columns_are_all_that_the_declaration_names() -> None:
+def test_columns_are_all_those_the_declaration_names() -> None:
     """States, mirrors, order, key and the attempts column."""
     queue = Queue("t", **STATES, key="code", worker="who", order="rank DESC", max_attempts="most")
     assert queue.columns() == {"status", "code", "who", "rank", "most"}
 
 
-def test_two_lives_of_one_table() -> None:
-    """Seed 001: extraction's done is OCR's ready, and the two go together."""
+def test_two_queues_on_one_table() -> None:
+    """Seed 001: the done state of extraction is the ready state of OCR."""
     extraction = extraction_queue("extraction", ready=1, running=2, done=3, failed=4)
     ocr = extraction_queue("ocr", ready=3, running=6, done=5, failed=4)
     check_together([extraction, ocr])
@@ -197,19 +197,19 @@ def test_two_lives_of_one_table() -> None:
     assert not ocr.leads_to(extraction)
 
 
-def test_seed_000_numbering_is_refused() -> None:
-    """4 is both OCR_PROCESSING and ERREUR: the collision is named with both its meanings."""
+def test_the_numbering_of_seed_000_is_rejected() -> None:
+    """4 is both OCR_PROCESSING and ERREUR: the error names both meanings."""
     extraction = extraction_queue("extraction", ready=1, running=2, done=3, failed=4)
     ocr = extraction_queue("ocr", ready=3, running=4, done=5, failed=7)
     with pytest.raises(DeclarationError) as caught:
         check_together([extraction, ocr])
-    assert any("status_id = 4 means ocr.running and extraction.failed" in said for said in problems(caught))
+    assert any("status_id = 4 means ocr.running and extraction.failed" in message for message in problems(caught))
     with pytest.raises(DeclarationError, match="running and failed match the same rows: both are status_id = 4"):
         extraction_queue("ocr", ready=3, running=4, done=5, failed=4)
 
 
 def test_the_three_phases_of_seed_002() -> None:
-    """A boolean beside the status: three queues that meet."""
+    """A boolean beside the status: three queues, each starting where the one before ends."""
     names = ["not-started", "prompt-forming", "model-analysis", "completed"]
     phases = [
         Queue(
@@ -229,13 +229,13 @@ def test_the_three_phases_of_seed_002() -> None:
 
 
 def test_two_queues_cannot_have_one_name() -> None:
-    """The register tells queues apart by name."""
+    """The register identifies queues by name."""
     with pytest.raises(DeclarationError, match="two queues are named 'tasks'"):
         check_together([Queue("tasks", **STATES), Queue("other", name="tasks", **STATES)])
 
 
-def test_two_queues_cannot_want_the_same_rows() -> None:
-    """The same ready state twice is refused unless `where=` tells the rows apart."""
+def test_two_queues_cannot_claim_the_same_rows() -> None:
+    """The same ready state twice is rejected unless `where=` separates the rows."""
     one = Queue("tasks", name="one", **STATES)
     other = Queue("tasks", name="other", ready="new", running="w2", done="d2", failed="f2")
     with pytest.raises(DeclarationError, match=r"one\.ready and other\.ready match the same rows"):
@@ -244,8 +244,8 @@ def test_two_queues_cannot_want_the_same_rows() -> None:
     check_together([one, apart])
 
 
-def test_the_same_value_in_another_table_is_no_collision() -> None:
-    """Tables are apart."""
+def test_the_same_value_in_another_table_is_not_a_collision() -> None:
+    """Tables are independent."""
     check_together([Queue("one", **STATES), Queue("other", **STATES)])
 
 
@@ -261,18 +261,18 @@ def test_the_same_value_in_another_table_is_no_collision() -> None:
         ({"a": True}, {"a": 1}, False),
     ],
 )
-def test_states_are_apart_when_a_column_differs(one: Any, other: Any, apart: bool) -> None:
+def test_states_are_disjoint_when_a_column_differs(one: Any, other: Any, apart: bool) -> None:
     """No row can be in both states exactly when some column has two values."""
     assert disjoint(one, other) == disjoint(other, one) == apart
 
 
-def test_equality_is_a_columns() -> None:
-    """Text is never a number; true is 1, as databases have it."""
+def test_equality_follows_the_database() -> None:
+    """Text is never a number; true is 1, as in databases."""
     assert same(1, True)
     assert not same("1", 1)
     assert same(None, None)
 
 
-def test_a_state_as_people_write_it() -> None:
-    """Booleans and null in SQL's words."""
+def test_a_state_is_shown_in_sql() -> None:
+    """Booleans and null are written as in SQL."""
     assert format_state({"a": 4, "b": True, "c": None, "d": "x"}) == "a = 4 and b = true and c = null and d = 'x'"

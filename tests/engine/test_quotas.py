@@ -1,4 +1,4 @@
-"""A whole fleet before every kind of quota, on a virtual clock: what is used of it, and what is refused.
+"""A fleet against every kind of quota, on a virtual clock: how much of it is used, and how much is refused.
 
 The promise: after a minute or five windows of learning, whichever is longer, at least 92 % of the quota is used and at
 most 2 % of the calls are refused; again after the quota was raised, and after it was lowered.
@@ -20,24 +20,24 @@ LEAST_USED, MOST_REFUSED = 0.92, 0.02
 
 
 @dataclass
-class Trouble:
+class Outage:
     """A server that refuses everything until a certain time."""
 
     rate: float
     until: float
 
     def take(self, now: float) -> float:
-        """The seconds until then."""
+        """Return the seconds until then."""
         return self.until - now
 
 
 def learning(seconds: float) -> float:
-    """How long a quota with a window of this length takes to be learned."""
+    """Return how long a quota with a window of this length takes to be learned."""
     return max(60.0, 5 * seconds)
 
 
 def learned(fleet: Fleet) -> Adaptive:
-    """What the fleet knows of its quota."""
+    """Return what the fleet knows of its quota."""
     assert isinstance(fleet.state.limiter, Adaptive)
     return fleet.state.limiter
 
@@ -46,7 +46,7 @@ def learned(fleet: Fleet) -> Adaptive:
 @pytest.mark.parametrize("seconds", [1, 10, 20, 60])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_quota_is_used_and_kept(kind: Kind, seconds: float, hints: bool) -> None:
-    """Ten calls a second on the average, then thirty, then five: used and kept, however the server counts them."""
+    """Ten calls a second on average, then thirty, then five: used and kept, however the server counts them."""
     fleet = Fleet(kind, seconds, 10, hints=hints)
     begin, measured = 0.0, max(60.0, 3 * seconds)
     for rate in (10, 30, 5):
@@ -60,8 +60,8 @@ def test_a_quota_is_used_and_kept(kind: Kind, seconds: float, hints: bool) -> No
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_refusals_may_be_slow(kind: Kind) -> None:
-    """A server that takes 0.15 s to refuse is learned as well: calls under way are waited for."""
+def test_slow_refusals_are_learned_too(kind: Kind) -> None:
+    """A server that takes 0.15 s to refuse is learned as well: calls in flight are waited for."""
     fleet = Fleet(kind, 20, 10, refusal=0.15)
     fleet.run(300)
     passed, refused = fleet.judge(100, 300)
@@ -69,8 +69,8 @@ def test_refusals_may_be_slow(kind: Kind) -> None:
     assert refused <= MOST_REFUSED
 
 
-def test_a_spent_window_is_not_hammered() -> None:
-    """The first windows, of which nothing is known: all is used, and a spent one is asked a few times, not always."""
+def test_an_exhausted_window_gets_few_calls() -> None:
+    """In the first windows, still unknown, all is used, and an exhausted one is probed a few times, not constantly."""
     fleet = Fleet("fixed", 60, 10, phase=0.5)
     fleet.run(30 + 60)
     assert sum(passed for _, passed in fleet.calls) == 1200
@@ -82,15 +82,15 @@ def test_a_spent_window_is_not_hammered() -> None:
 @pytest.mark.parametrize("hints", [False, True], ids=["bare", "hints"])
 @pytest.mark.parametrize("seconds", [10, 20, 60])
 def test_the_length_of_a_fixed_window_is_learned(seconds: float, hints: bool) -> None:
-    """From the end of one spent window to the end of the next."""
+    """It is measured from the end of one exhausted window to the end of the next."""
     fleet = Fleet("fixed", seconds, 10, hints=hints)
     fleet.run(learning(seconds))
     assert learned(fleet).window == pytest.approx(seconds, rel=0.2)
     assert learned(fleet).limit == pytest.approx(10, rel=0.1)
 
 
-def test_memory_is_the_row_and_nothing_else() -> None:
-    """A fleet whose state is written and read as JSON at every turn does exactly the same."""
+def test_the_row_holds_the_whole_state() -> None:
+    """A fleet whose state is written and read as JSON at every turn behaves exactly the same."""
     fleets = Fleet("fixed", 10, 10), Fleet("fixed", 10, 10, through_json=True)
     for fleet in fleets:
         fleet.run(60)
@@ -100,11 +100,11 @@ def test_memory_is_the_row_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("hints", [False, True], ids=["bare", "hints"])
 def test_refusals_for_minutes_are_not_taken_for_a_window(hints: bool) -> None:
-    """A server that refuses everything for ten minutes is asked every half minute, and then used as before."""
+    """A server that refuses everything for ten minutes is probed every 30 seconds, and then used as before."""
     fleet = Fleet("bucket", 1, 10, hints=hints)
     fleet.run(120)
     before = learned(fleet).limit
-    fleet.quota = Trouble(0.0, until=fleet.now + 610)
+    fleet.quota = Outage(0.0, until=fleet.now + 610)
     fleet.run(600)
     assert sum(not passed for at, passed in fleet.calls if at - fleet.began > 420) < 15
     assert learned(fleet).limit == before
@@ -113,8 +113,8 @@ def test_refusals_for_minutes_are_not_taken_for_a_window(hints: bool) -> None:
     assert fleet.judge(780, 840)[0] >= 9.2
 
 
-def test_demand_below_the_quota_teaches_nothing() -> None:
-    """A few callers who never reach the quota are not refused, and the fleet is not slowed down by them."""
+def test_demand_below_the_quota_is_not_slowed_down() -> None:
+    """A few callers who never reach the quota are not refused, and the fleet learns nothing from them."""
     fleet = Fleet("fixed", 20, 10, processes=1, callers=2)
     fleet.run(120)
     passed, refused = fleet.judge(20, 120)

@@ -1,4 +1,4 @@
-"""The register: our own few tables in each database, and how they come to be."""
+"""The register: our own tables in each database, and how they are created."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Arm = Callable[[str], None]
 
 
 @asynchronous
-async def test_the_register_comes_with_the_first_use(store: Store) -> None:
-    """An empty database has version 0; opening brings it up to date; again changes nothing."""
+async def test_the_register_is_created_on_first_use(store: Store) -> None:
+    """An empty database has version 0; opening migrates it; opening again changes nothing."""
     await store.database.open()
     assert await store.version() == 0
     await store.open()
@@ -33,16 +33,16 @@ async def test_the_register_comes_with_the_first_use(store: Store) -> None:
 
 
 @asynchronous
-async def test_opening_without_leave_to_migrate(store: Store) -> None:
-    """`migrate=False` says what is missing and makes nothing."""
+async def test_opening_without_permission_to_migrate(store: Store) -> None:
+    """`migrate=False` reports what is missing and creates nothing."""
     with pytest.raises(NotMigrated, match="tabellion migrate"):
         await store.open(migrate=False)
     assert await store.version() == 0
 
 
 @asynchronous
-async def test_a_newer_register_is_refused_clearly(store: Store) -> None:
-    """An old worker on a register it does not know stops and says what to do."""
+async def test_a_newer_register_is_rejected(store: Store) -> None:
+    """An old worker on an unknown version stops and says what to do."""
     await store.open()
     await run(store, f"INSERT INTO tabellion_schema (version) VALUES ({register.CURRENT + 1})")
     await store.close()
@@ -51,7 +51,7 @@ async def test_a_newer_register_is_refused_clearly(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_migration_that_dies_in_the_middle_changes_nothing(store: Store, arm: Arm) -> None:
+async def test_an_interrupted_migration_changes_nothing(store: Store, arm: Arm) -> None:
     """It is one transaction: the next one starts over and succeeds."""
     arm("migrate.mid:raise@1")
     with pytest.raises(Unreachable):
@@ -63,7 +63,7 @@ async def test_a_migration_that_dies_in_the_middle_changes_nothing(store: Store,
 
 @asynchronous
 async def test_twenty_migrations_at_once_on_postgresql(pg_url: str) -> None:
-    """However many processes start together, the register is made once and all of them go on."""
+    """However many processes start together, the register is created once and all of them continue."""
     stores = [Store(pg_url) for _ in range(20)]
     try:
         assert set(await asyncio.gather(*(store.migrate() for store in stores))) == {register.CURRENT}
@@ -118,7 +118,7 @@ async def test_the_printed_sql_makes_the_register(store: Store) -> None:
 
 
 def test_the_script_from_the_current_version_changes_nothing() -> None:
-    """Up to date means that only the version table is seen to."""
+    """Only the version table is touched when the register is up to date."""
     assert register.statements("sqlite", register.CURRENT) == [register.VERSION_TABLE["sqlite"]]
 
 
@@ -139,7 +139,7 @@ def test_both_databases_have_the_same_register() -> None:
 
 @asynchronous
 async def test_a_second_live_claim_is_impossible_in_the_database(store: Store) -> None:
-    """One owner at a time is a constraint: not even SQL by hand can add a second live attempt."""
+    """One owner at a time is a constraint: even manual SQL cannot add a second live attempt."""
     queue = await tasks(store, 1)
     await store.claim(queue, 1, "w1")
     [live] = await attempts(store, 1)
@@ -155,8 +155,8 @@ FROM tabellion_attempts""",
 
 
 @asynchronous
-async def test_a_role_that_may_not_create_says_what_to_do(pg_url: str) -> None:
-    """PostgreSQL: without the right to create, the error names the way; with the tables made and granted, work goes."""
+async def test_a_role_that_may_not_create_is_told_what_to_do(pg_url: str) -> None:
+    """PostgreSQL: without CREATE, the error says what to do; once the tables exist and are granted, it works."""
     role = "clerk_" + urlsplit(pg_url).path.strip("/")
     async with Store(pg_url) as admin:
         await run(admin, TASKS, f"CREATE ROLE {role} LOGIN", f"GRANT SELECT, INSERT, UPDATE ON tasks TO {role}")
@@ -177,8 +177,8 @@ async def test_a_role_that_may_not_create_says_what_to_do(pg_url: str) -> None:
 
 
 @asynchronous
-async def test_outsiders_have_no_rights_on_the_register(pg_url: str) -> None:
-    """PostgreSQL: roles that Supabase publishes tables to cannot read ours."""
+async def test_public_roles_have_no_rights_on_the_register(pg_url: str) -> None:
+    """PostgreSQL: the roles through which Supabase publishes tables cannot read ours."""
     async with Store(pg_url) as store:
         await run(
             store,

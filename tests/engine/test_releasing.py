@@ -1,4 +1,4 @@
-"""Running rows put back to ready by hand: orphans at once, held ones only by force."""
+"""Running rows set back to ready by hand: orphans at once, claimed ones only with force."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ async def statuses(store: Store) -> list[str]:
 
 
 @asynchronous
-async def test_rows_that_nobody_holds_are_ready_again(store: Store) -> None:
-    """Each key that is not released is told with its reason."""
+async def test_orphans_are_ready_again(store: Store) -> None:
+    """Each key that is not released is reported with its reason."""
     queue = await tasks(store, 4)
     await run(store, OLD.format(3), OLD.format(4))
     held = await claim_one(store, queue)
@@ -40,7 +40,7 @@ async def test_rows_that_nobody_holds_are_ready_again(store: Store) -> None:
 
 @asynchronous
 async def test_force_ends_the_claim_and_the_fence_refuses_its_result(store: Store) -> None:
-    """The attempt is not spent, the register says who did it, and the next worker goes on."""
+    """The attempt is not spent, the register says who did it, and the next worker takes over."""
     queue = await tasks(store, 1)
     old = await claim_one(store, queue)
     answer = await release_rows(store, queue, [1], force=True, by="anne")
@@ -57,8 +57,8 @@ async def test_force_ends_the_claim_and_the_fence_refuses_its_result(store: Stor
 
 
 @asynchronous
-async def test_a_claim_that_ran_out_is_released_without_force(store: Store, clock: Clock) -> None:
-    """Its worker is dead, and no other is there to sweep."""
+async def test_an_expired_claim_is_released_without_force(store: Store, clock: Clock) -> None:
+    """Its worker is dead, and no other one is there to sweep."""
     queue = await tasks(store, 2)
     await store.claim(queue, 2, "dead")
     clock.advance(queue.lease + 1)
@@ -84,8 +84,8 @@ async def test_all_orphans_and_nothing_else(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_row_that_the_table_keeps_is_told(store: Store) -> None:
-    """The others are released; the one that a rule of the table refuses stays."""
+async def test_a_row_that_the_table_refuses_is_reported(store: Store) -> None:
+    """The others are released; the one refused by a rule of the table stays."""
     queue = await tasks(store, 2)
     await run(store, OLD.format(1), OLD.format(2))
     await refuse(store, "NEW.id = 1")
@@ -95,8 +95,8 @@ async def test_a_row_that_the_table_keeps_is_told(store: Store) -> None:
 
 
 @asynchronous
-async def test_every_orphan_is_tried_after_one_was_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refused row costs no other its release, however many there are."""
+async def test_every_orphan_is_tried_after_a_refusal(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused row blocks no other, however many there are."""
     monkeypatch.setattr(orphans, "MOST_COUNTED", 3)
     queue = await tasks(store, 8)
     await run(store, "UPDATE tasks SET status = 'working'")

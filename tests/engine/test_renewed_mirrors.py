@@ -11,7 +11,7 @@ from tabellion.engine.postgres import moves as postgres_moves
 from tabellion.engine.postgres.database import PostgreSQL
 from tabellion.engine.sqlite import moves as sqlite_moves
 from tabellion.testing import Clock
-from tests.engine.conftest import Emptied, store_on
+from tests.engine.conftest import EmptyDatabases, store_on
 from tests.engine.tables import STATES, asynchronous, claim_one, row, rows, run, tasks
 
 TABLE = """CREATE TABLE jobs (
@@ -22,13 +22,13 @@ MINUTES = 60.0
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "postgresql-15", "pooled"])
-def store(request: pytest.FixtureRequest, emptied: Emptied, tmp_path: Path, clock: Clock) -> Store:
-    """A store on everything we support, by the test's clock."""
-    return store_on(request.param, emptied, tmp_path, clock)
+def store(request: pytest.FixtureRequest, empty_database: EmptyDatabases, tmp_path: Path, clock: Clock) -> Store:
+    """A store on every supported database, using the test's clock."""
+    return store_on(request.param, empty_database, tmp_path, clock)
 
 
 async def jobs(store: Store) -> Queue:
-    """A table with one ready row, and a queue on it that renews both times."""
+    """Create a table with one ready row, and a queue on it that renews both times."""
     await store.open()
     await run(store, TABLE, "INSERT INTO jobs (id, status) VALUES (1, 'new')")
     return Queue(
@@ -37,7 +37,7 @@ async def jobs(store: Store) -> Queue:
 
 
 async def run_old_monitor(store: Store, now: float) -> int:
-    """The statement of a monitor beside us: every running row that was started ten minutes ago is ready again."""
+    """Run what another monitor would: every running row that started ten minutes ago is ready again."""
     epoch = "extract(epoch FROM started_at)" if store.dialect == "postgresql" else "unixepoch(started_at)"
     stolen = await store.database.fetch(
         f"UPDATE jobs SET status = 'new', worker = NULL WHERE status = 'working' AND {epoch} < {now - 10 * MINUTES!r}"
@@ -47,8 +47,8 @@ async def run_old_monitor(store: Store, now: float) -> int:
 
 
 @asynchronous
-async def test_a_monitor_by_age_steals_nothing_that_is_renewed(store: Store, clock: Clock) -> None:
-    """An hour of work under renewals: the monitor finds nothing, and once they stop it does."""
+async def test_a_monitor_by_age_takes_no_renewed_row(store: Store, clock: Clock) -> None:
+    """During an hour of renewals the monitor finds nothing; once they stop it does."""
     queue = await jobs(store)
     job = await claim_one(store, queue)
     for _ in range(12):
@@ -63,7 +63,7 @@ async def test_a_monitor_by_age_steals_nothing_that_is_renewed(store: Store, clo
 
 @asynchronous
 async def test_a_lost_claim_renews_nothing(store: Store, clock: Clock) -> None:
-    """What its owner or another worker has now is not touched by the former holder."""
+    """The row of its new owner is not touched by the former holder."""
     queue = await jobs(store)
     old = await claim_one(store, queue)
     clock.advance(queue.lease + 1)
@@ -77,8 +77,8 @@ async def test_a_lost_claim_renews_nothing(store: Store, clock: Clock) -> None:
 
 
 @asynchronous
-async def test_a_row_that_someone_has_locked_costs_no_lease(pg_store: Store, clock: Clock) -> None:
-    """PostgreSQL: the owner's long transaction keeps the time from being written, not the lease from being renewed."""
+async def test_a_locked_row_keeps_its_lease(pg_store: Store, clock: Clock) -> None:
+    """PostgreSQL: the owner's long transaction blocks the write of the time, not the renewal of the lease."""
     store = pg_store
     queue = await jobs(store)
     await run(store, "INSERT INTO jobs (id, status) VALUES (2, 'new')")
@@ -100,7 +100,7 @@ async def test_a_row_that_someone_has_locked_costs_no_lease(pg_store: Store, clo
 
 @asynchronous
 async def test_a_row_whose_time_is_refused_keeps_its_lease(store: Store, clock: Clock) -> None:
-    """A rule of the table that refuses the renewal is found at the start; one that is made later costs no lease."""
+    """A table rule that refuses the renewal is found at the start; one added later costs no lease."""
     queue = await jobs(store)
     job = await claim_one(store, queue)
     if store.dialect == "postgresql":
@@ -125,7 +125,7 @@ BEGIN SELECT RAISE(ABORT, 'a running row is closed'); END""",
 
 @asynchronous
 async def test_without_the_option_a_renewal_writes_no_row(store: Store, clock: Clock) -> None:
-    """The renewal is the register's own statement, and the row stays as the claim left it."""
+    """The renewal writes to the register only, and the row stays as the claim left it."""
     queue = await tasks(store, 1)
     bound = await store.bind(queue)
     moves = postgres_moves if store.dialect == "postgresql" else sqlite_moves

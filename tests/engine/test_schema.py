@@ -8,7 +8,7 @@ from tabellion import Store
 from tabellion.engine.database import Database
 from tabellion.engine.schema import Schema, in_order, substitute_types
 from tabellion.errors import NotMigrated
-from tests.working import ask
+from tests.workers import ask
 
 FIRST = Schema("first", (("CREATE TABLE tabellion_first (id text PRIMARY KEY, at TIME)",),), ("tabellion_first",))
 SECOND = Schema(
@@ -27,18 +27,18 @@ SECOND = Schema(
         ("now() AT TIME ZONE 'UTC'", "now() AT TIME ZONE 'UTC'"),
     ],
 )
-def test_types_have_each_databases_own_name(text: str, sqlite: str) -> None:
-    """Words that only begin so are left alone."""
+def test_types_are_translated_for_each_database(text: str, sqlite: str) -> None:
+    """Words that only begin like a type are left alone."""
     assert substitute_types(text, "sqlite") == sqlite
 
 
-def test_needed_schemas_come_first_and_once() -> None:
-    """However often they are needed."""
+def test_required_schemas_come_first_and_once() -> None:
+    """However many schemas require them."""
     assert in_order([SECOND, FIRST, SECOND]) == [FIRST, SECOND]
 
 
-def test_tables_are_made_and_brought_up_to_date(url: str) -> None:
-    """From nothing, and from an earlier version; what they need is made with them."""
+def test_tables_are_created_and_migrated(url: str) -> None:
+    """From nothing, and from an earlier version; required schemas are created with them."""
 
     async def go(store: Store) -> list[int]:
         await SECOND.prepare(store)
@@ -49,8 +49,8 @@ def test_tables_are_made_and_brought_up_to_date(url: str) -> None:
     assert ask(url, lambda store: third.migrate(store.database)) == 3
 
 
-def test_tables_that_are_all_there_need_no_right_to_create_more(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Made before they were numbered, used by a role that may not note so: they work, unless one is missing."""
+def test_complete_tables_need_no_right_to_create(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables created before versions existed work for a role that may not create, unless one is missing."""
 
     async def adopted(database: Database) -> int:
         return 1 if await database.table("tabellion_first") is not None else 0

@@ -1,4 +1,4 @@
-"""How a claim ended: what a handler returns is what the row holds."""
+"""How a claim ends: what a handler returns is what the row holds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Colour(enum.Enum):
     RED = "red"
 
 
-def test_every_outcome_leads_somewhere() -> None:
+def test_every_outcome_has_a_state() -> None:
     """Each outcome has a state of the row, except those that leave the row as it is."""
     assert set(STATE_OF) | {"superseded", "parked"} == set(get_args(Outcome))
     assert set(SHOWN) < set(CONTINUING) < set(STATE_OF)
@@ -32,7 +32,7 @@ def test_every_outcome_leads_somewhere() -> None:
 
 
 def test_a_verdict_is_accepted_unless_the_claim_was_gone() -> None:
-    """Nothing written, or the owner's row left alone, is not accepted."""
+    """A settlement that wrote nothing, or left the owner's row alone, is not accepted."""
     job: Any = object()
     assert Verdict(job, "done").is_accepted
     assert Verdict(job, "failed").is_accepted
@@ -98,7 +98,7 @@ JSON: dict[str, Any] = {
 
 
 async def round_trip(store: Store, column: str, value: Any) -> Any:
-    """The value after a finish, as the table holds it."""
+    """Return the value after a finish, as stored in the table."""
     if store.dialect == "postgresql":
         await run(store, "CREATE TYPE colour AS ENUM ('red', 'green')")
     await run(
@@ -123,7 +123,7 @@ async def test_values_round_trip(store: Store, kind: str) -> None:
 
 
 @asynchronous
-async def test_nan_where_there_is_one(pg_store: Store) -> None:
+async def test_nan_is_kept_where_it_exists(pg_store: Store) -> None:
     """PostgreSQL's floats have NaN; SQLite's do not, and keep NULL."""
     assert math.isnan(await round_trip(pg_store, "double precision", math.nan))
 
@@ -147,7 +147,7 @@ async def test_json_round_trips(store: Store, kind: str) -> None:
 
 
 @asynchronous
-async def test_unusual_parts_of_json(store: Store) -> None:
+async def test_unusual_values_in_json(store: Store) -> None:
     """Times, decimals, ids and bytes inside a dict are written as texts."""
     value = {"at": dt.date(2024, 1, 1), "cost": Decimal("1.50"), "id": uuid.UUID(int=1), 3: "number"}
     found = await round_trip(store, "json", value)
@@ -155,7 +155,7 @@ async def test_unusual_parts_of_json(store: Store) -> None:
 
 
 class Unspeakable:
-    """Has no text."""
+    """Its `str()` raises."""
 
     def __str__(self) -> str:
         raise RuntimeError("no words")
@@ -186,7 +186,7 @@ def endless() -> dict[str, Any]:
 )
 @asynchronous
 async def test_a_result_that_cannot_be_written_fails_its_own_job(store: Store, values: Any) -> None:
-    """Whatever a handler returns, only its own job pays: it fails with a reason, the rest of the batch is accepted."""
+    """Whatever a handler returns, only its own job fails, with a reason; the rest of the batch is accepted."""
     queue = await tasks(store, 3)
     jobs = await store.claim(queue, 3, "w")
     sound = {"result": "x"} if "result" in values else {"small": 1}
@@ -200,7 +200,7 @@ async def test_a_result_that_cannot_be_written_fails_its_own_job(store: Store, v
 
 @asynchronous
 async def test_a_nul_in_a_text(pg_store: Store) -> None:
-    """PostgreSQL has no NUL in texts: that job fails and says so, the rest of the batch is accepted."""
+    """PostgreSQL has no NUL in texts: that job fails with the reason, the rest of the batch is accepted."""
     queue = await tasks(pg_store, 3)
     jobs = await pg_store.claim(queue, 3, "w")
     verdicts = await pg_store.settle(
@@ -213,7 +213,7 @@ async def test_a_nul_in_a_text(pg_store: Store) -> None:
 
 @asynchronous
 async def test_a_nul_in_a_text_on_sqlite(sqlite_store: Store) -> None:
-    """SQLite keeps a NUL: the text is written whole."""
+    """SQLite stores a NUL: the text is written whole."""
     queue = await tasks(sqlite_store, 1)
     await sqlite_store.finish(await claim_one(sqlite_store, queue), {"result": "a\x00b"})
     assert (await row(sqlite_store))["result"] == "a\x00b"
@@ -243,7 +243,7 @@ async def test_a_long_error_is_cut(store: Store) -> None:
 
 @asynchronous
 async def test_forbidden_extra_statements_fail_their_own_job(pg_store: Store) -> None:
-    """PostgreSQL: a role that may not write where `also` points loses that job, not the whole environment."""
+    """PostgreSQL: a role that may not run a statement of `also` loses that job, not the whole environment."""
     queue = await tasks(pg_store, 2)
     await run(
         pg_store,
@@ -267,7 +267,7 @@ async def test_forbidden_extra_statements_fail_their_own_job(pg_store: Store) ->
 
 @asynchronous
 async def test_the_register_keeps_the_code_of_an_error(store: Store) -> None:
-    """And its parameters; what has none keeps its text alone, beside it in the same batch."""
+    """With its parameters; an error without a code in the same batch keeps its text alone."""
     queue = await tasks(store, 3)
     first, second, third = await store.claim(queue, 3, "w")
     message = Message("attempt.timed_out", n=5.0)
@@ -281,7 +281,7 @@ async def test_the_register_keeps_the_code_of_an_error(store: Store) -> None:
 
 @asynchronous
 async def test_a_queue_may_write_errors_its_own_way(store: Store) -> None:
-    """Once, however often the settlement is tried; the code stays."""
+    """It is called once, however often the settlement is retried; the code stays."""
     queue = await tasks(store, 1)
     queue.describe_error = lambda job, error: f"<{job.attempt}: {error}>"
     ending = Settlement(await claim_one(store, queue), "failed", error=Message("attempt.timed_out", n=5))

@@ -17,7 +17,7 @@ from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.errors import ConfigurationError, StoreError, Unreachable, ValueRefused
 from tabellion.messages import Message
 from tabellion.testing import Clock
-from tests.engine.conftest import Emptied, store_on
+from tests.engine.conftest import EmptyDatabases, store_on
 from tests.engine.tables import (
     STATES,
     asynchronous,
@@ -44,9 +44,9 @@ SETTLING: dict[str, Move] = {
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "postgresql-15", "pooled"])
-def store(request: pytest.FixtureRequest, emptied: Emptied, tmp_path: Path, clock: Clock) -> Store:
-    """A store on everything we support, by the test's clock."""
-    return store_on(request.param, emptied, tmp_path, clock)
+def store(request: pytest.FixtureRequest, empty_database: EmptyDatabases, tmp_path: Path, clock: Clock) -> Store:
+    """A store on every supported database, using the test's clock."""
+    return store_on(request.param, empty_database, tmp_path, clock)
 
 
 # -- claim -------------------------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def store(request: pytest.FixtureRequest, emptied: Emptied, tmp_path: Path, cloc
 
 @asynchronous
 async def test_a_claim_takes_ready_rows_in_order(store: Store) -> None:
-    """Up to n rows, first in line first; each is running and has a live attempt of its own."""
+    """Up to n rows, first in line first; each is running and has its own live attempt."""
     queue = await tasks(store, 5)
     jobs = await store.claim(queue, 3, "w1")
     assert [job.key for job in jobs] == [1, 2, 3]
@@ -72,7 +72,7 @@ async def test_a_claim_takes_ready_rows_in_order(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_job_is_the_row_as_it_is_now(store: Store) -> None:
+async def test_a_job_holds_the_row_after_the_claim(store: Store) -> None:
     """Its items are what the table holds after the claim, mirrors included."""
     queue = await tasks(store, 1)
     job = await claim_one(store, queue)
@@ -81,7 +81,7 @@ async def test_a_job_is_the_row_as_it_is_now(store: Store) -> None:
 
 @asynchronous
 async def test_only_ready_rows_are_claimed(store: Store) -> None:
-    """Rows in another state, or in none, are nobody's business."""
+    """Rows in another state, or in none, are ignored."""
     queue = await tasks(store)
     await run(
         store,
@@ -94,7 +94,7 @@ async def test_only_ready_rows_are_claimed(store: Store) -> None:
 
 @asynchronous
 async def test_a_state_may_be_an_empty_column(store: Store) -> None:
-    """NULL is a value like any other: done is what has a time."""
+    """NULL is a value like any other: here done means that a time is set."""
     await run(store, "CREATE TABLE t (id integer PRIMARY KEY, status text)", "INSERT INTO t (id) VALUES (1)")
     queue = Queue("t", ready=None, running="r", done="d", failed="f")
     job = await claim_one(store, queue)
@@ -105,8 +105,8 @@ async def test_a_state_may_be_an_empty_column(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_condition_narrows_the_line(store: Store) -> None:
-    """`where=` leaves the others for whoever wants them."""
+async def test_a_condition_selects_among_ready_rows(store: Store) -> None:
+    """Rows that do not meet `where=` are not claimed."""
     queue = await tasks(store, 3, where="kind = 'a' OR kind = 'it''s'")
     await run(store, "UPDATE tasks SET kind = 'a' WHERE id = 2", "UPDATE tasks SET kind = 'it''s' WHERE id = 3")
     assert [job.key for job in await store.claim(queue, 10, "w")] == [2, 3]
@@ -115,7 +115,7 @@ async def test_a_condition_narrows_the_line(store: Store) -> None:
 
 @asynchronous
 async def test_fan_in_is_a_condition(store: Store) -> None:
-    """A row waits until no open part of it is left."""
+    """A row waits until none of its parts is open."""
     await run(
         store, "CREATE TABLE parts (task integer, open integer)", "INSERT INTO parts VALUES (1, 0), (1, 1), (2, 0)"
     )
@@ -127,7 +127,7 @@ async def test_fan_in_is_a_condition(store: Store) -> None:
 
 @asynchronous
 async def test_priority_is_an_order(store: Store) -> None:
-    """`order=` with a direction; the key breaks ties."""
+    """`order=` takes a direction; the key breaks ties."""
     queue = await tasks(store, 4, order="small DESC")
     await run(store, "UPDATE tasks SET small = CASE WHEN id IN (2, 4) THEN 9 ELSE 1 END")
     assert [job.key for job in await store.claim(queue, 10, "w")] == [2, 4, 1, 3]
@@ -162,26 +162,26 @@ async def test_json_columns_arrive_as_values(store: Store) -> None:
 
 
 async def zombie(store: Store, clock: Clock, finish: Move) -> tuple[Any, dict[str, Any]]:
-    """A worker frozen past its lease comes back and finishes; what it was told, and the row afterwards."""
+    """A worker frozen past its lease resumes and finishes; return the verdict it got, and the row afterwards."""
     queue = await tasks(store, 1, lease=60)
     frozen = await claim_one(store, queue, "frozen")
     clock.advance(61)
     assert len(await store.sweep(queue)) == 1
     fresh = await claim_one(store, queue, "fresh")
     try:
-        told: Any = await finish(store, frozen)
+        answer: Any = await finish(store, frozen)
     except LeaseLost as error:
-        told = error
+        answer = error
     if (await row(store))["status"] == "working":
         await store.finish(fresh, {"result": "fresh"})
-    return told, await row(store)
+    return answer, await row(store)
 
 
 @asynchronous
 async def test_a_zombie_changes_nothing(store: Store, clock: Clock) -> None:
-    """The late finish is refused and the second worker's result stands."""
-    told, found = await zombie(store, clock, lambda store, job: store.finish(job, {"result": "zombie"}))
-    assert isinstance(told, LeaseLost)
+    """The late finish is refused and the second worker's result stays."""
+    answer, found = await zombie(store, clock, lambda store, job: store.finish(job, {"result": "zombie"}))
+    assert isinstance(answer, LeaseLost)
     assert (found["status"], found["result"]) == ("done", "fresh")
     assert await outcomes(store) == ["crashed", "done"]
 
@@ -200,7 +200,7 @@ async def test_without_the_fence_the_zombie_wins(store: Store, clock: Clock) -> 
 @pytest.mark.parametrize("move", SETTLING)
 @asynchronous
 async def test_a_stale_token_changes_no_row(store: Store, clock: Clock, move: str) -> None:
-    """Whatever a worker does with a claim that someone else has now, row and register stay as they are."""
+    """Whatever a worker does with a claim that another one holds, row and register stay as they are."""
     queue = await tasks(store, 1, lease=60)
     stale = await claim_one(store, queue)
     clock.advance(61)
@@ -218,7 +218,7 @@ async def test_a_stale_token_changes_no_row(store: Store, clock: Clock, move: st
 @pytest.mark.parametrize("move", SETTLING)
 @asynchronous
 async def test_the_owners_edit_wins(store: Store, move: str) -> None:
-    """A row its owner moved meanwhile stays as the owner left it; the claim ends as superseded."""
+    """A row its owner changed meanwhile stays as the owner left it; the claim ends as superseded."""
     queue = await tasks(store, 1)
     job = await claim_one(store, queue)
     await run(store, "UPDATE tasks SET status = 'parked', result = 'mine' WHERE id = 1")
@@ -232,7 +232,7 @@ async def test_the_owners_edit_wins(store: Store, move: str) -> None:
 @pytest.mark.parametrize("move", SETTLING)
 @asynchronous
 async def test_a_row_set_back_to_ready_is_claimable_when_its_claim_has_ended(store: Store, move: str) -> None:
-    """However the old claim ends, the row starts a new life at once: first attempt, no waiting."""
+    """However the old claim ends, the row restarts at once: first attempt, no waiting."""
     queue = await tasks(store, 1)
     job = await claim_one(store, queue)
     await run(store, "UPDATE tasks SET status = 'new' WHERE id = 1")
@@ -257,7 +257,7 @@ async def test_a_row_set_back_to_ready_is_claimable_after_a_renewal(store: Store
 
 @asynchronous
 async def test_a_deleted_row_stays_deleted(store: Store, clock: Clock) -> None:
-    """Its claim is superseded by whichever move comes first; nothing is inserted anew."""
+    """Its claim is superseded by the next move, whichever it is; nothing is inserted again."""
     queue = await tasks(store, 4, lease=60)
     jobs = await store.claim(queue, 4, "w")
     await run(store, "DELETE FROM tasks")
@@ -291,7 +291,7 @@ async def test_a_batch_with_two_claims_of_one_row(store: Store, clock: Clock) ->
 
 @asynchronous
 async def test_finish_writes_values_with_done(store: Store) -> None:
-    """The values, the state and the settled attempt are there together."""
+    """The values, the state and the settled attempt are written together."""
     queue = await tasks(store, 1)
     job = await claim_one(store, queue)
     job.cost = 0.25
@@ -320,8 +320,8 @@ async def test_a_handler_may_name_another_ending(store: Store) -> None:
 
 
 @asynchronous
-async def test_fail_is_for_good(store: Store, clock: Clock) -> None:
-    """A failed row is not claimed again, however long one waits."""
+async def test_a_failed_row_is_not_claimed_again(store: Store, clock: Clock) -> None:
+    """However long one waits."""
     queue = await tasks(store, 1)
     await store.fail(await claim_one(store, queue), "empty PDF")
     clock.advance(1e9)
@@ -331,7 +331,7 @@ async def test_fail_is_for_good(store: Store, clock: Clock) -> None:
 
 @asynchronous
 async def test_a_retry_waits_until_it_is_due(store: Store, clock: Clock) -> None:
-    """Not a moment earlier; the attempt is spent, and the job keeps its first claim's time."""
+    """Not a moment earlier; the attempt is spent, and the job keeps the time of its first claim."""
     queue = await tasks(store, 1)
     await store.retry(await claim_one(store, queue), 10, "boom")
     clock.advance(9.5)
@@ -344,7 +344,7 @@ async def test_a_retry_waits_until_it_is_due(store: Store, clock: Clock) -> None
 
 
 @asynchronous
-async def test_a_waiting_row_does_not_hold_up_the_line(store: Store) -> None:
+async def test_a_waiting_row_does_not_block_the_rows_behind_it(store: Store) -> None:
     """Rows behind one that is not due yet are claimed."""
     queue = await tasks(store, 3)
     await store.retry(await claim_one(store, queue), 10, "boom")
@@ -352,8 +352,8 @@ async def test_a_waiting_row_does_not_hold_up_the_line(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_deferral_spends_nothing_and_is_counted(store: Store, clock: Clock) -> None:
-    """Rate limited: the attempt number stays, the deferrals go up, the first claim's time is kept."""
+async def test_a_deferral_is_counted_and_spends_no_attempt(store: Store, clock: Clock) -> None:
+    """Rate limited: the attempt number stays, the deferrals go up, the time of the first claim is kept."""
     queue = await tasks(store, 1)
     for number in range(3):
         job = await claim_one(store, queue)
@@ -369,8 +369,8 @@ async def test_a_deferral_spends_nothing_and_is_counted(store: Store, clock: Clo
 
 
 @asynchronous
-async def test_a_release_is_free_and_keeps_the_place(store: Store) -> None:
-    """Back to ready at once, first in line as before, the attempt not spent."""
+async def test_a_release_spends_nothing_and_keeps_the_position(store: Store) -> None:
+    """Ready at once, first in line as before, the attempt not spent."""
     queue = await tasks(store, 3)
     job = await claim_one(store, queue)
     await store.release(job)
@@ -379,8 +379,8 @@ async def test_a_release_is_free_and_keeps_the_place(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_new_life_after_an_end(store: Store) -> None:
-    """A finished row that its owner makes ready again counts from one; its history goes on."""
+async def test_a_finished_row_made_ready_again_counts_from_one(store: Store) -> None:
+    """Its attempts count from one; its history is continued."""
     queue = await tasks(store, 1)
     await store.retry(await claim_one(store, queue), 0, "boom")
     await store.finish(await claim_one(store, queue))
@@ -393,8 +393,8 @@ async def test_a_new_life_after_an_end(store: Store) -> None:
 
 
 @asynchronous
-async def test_renewal_keeps_a_claim(store: Store, clock: Clock) -> None:
-    """A renewed lease is not swept; one that was not is."""
+async def test_a_renewed_claim_is_kept(store: Store, clock: Clock) -> None:
+    """A renewed lease is not swept; one that was not renewed is."""
     queue = await tasks(store, 2, lease=60)
     kept, left = await store.claim(queue, 2, "w")
     clock.advance(40)
@@ -407,8 +407,8 @@ async def test_renewal_keeps_a_claim(store: Store, clock: Clock) -> None:
 
 
 @asynchronous
-async def test_a_lease_that_ran_out_but_was_not_swept_still_holds(store: Store, clock: Clock) -> None:
-    """Nobody else has the row: its worker may renew or finish."""
+async def test_an_expired_lease_that_was_not_swept_still_holds(store: Store, clock: Clock) -> None:
+    """No other worker has the row: its worker may renew or finish."""
     queue = await tasks(store, 2, lease=60)
     one, other = await store.claim(queue, 2, "w")
     clock.advance(100)
@@ -447,7 +447,7 @@ async def test_renewal_writes_the_code_of_a_note(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_crash_counts_and_keeps_its_place(store: Store, clock: Clock) -> None:
+async def test_a_crash_spends_an_attempt_and_keeps_the_position(store: Store, clock: Clock) -> None:
     """An expired claim goes back to the front of the line with its attempt spent."""
     queue = await tasks(store, 3, lease=60)
     await claim_one(store, queue)
@@ -462,8 +462,8 @@ async def test_a_crash_counts_and_keeps_its_place(store: Store, clock: Clock) ->
 
 
 @asynchronous
-async def test_two_crashes_in_a_row_are_a_quarantine_with_evidence(store: Store, clock: Clock) -> None:
-    """The row fails, and says which worker, where, how it ended and what it last noted."""
+async def test_two_crashes_in_a_row_quarantine_the_row_with_evidence(store: Store, clock: Clock) -> None:
+    """The row fails with the worker, the place, how it ended and its last note."""
     queue = await tasks(store, 1, lease=60)
     await roster.enlist(store, WorkerRecord("w7", "host-9", 4711, "boot", "0", "tasks", 1))
     for _ in range(2):
@@ -481,8 +481,8 @@ async def test_two_crashes_in_a_row_are_a_quarantine_with_evidence(store: Store,
 
 
 @asynchronous
-async def test_a_retry_between_two_crashes_is_no_row(store: Store, clock: Clock) -> None:
-    """Crashes in a row means in a row: an attempt that ended by itself starts the count anew."""
+async def test_a_retry_between_two_crashes_resets_the_count(store: Store, clock: Clock) -> None:
+    """Only crashes in a row count: an attempt that ended by itself restarts the count."""
     queue = await tasks(store, 1, lease=60, max_attempts=9)
     await claim_one(store, queue)
     clock.advance(61)
@@ -495,8 +495,8 @@ async def test_a_retry_between_two_crashes_is_no_row(store: Store, clock: Clock)
 
 
 @asynchronous
-async def test_crashes_may_be_counted_apart(store: Store, clock: Clock) -> None:
-    """They spend no attempt, the row shows each, and as many in a row as the queue allows are the last."""
+async def test_crashes_may_be_counted_separately(store: Store, clock: Clock) -> None:
+    """They spend no attempt, the row shows each, and the queue's limit of crashes in a row ends the job."""
     queue = await tasks(store, 1, lease=60, max_attempts=1, max_crashes=3, attempts="attempts", error="error")
     for crashes in (0, 1, 2):
         job = await claim_one(store, queue)
@@ -510,7 +510,7 @@ async def test_crashes_may_be_counted_apart(store: Store, clock: Clock) -> None:
 
 @pytest.mark.parametrize("move", ["release", "defer"])
 @asynchronous
-async def test_a_claim_given_back_between_two_crashes_counts_for_nothing(store: Store, clock: Clock, move: str) -> None:
+async def test_a_release_between_two_crashes_does_not_reset_the_count(store: Store, clock: Clock, move: str) -> None:
     """A worker that stopped or was rate limited in between says nothing about the job: it is still two in a row."""
     queue = await tasks(store, 1, lease=60)
     await claim_one(store, queue)
@@ -526,7 +526,7 @@ async def test_a_claim_given_back_between_two_crashes_counts_for_nothing(store: 
 
 @asynchronous
 async def test_a_crash_on_the_last_attempt_fails(store: Store, clock: Clock) -> None:
-    """Attempts are bounded, crashes included."""
+    """Attempts are limited, crashes included."""
     queue = await tasks(store, 1, lease=60, max_attempts=1)
     await claim_one(store, queue)
     clock.advance(61)
@@ -536,8 +536,8 @@ async def test_a_crash_on_the_last_attempt_fails(store: Store, clock: Clock) -> 
 
 
 @asynchronous
-async def test_a_sweep_reads_the_rows_own_bound(store: Store, clock: Clock) -> None:
-    """`max_attempts="column"` holds for crashes too."""
+async def test_a_sweep_reads_the_rows_own_max_attempts(store: Store, clock: Clock) -> None:
+    """`max_attempts="column"` applies to crashes too."""
     queue = await tasks(store, 3, lease=60, max_attempts="most")
     await run(store, "UPDATE tasks SET most = id WHERE id < 3")
     await store.claim(queue, 3, "w")
@@ -547,8 +547,8 @@ async def test_a_sweep_reads_the_rows_own_bound(store: Store, clock: Clock) -> N
 
 
 @asynchronous
-async def test_sweeps_at_once_count_each_crash_once(store: Store, clock: Clock) -> None:
-    """Any worker sweeps; what several do together adds up to what one would have done."""
+async def test_concurrent_sweeps_count_each_crash_once(store: Store, clock: Clock) -> None:
+    """Any worker sweeps; several sweeping at once have the same effect as one."""
     queue = await tasks(store, 120, lease=60)
     await store.claim(queue, 120, "w")
     clock.advance(61)
@@ -567,7 +567,7 @@ async def test_sweeps_at_once_count_each_crash_once(store: Store, clock: Clock) 
 
 @asynchronous
 async def test_a_sweep_does_not_undo_a_renewal_it_raced_with(store: Store, clock: Clock) -> None:
-    """A claim renewed after the sweep looked at it is left alone."""
+    """A claim renewed after the sweep read it is left alone."""
     queue = await tasks(store, 1, lease=60)
     job = await claim_one(store, queue)
     clock.advance(61)
@@ -583,7 +583,7 @@ async def test_a_sweep_does_not_undo_a_renewal_it_raced_with(store: Store, clock
 
 @asynchronous
 async def test_many_endings_in_one_call(store: Store) -> None:
-    """Each job gets its own ending and its own verdict, however they are grouped inside."""
+    """Each job gets its own ending and its own verdict, however they are grouped internally."""
     queue = await tasks(store, 8)
     jobs = await store.claim(queue, 8, "w")
     verdicts = await store.settle(
@@ -611,7 +611,7 @@ async def test_many_endings_in_one_call(store: Store) -> None:
 
 @asynchronous
 async def test_jobs_of_two_queues_in_one_call(store: Store) -> None:
-    """Two lives of one table settle together."""
+    """Jobs of two queues on one table are settled together."""
     first = await tasks(store, 2)
     second = tasks_queue(name="second", ready="done", running="w2", done="end", failed="bad")
     await store.finish((await store.claim(first, 1, "w"))[0])
@@ -643,7 +643,7 @@ async def test_a_refused_value_fails_its_own_job_only(store: Store) -> None:
 
 @asynchronous
 async def test_an_unknown_column_in_a_result(store: Store) -> None:
-    """The job fails with the column's name and its neighbour's; others go on."""
+    """The job fails with the column's name and the closest existing one; others continue."""
     queue = await tasks(store, 2)
     jobs = await store.claim(queue, 2, "w")
     verdicts = await store.settle(
@@ -654,7 +654,7 @@ async def test_an_unknown_column_in_a_result(store: Store) -> None:
 
 
 @asynchronous
-async def test_finish_alone_says_why_it_was_refused(store: Store) -> None:
+async def test_a_single_refused_finish_says_why(store: Store) -> None:
     """A single finish with a bad value raises, and the claim still holds."""
     queue = await tasks(store, 1)
     job = await claim_one(store, queue)
@@ -667,7 +667,7 @@ async def test_finish_alone_says_why_it_was_refused(store: Store) -> None:
 
 @asynchronous
 async def test_strange_texts_in_notes_and_errors(store: Store) -> None:
-    """NULs and lone surrogates, as file names bring them, cost no job its renewal or its retry."""
+    """NULs and lone surrogates, as file names contain them, cost no job its renewal or its retry."""
     queue = await tasks(store, 3)
     jobs = await store.claim(queue, 3, "w")
     strange = "caf\udce9 \x00 end"
@@ -682,7 +682,7 @@ async def test_strange_texts_in_notes_and_errors(store: Store) -> None:
 
 
 async def with_pages(store: Store, n: int = 1) -> Queue:
-    """The table, and another one for extra statements."""
+    """Create the table, and another one for extra statements."""
     queue = await tasks(store, n)
     await run(store, "CREATE TABLE pages (task integer, n integer CHECK (n < 100), UNIQUE (task, n))")
     return queue
@@ -690,7 +690,7 @@ async def with_pages(store: Store, n: int = 1) -> Queue:
 
 @asynchronous
 async def test_extra_statements_commit_with_the_finish(store: Store) -> None:
-    """In their order, with their values, in the same transaction."""
+    """In order, with their values, in the same transaction."""
     queue = await with_pages(store, 2)
     jobs = await store.claim(queue, 2, "w")
     for job in jobs:
@@ -719,7 +719,7 @@ async def test_extra_statements_of_a_lost_claim_do_not_run(store: Store, clock: 
 
 @asynchronous
 async def test_extra_statements_run_only_when_done(store: Store) -> None:
-    """A job that failed or is tried again leaves nothing behind."""
+    """A job that failed or is retried leaves nothing behind."""
     queue = await with_pages(store, 2)
     jobs = await store.claim(queue, 2, "w")
     for job in jobs:
@@ -741,17 +741,15 @@ async def test_extra_statements_run_only_when_done(store: Store) -> None:
     ],
 )
 @asynchronous
-async def test_an_extra_statement_that_fails_takes_the_finish_with_it(
-    store: Store, statement: str, values: dict[str, Any]
-) -> None:
-    """Its job fails, none of its statements stay, and the other jobs of the batch are accepted."""
+async def test_a_failing_extra_statement_fails_its_job(store: Store, statement: str, values: dict[str, Any]) -> None:
+    """None of its statements stay, and the other jobs of the batch are accepted."""
     queue = await with_pages(store, 3)
     jobs = await store.claim(queue, 3, "w")
     jobs[1].also("INSERT INTO pages VALUES (2, 1)")
     try:
         jobs[1].also(statement, **values)
     except ValueError:
-        return  # refused in the handler, which is as good
+        return  # refused in the handler already, which is fine too
     verdicts = await store.settle([Settlement(job, "done", {"result": "x"}) for job in jobs])
     assert sorted((verdict.job.key, verdict.outcome) for verdict in verdicts) == [
         (1, "done"),
@@ -783,7 +781,7 @@ async def test_a_single_finish_with_a_failing_statement_leaves_the_claim(store: 
 @pytest.mark.parametrize("outcome", ["done", "failed", "retried", "limited", "released"])
 @asynchronous
 async def test_a_settlement_whose_answer_was_lost(store: Store, arm: Arm, outcome: Any) -> None:
-    """Asked again it is accepted, and nothing happens a second time."""
+    """Repeating it is accepted, and nothing happens twice."""
     queue = await with_pages(store, 2)
     jobs = await store.claim(queue, 2, "w")
     jobs[0].also("INSERT INTO pages VALUES (1, 1)")
@@ -803,7 +801,7 @@ async def test_a_settlement_whose_answer_was_lost(store: Store, arm: Arm, outcom
 
 @asynchronous
 async def test_a_settlement_that_never_arrived(store: Store, arm: Arm) -> None:
-    """Nothing was written, the claim holds, and asking again is accepted."""
+    """Nothing was written, the claim holds, and repeating it is accepted."""
     queue = await tasks(store, 1)
     job = await claim_one(store, queue)
     arm("settle.pre_commit:raise@1")
@@ -815,7 +813,7 @@ async def test_a_settlement_that_never_arrived(store: Store, arm: Arm) -> None:
 
 @asynchronous
 async def test_another_ending_after_a_lost_answer_is_refused(store: Store, arm: Arm) -> None:
-    """What was accepted stands: a later different ending of the same claim changes nothing."""
+    """The accepted ending stays: a later different ending of the same claim changes nothing."""
     queue = await tasks(store, 1)
     job = await claim_one(store, queue)
     arm("settle.drop_ack:raise@1")
@@ -828,7 +826,7 @@ async def test_another_ending_after_a_lost_answer_is_refused(store: Store, arm: 
 
 @asynchronous
 async def test_a_claim_whose_answer_was_lost_is_recovered(store: Store, clock: Clock, arm: Arm) -> None:
-    """The row is running for nobody until its lease ends; then any worker gets it."""
+    """The row is running without a worker until its lease ends; then any worker gets it."""
     queue = await tasks(store, 1, lease=60)
     arm("claim.drop_ack:raise@1")
     with pytest.raises(Unreachable):
@@ -841,11 +839,11 @@ async def test_a_claim_whose_answer_was_lost_is_recovered(store: Store, clock: C
     assert (await claim_one(store, queue)).attempt == 2
 
 
-# -- rows of outsiders -------------------------------------------------------------------------------------------------
+# -- rows of other programs --------------------------------------------------------------------------------------------
 
 
 @asynchronous
-async def test_rows_left_running_by_outsiders(store: Store, clock: Clock) -> None:
+async def test_rows_left_running_by_other_programs(store: Store, clock: Clock) -> None:
     """They are counted, and taken over only past `stale_after` by their own start column; ours are not touched."""
     queue = await tasks(store, 4, stale_after=100)
     ours = await claim_one(store, queue)
@@ -867,7 +865,7 @@ async def test_rows_left_running_by_outsiders(store: Store, clock: Clock) -> Non
 
 
 @asynchronous
-async def test_outsiders_are_left_alone_unless_declared(store: Store, clock: Clock) -> None:
+async def test_rows_of_other_programs_are_left_alone_unless_declared(store: Store, clock: Clock) -> None:
     """Without `stale_after=` nothing is taken over, however old."""
     queue = await tasks(store, 1)
     await run(store, "UPDATE tasks SET status = 'working', started_at = '2000-01-01 00:00:00'")
@@ -881,7 +879,7 @@ async def test_outsiders_are_left_alone_unless_declared(store: Store, clock: Clo
 
 @asynchronous
 async def test_counts(store: Store) -> None:
-    """How many rows are in each state, up to a cap."""
+    """Returns how many rows are in each state, up to a cap."""
     queue = await tasks(store, 6)
     jobs = await store.claim(queue, 3, "w")
     await store.finish(jobs[0])
@@ -892,7 +890,7 @@ async def test_counts(store: Store) -> None:
 
 @asynchronous
 async def test_adding_rows(store: Store) -> None:
-    """Rows arrive ready, with their values, and may be none."""
+    """Rows arrive ready, with their values; an empty list is allowed."""
     queue = await tasks(store)
     await store.add_many(queue, [])
     await store.add_many(queue, [{"id": number, "kind": f"k{number}"} for number in range(1, 4)])
@@ -924,8 +922,8 @@ async def test_adding_json(store: Store) -> None:
 
 
 @asynchronous
-async def test_the_clock_is_the_databases(store: Store, clock: Clock) -> None:
-    """A settable clock stands in for it in tests; without one the database's own is asked."""
+async def test_the_database_provides_the_clock(store: Store, clock: Clock) -> None:
+    """Tests set a clock instead; without one the database's own is used."""
     assert await store.now() == clock.at
     clock.advance(5.5)
     assert await store.now() == clock.at
@@ -938,7 +936,7 @@ async def test_the_clock_is_the_databases(store: Store, clock: Clock) -> None:
 
 @asynchronous
 async def test_a_store_may_be_closed_and_used_again(store: Store) -> None:
-    """Closing gives back the connections; the next move opens them."""
+    """Closing returns the connections; the next move opens them."""
     queue = await tasks(store, 2)
     await claim_one(store, queue)
     await store.close()
@@ -946,13 +944,13 @@ async def test_a_store_may_be_closed_and_used_again(store: Store) -> None:
 
 
 @pytest.mark.parametrize("url", ["mysql://host/db", "work.db", ""])
-def test_a_url_of_another_kind(url: str) -> None:
-    """What is not a database URL of ours is refused with an example of one."""
+def test_an_unsupported_url_is_rejected(url: str) -> None:
+    """The error shows an example of a valid database URL."""
     with pytest.raises(ConfigurationError, match=r"use sqlite:///file\.db or postgresql://"):
         Store(url)
 
 
-def test_a_refused_url_does_not_tell_its_password() -> None:
+def test_a_rejected_url_does_not_reveal_its_password() -> None:
     """Secrets stay out of messages."""
     with pytest.raises(ConfigurationError) as caught:
         Store("mysql://me:hunter2@host/db")
@@ -961,7 +959,7 @@ def test_a_refused_url_does_not_tell_its_password() -> None:
 
 @asynchronous
 async def test_a_database_that_does_not_answer(tmp_path: Path) -> None:
-    """It is unreachable, which may pass; it is not an error of the job."""
+    """It is unreachable, which may pass; this is not an error of the job."""
     (tmp_path / "file").write_text("")
     for url in ("postgresql://nobody@127.0.0.1:1/x", f"sqlite:///{tmp_path}"):
         store = Store(url, deadline=5)

@@ -25,8 +25,8 @@ from tests.engine.tables import asynchronous, run
         ("UNSIGNED BIG INT", "integer"), ("NVARCHAR(20)", "text"), ("timestamp_ms", "time"), ("public.citext", "text"),
     ],
 )  # fmt: skip
-def test_types_come_in_families(type_name: str, family: str) -> None:
-    """Both databases' spellings are told apart by what they hold."""
+def test_types_are_grouped_into_families(type_name: str, family: str) -> None:
+    """Both databases' spellings are grouped by what they hold."""
     assert Column("c", type_name).family == family
 
 
@@ -53,14 +53,14 @@ async def test_columns_key_and_indexes(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_table_that_is_not_there(store: Store) -> None:
-    """No table, no description."""
+async def test_a_missing_table(store: Store) -> None:
+    """There is no description of a table that does not exist."""
     assert await store.table("nowhere") is None
 
 
 @asynchronous
 async def test_a_key_of_two_columns(store: Store) -> None:
-    """A composite key is given in its own order, and neither column alone is unique."""
+    """A composite key is returned in its own order, and neither column alone is unique."""
     await run(store, "CREATE TABLE pairs (a integer, b integer, PRIMARY KEY (b, a))")
     table = await store.table("pairs")
     assert table is not None
@@ -79,8 +79,8 @@ async def test_a_key_of_two_columns(store: Store) -> None:
     ],
 )
 @asynchronous
-async def test_what_only_some_rows_or_columns_make_unique(store: Store, index: str) -> None:
-    """A partial, an expression's or a two-column unique index does not identify a row."""
+async def test_partial_and_multi_column_unique_indexes_do_not_identify_a_row(store: Store, index: str) -> None:
+    """A partial, expression or two-column unique index does not identify a row."""
     await run(store, "CREATE TABLE t (id integer PRIMARY KEY, code text, live integer)", index)
     table = await store.table("t")
     assert table is not None
@@ -101,7 +101,7 @@ async def test_references(store: Store) -> None:
 
 
 @asynchronous
-async def test_odd_names_are_found(store: Store) -> None:
+async def test_unusual_names_are_found(store: Store) -> None:
     """Spaces, capitals and quotes are part of a name."""
     await run(store, 'CREATE TABLE "My ""Jobs""" ("Key Of" integer PRIMARY KEY, "statusId" integer)')
     table = await store.table('My "Jobs"')
@@ -147,7 +147,7 @@ async def test_a_reference_that_names_only_its_table(store: Store) -> None:
 
 @asynchronous
 async def test_defaults_computed_columns_and_checks(store: Store) -> None:
-    """What a column is without a word, what the database computes, and which columns a rule is about."""
+    """A column's default, what the database computes, and which columns a CHECK is about."""
     await run(
         store,
         """CREATE TABLE jobs (id integer PRIMARY KEY, status text NOT NULL DEFAULT 'it''s',
@@ -166,7 +166,7 @@ async def test_defaults_computed_columns_and_checks(store: Store) -> None:
 
 @asynchronous
 async def test_kinds_partitions_and_domains(pg_store: Store) -> None:
-    """PostgreSQL: what is a view, what decides the partition, and the type below a domain."""
+    """PostgreSQL: what is a view, which column decides the partition, and the base type of a domain."""
     store = pg_store
     await store.open()
     await run(

@@ -1,4 +1,4 @@
-"""Every change of state is tried before work begins, on a real row, and taken back."""
+"""Every change of state is tried on a real row before work begins, and rolled back."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from tabellion import DeclarationError, Queue, Store
 from tabellion.engine.transitions import check_transitions, try_transitions
 from tabellion.errors import DeclarationProblem
 from tabellion.testing import Clock
-from tests.engine.conftest import Emptied, store_on
+from tests.engine.conftest import EmptyDatabases, store_on
 from tests.engine.tables import STATES, asynchronous, attempts, claim_one, row, rows, run, tasks, tasks_queue
 
 ILLEGAL = "illegal change of state"
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "postgresql-15", "pooled"])
-def store(request: pytest.FixtureRequest, emptied: Emptied, tmp_path: Path, clock: Clock) -> Store:
-    """A store on everything we support, by the test's clock."""
-    return store_on(request.param, emptied, tmp_path, clock)
+def store(request: pytest.FixtureRequest, empty_database: EmptyDatabases, tmp_path: Path, clock: Clock) -> Store:
+    """A store on every supported database, using the test's clock."""
+    return store_on(request.param, empty_database, tmp_path, clock)
 
 
 async def problems(store: Store, queue: Queue) -> list[DeclarationProblem]:
-    """What the table refuses this queue."""
+    """Return what the table refuses to this queue."""
     return await check_transitions(store.database, await store.bind(queue))
 
 
-async def said(store: Store, queue: Queue) -> str:
-    """The same as one text."""
+async def joined(store: Store, queue: Queue) -> str:
+    """All problems as one text."""
     return "\n".join(map(str, await problems(store, queue)))
 
 
 async def refuse(store: Store, when: str, table: str = "tasks") -> None:
-    """A trigger that refuses changes that fulfil a condition on OLD and NEW."""
+    """Create a trigger that refuses changes matching a condition on OLD and NEW."""
     if store.dialect == "sqlite":
         await run(
             store,
@@ -52,7 +52,7 @@ $$ BEGIN IF {when} THEN RAISE EXCEPTION '{ILLEGAL}'; END IF; RETURN NEW; END $$"
 
 
 async def small(store: Store, status: str, *, filled: bool = True, more: str = "") -> Queue:
-    """A table whose status column is declared like this."""
+    """Create a table whose status column is declared like this."""
     await store.open()
     await run(store, f"CREATE TABLE jobs (id integer PRIMARY KEY, status {status}{more})")
     if filled:
@@ -60,12 +60,12 @@ async def small(store: Store, status: str, *, filled: bool = True, more: str = "
     return Queue("jobs", **STATES)
 
 
-# -- what is found -------------------------------------------------------------------------------------------------
+# -- problems ------------------------------------------------------------------------------------------------------
 
 
 @asynchronous
-async def test_a_sound_table_has_no_problem_and_is_left_as_it_is(store: Store) -> None:
-    """Nothing of the trial is kept: neither in the row nor in the register."""
+async def test_a_valid_table_has_no_problem_and_stays_unchanged(store: Store) -> None:
+    """Nothing of the trial is kept, neither in the row nor in the register."""
     queue = await tasks(store, 3)
     before = await rows(store)
     assert await problems(store, queue) == []
@@ -75,10 +75,10 @@ async def test_a_sound_table_has_no_problem_and_is_left_as_it_is(store: Store) -
 
 @pytest.mark.parametrize("filled", [True, False], ids=["a row", "empty"])
 @asynchronous
-async def test_a_check_that_lists_other_words(store: Store, filled: bool) -> None:
-    """Each state that it refuses is named with the column and the constraint's own text, rows or none."""
+async def test_a_check_that_lists_other_values(store: Store, filled: bool) -> None:
+    """Each refused state is named with the column and the constraint's text, with rows or without."""
     queue = await small(store, "text CHECK (status IN ('new', 'working', 'finished'))", filled=filled)
-    text = await said(store, queue)
+    text = await joined(store, queue)
     assert "done says status = 'done', but" in text
     assert "failed says status = 'failed', but" in text
     assert "finished" in text
@@ -89,8 +89,8 @@ async def test_a_check_that_lists_other_words(store: Store, filled: bool) -> Non
 
 @pytest.mark.parametrize("filled", [True, False], ids=["a row", "empty"])
 @asynchronous
-async def test_a_status_that_points_to_a_table_of_states(store: Store, filled: bool) -> None:
-    """A value that is not there is named, with the table that lacks it."""
+async def test_a_status_that_references_a_table_of_states(store: Store, filled: bool) -> None:
+    """A missing value is named, with the table that lacks it."""
     await store.open()
     await run(
         store,
@@ -108,11 +108,11 @@ async def test_a_status_that_points_to_a_table_of_states(store: Store, filled: b
 @pytest.mark.parametrize("state", ["running", "done", "failed", "ready"])
 @asynchronous
 async def test_a_trigger_that_refuses_a_state(store: Store, state: str) -> None:
-    """The state is named with the trigger's own words."""
+    """The state is named with the trigger's own message."""
     queue = await tasks(store, 1)
     value = STATES[state]
     await refuse(store, f"NEW.status = '{value}' AND OLD.status <> '{value}'")
-    text = await said(store, queue)
+    text = await joined(store, queue)
     assert f"{state} says status = '{value}'" in text
     assert ILLEGAL in text
     assert "try_states=False" in text
@@ -124,7 +124,7 @@ async def test_a_trigger_that_refuses_a_state(store: Store, state: str) -> None:
 
 @asynchronous
 async def test_a_trigger_that_undoes_the_change(store: Store) -> None:
-    """A row that does not stay running could never be settled: found, although nothing raised."""
+    """A row that does not stay running could never be settled: reported, although nothing raised."""
     queue = await tasks(store, 1)
     if store.dialect == "sqlite":
         await run(
@@ -139,7 +139,7 @@ BEGIN UPDATE tasks SET status = 'WORKING' WHERE id = NEW.id; END""",
 $$ BEGIN IF NEW.status = 'working' THEN NEW.status := 'WORKING'; END IF; RETURN NEW; END $$""",
             "CREATE TRIGGER undo BEFORE UPDATE ON tasks FOR EACH ROW EXECUTE FUNCTION undo()",
         )
-    assert "after the change the row is status = 'WORKING'" in await said(store, queue)
+    assert "after the change the row is status = 'WORKING'" in await joined(store, queue)
 
 
 @asynchronous
@@ -152,15 +152,15 @@ async def test_a_mirror_that_the_table_refuses(store: Store) -> None:
   error text CONSTRAINT known CHECK (error IN ('a', 'b')))""",
         "INSERT INTO jobs VALUES (1, 'new', NULL)",
     )
-    text = await said(store, Queue("jobs", **STATES, error="error"))
+    text = await joined(store, Queue("jobs", **STATES, error="error"))
     assert "failed says status = 'failed', but" in text
     assert "known" in text
     assert "done says" not in text
 
 
 @asynchronous
-async def test_what_the_handler_may_make_good_is_no_problem(store: Store) -> None:
-    """`done` may need a column that only the result fills in: told as a doubt, and the queue works."""
+async def test_a_column_the_result_fills_in_is_not_a_problem(store: Store) -> None:
+    """`done` may need a column that only the result fills in: reported as a doubt, and the queue works."""
     queue = await small(
         store, "text", more=", result text, CONSTRAINT whole CHECK (status <> 'done' OR result IS NOT NULL)"
     )
@@ -175,7 +175,7 @@ async def test_what_the_handler_may_make_good_is_no_problem(store: Store) -> Non
 
 
 @asynchronous
-async def test_a_trigger_that_wants_a_result_is_no_problem(store: Store) -> None:
+async def test_a_trigger_on_result_columns_is_not_a_problem(store: Store) -> None:
     """A trigger that looks at columns of the result is a doubt; one that looks at the state only is a problem."""
     queue = await tasks(store, 1)
     await refuse(store, "NEW.status = 'done' AND NEW.result IS NULL")
@@ -184,8 +184,8 @@ async def test_a_trigger_that_wants_a_result_is_no_problem(store: Store) -> None
 
 
 @asynchronous
-async def test_what_only_people_do_does_not_stop_a_worker(store: Store) -> None:
-    """A failed row that may not come back, a waiting one that may not be cancelled: told, and work goes on."""
+async def test_a_refused_manual_move_does_not_stop_a_worker(store: Store) -> None:
+    """A failed row that may not restart, a waiting one that may not be cancelled: reported, and work continues."""
     queue = await tasks(store, 1)
     await refuse(store, "OLD.status = 'failed' OR OLD.status = 'new' AND NEW.status = 'failed'")
     refusals = await try_transitions(store.database, await store.bind(queue))
@@ -194,15 +194,15 @@ async def test_what_only_people_do_does_not_stop_a_worker(store: Store) -> None:
 
 
 @asynchronous
-async def test_what_one_row_is_refused_is_its_own_affair(store: Store) -> None:
-    """A trigger that spares most rows does not stop the worker."""
+async def test_a_refusal_of_a_single_row_does_not_stop_a_worker(store: Store) -> None:
+    """A trigger that refuses few rows does not stop the worker."""
     queue = await tasks(store, 5)
     await refuse(store, "NEW.id = 1 AND NEW.status = 'failed'")
     assert await problems(store, queue) == []
 
 
 @asynchronous
-async def test_a_unique_index_is_about_two_rows(store: Store) -> None:
+async def test_a_unique_index_that_concerns_two_rows(store: Store) -> None:
     """One running row per kind: that another one runs now says nothing about the state."""
     queue = await tasks(store, 2)
     await run(
@@ -216,19 +216,19 @@ async def test_a_unique_index_is_about_two_rows(store: Store) -> None:
 
 @pytest.mark.parametrize("status", ["failed", "working", "done", "elsewhere"])
 @asynchronous
-async def test_a_row_in_any_state_will_do(store: Store, status: str) -> None:
-    """Where no row is ready, another one is led there first."""
+async def test_a_row_in_any_state_is_used(store: Store, status: str) -> None:
+    """Where no row is ready, another one is made ready first."""
     queue = await tasks(store, 1)
     await run(store, f"UPDATE tasks SET status = '{status}'")
     before = await rows(store)
     assert await problems(store, queue) == []
     await refuse(store, "NEW.status = 'failed' AND OLD.status = 'working'")
-    assert "failed says status = 'failed'" in await said(store, queue)
+    assert "failed says status = 'failed'" in await joined(store, queue)
     assert await rows(store) == before
 
 
 @asynchronous
-async def test_an_empty_table_is_judged_by_its_rules(store: Store) -> None:
+async def test_an_empty_table_is_judged_by_its_constraints(store: Store) -> None:
     """Without a row nothing can be tried, and nothing is invented."""
     queue = await tasks(store)
     await refuse(store, "NEW.status = 'failed'")
@@ -236,8 +236,8 @@ async def test_an_empty_table_is_judged_by_its_rules(store: Store) -> None:
 
 
 @asynchronous
-async def test_no_trial_where_none_is_wanted(store: Store) -> None:
-    """`try_states=False` keeps the hands off the rows; what the catalog says still counts."""
+async def test_the_trial_can_be_disabled(store: Store) -> None:
+    """`try_states=False` touches no row; what the catalog says still counts."""
     await tasks(store, 1)
     await refuse(store, "NEW.status = 'failed'")
     assert await problems(store, tasks_queue(try_states=False)) == []
@@ -250,7 +250,7 @@ async def test_no_trial_where_none_is_wanted(store: Store) -> None:
 
 @asynchronous
 async def test_a_column_that_ignores_case(sqlite_store: Store) -> None:
-    """SQLite: a CHECK on a column with a collation of its own is left to the trial."""
+    """SQLite: a CHECK on a column with its own collation is left to the trial."""
     store = sqlite_store
     queue = await small(store, "text COLLATE NOCASE CHECK (status IN ('NEW', 'WORKING', 'DONE', 'FAILED'))")
     assert await problems(store, queue) == []
@@ -267,17 +267,17 @@ async def test_a_trigger_that_ends_the_transaction(sqlite_store: Store) -> None:
 BEGIN SELECT RAISE(ROLLBACK, 'no way'); END""",
     )
     before = await rows(store)
-    assert "done says status = 'done', but running → done is refused: no way" in await said(store, queue)
+    assert "done says status = 'done', but running → done is refused: no way" in await joined(store, queue)
     assert await rows(store) == before
 
 
-# -- PostgreSQL's own ----------------------------------------------------------------------------------------------
+# -- PostgreSQL only -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("filled", [True, False], ids=["a row", "empty"])
 @asynchronous
-async def test_a_domain(pg_store: Store, filled: bool) -> None:
-    """A domain's CHECK is told like any other, on an empty table too."""
+async def test_a_check_of_a_domain(pg_store: Store, filled: bool) -> None:
+    """A domain's CHECK is reported like any other, on an empty table too."""
     store = pg_store
     await store.open()
     await run(store, "CREATE DOMAIN state AS text CHECK (VALUE IN ('new', 'working', 'done'))")
@@ -288,7 +288,7 @@ async def test_a_domain(pg_store: Store, filled: bool) -> None:
 
 @asynchronous
 async def test_a_column_that_is_too_short(pg_store: Store) -> None:
-    """varchar(n) refuses a longer state at the declaration."""
+    """varchar(n) rejects a longer state at the declaration."""
     queue = await small(pg_store, "varchar(6)")
     with pytest.raises(DeclarationError) as caught:
         await pg_store.bind(queue)
@@ -298,8 +298,8 @@ async def test_a_column_that_is_too_short(pg_store: Store) -> None:
 
 
 @asynchronous
-async def test_a_deferred_rule_is_met_in_the_trial(pg_store: Store) -> None:
-    """A constraint trigger that would only speak at the commit speaks now."""
+async def test_a_deferred_constraint_is_checked_in_the_trial(pg_store: Store) -> None:
+    """A constraint trigger that would only fire at the commit fires now."""
     store = pg_store
     queue = await tasks(store, 1)
     await run(
@@ -309,12 +309,12 @@ $$ BEGIN IF NEW.status = 'failed' THEN RAISE EXCEPTION 'not at the commit'; END 
         """CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON tasks DEFERRABLE INITIALLY DEFERRED
 FOR EACH ROW EXECUTE FUNCTION late()""",
     )
-    assert "not at the commit" in await said(store, queue)
+    assert "not at the commit" in await joined(store, queue)
 
 
 @asynchronous
-async def test_a_right_that_is_missing(pg_store: Store) -> None:
-    """The role may not change the table: said as such, with the GRANT."""
+async def test_a_missing_right(pg_store: Store) -> None:
+    """The role may not change the table: the problem says so, with the GRANT."""
     store = pg_store
     queue = await tasks(store, 1)
     bound = await store.bind(queue)
@@ -346,8 +346,8 @@ async def test_a_right_that_is_missing(pg_store: Store) -> None:
 
 
 @asynchronous
-async def test_a_row_that_someone_holds_is_not_waited_for(pg_store: Store) -> None:
-    """Locked rows are passed over; where all are, the trial says nothing."""
+async def test_a_locked_row_is_not_waited_for(pg_store: Store) -> None:
+    """Locked rows are skipped; where all are locked, the trial reports nothing."""
     store = pg_store
     queue = await tasks(store, 2)
     await refuse(store, "NEW.status = 'failed'")
@@ -363,8 +363,8 @@ async def test_a_row_that_someone_holds_is_not_waited_for(pg_store: Store) -> No
 
 
 @asynchronous
-async def test_a_trial_wakes_nobody(pg_store: Store) -> None:
-    """A NOTIFY in a trigger is taken back with the rest."""
+async def test_a_trial_notifies_nobody(pg_store: Store) -> None:
+    """A NOTIFY in a trigger is rolled back with the rest."""
     store = pg_store
     queue = await tasks(store, 1)
     await run(
@@ -373,26 +373,26 @@ async def test_a_trial_wakes_nobody(pg_store: Store) -> None:
 $$ BEGIN PERFORM pg_notify('shouts', NEW.status); RETURN NULL; END $$""",
         "CREATE TRIGGER shout AFTER UPDATE ON tasks FOR EACH ROW EXECUTE FUNCTION shout()",
     )
-    heard: list[Any] = []
+    notifications: list[Any] = []
     other = await asyncpg.connect(store.url)
     try:
-        await other.add_listener("shouts", lambda *said: heard.append(said[-1]))
+        await other.add_listener("shouts", lambda *arguments: notifications.append(arguments[-1]))
         assert await problems(store, queue) == []
         await run(store, "UPDATE tasks SET status = 'end'")
         async with asyncio.timeout(5):
-            while not heard:
+            while not notifications:
                 await asyncio.sleep(0.01)
-        assert heard == ["end"]
+        assert notifications == ["end"]
     finally:
         await other.close()
 
 
-# -- where it is asked ---------------------------------------------------------------------------------------------
+# -- when it is tried ----------------------------------------------------------------------------------------------
 
 
 @asynchronous
-async def test_a_worker_does_not_start_on_a_table_that_refuses(store: Store) -> None:
-    """`check` lists all that stands in the way, of all queues."""
+async def test_a_worker_does_not_start_on_a_table_that_refuses_a_state(store: Store) -> None:
+    """`check` lists all problems of all queues."""
     queue = await tasks(store, 1)
     await refuse(store, "NEW.status = 'failed'")
     await run(
@@ -408,7 +408,7 @@ async def test_a_worker_does_not_start_on_a_table_that_refuses(store: Store) -> 
 
 @asynchronous
 async def test_the_states_are_tried_once(store: Store) -> None:
-    """A worker that comes back to its database does not try again; one that was refused does."""
+    """A worker that reconnects does not try again; one that was refused does."""
     queue = await tasks(store, 1)
     await store.check([queue])
     await refuse(store, "NEW.status = 'failed'")

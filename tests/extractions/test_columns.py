@@ -21,7 +21,7 @@ def test_columns_are_guessed_by_their_names(there: list[str], found: ColumnNames
     assert ColumnChoice().find(there) == found
 
 
-def test_what_is_configured_wins() -> None:
+def test_configured_columns_win() -> None:
     """Even over a column with a more usual name."""
     choice = ColumnChoice("scan", "words", "about")
     assert choice.find(["scan", "words", "about", "storage_path", "ocr_text"]) == ColumnNames("scan", "words", "about")
@@ -35,7 +35,7 @@ def test_what_is_configured_wins() -> None:
         (ColumnChoice(address="id", text="id", metadata="none"), "extractions.metadata_column"),
     ],
 )
-def test_a_column_that_is_not_there_is_told_with_its_key(choice: ColumnChoice, key: str) -> None:
+def test_a_missing_column_is_reported_with_its_key(choice: ColumnChoice, key: str) -> None:
     """The error names the key and the existing columns; the row waits."""
     with pytest.raises(ColumnsUnknown, match=key) as raised:
         choice.find(["id", "blob"])

@@ -7,7 +7,7 @@ from tabellion.extractions.columns import ColumnChoice
 from tabellion.extractions.lookup import ExtractionTable, load_metadata, tell_times
 from tabellion.extractions.tables import SCHEMA
 from tests.extractions.handmade import make_by_hand
-from tests.working import ask
+from tests.workers import ask
 
 
 def test_pages_of_a_list_have_each_row_once(url: str) -> None:
@@ -33,7 +33,7 @@ def test_pages_of_a_list_have_each_row_once(url: str) -> None:
     ask(url, go)
 
 
-def test_a_table_made_by_hand_is_told_with_what_it_has(url: str) -> None:
+def test_a_table_made_by_hand_is_shown_with_what_it_has(url: str) -> None:
     """UUIDs for keys on PostgreSQL, texts for times on SQLite, no metadata; an invalid key finds nothing."""
 
     async def go(store: Store) -> None:

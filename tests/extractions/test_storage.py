@@ -39,7 +39,7 @@ def test_a_file_is_stored_once_and_comes_back(lake: Lake, tmp_path: Path) -> Non
     asyncio.run(go())
 
 
-def test_an_object_is_opened_only_in_a_bucket_that_is(s3_url: str, tmp_path: Path) -> None:
+def test_an_object_is_opened_only_in_an_allowed_bucket(s3_url: str, tmp_path: Path) -> None:
     """The lake's own bucket is allowed; any other must be configured."""
 
     async def go() -> None:
@@ -54,7 +54,7 @@ def test_an_object_is_opened_only_in_a_bucket_that_is(s3_url: str, tmp_path: Pat
     asyncio.run(go())
 
 
-def test_a_file_of_the_machine_is_opened_only_in_a_folder_that_is(tmp_path: Path) -> None:
+def test_a_local_file_is_opened_only_in_an_allowed_folder(tmp_path: Path) -> None:
     """A link that leads out of an allowed folder is not followed."""
     inside, outside = written(tmp_path / "scans"), written(tmp_path / "secrets")
     (tmp_path / "scans" / "link.pdf").symlink_to(outside)
@@ -76,7 +76,7 @@ def test_a_file_of_the_machine_is_opened_only_in_a_folder_that_is(tmp_path: Path
 @pytest.mark.parametrize(
     "address", ["http://127.0.0.1:8080/a.pdf", "https://169.254.169.254/a", "ftp://example.com/a", "../a.pdf", "a//b"]
 )
-def test_an_address_that_leads_elsewhere_is_refused(address: str, tmp_path: Path) -> None:
+def test_a_forbidden_address_is_rejected(address: str, tmp_path: Path) -> None:
     """Private addresses, other protocols, paths out of the lake."""
     with pytest.raises(AddressRefused):
         asyncio.run(ExtractionFiles(Lake(tmp_path)).download(address, tmp_path))
@@ -89,7 +89,7 @@ def test_a_secret_in_an_address_is_not_repeated(tmp_path: Path) -> None:
     assert "hush" not in str(refused.value)
 
 
-def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
+def test_a_file_over_the_limit_is_rejected(tmp_path: Path) -> None:
     """Before it is copied."""
     stored = ExtractionFiles(Lake(tmp_path / "lake"), opened=[str(tmp_path)], limit=4)
     with pytest.raises(AddressRefused, match="limit of 4 bytes"):

@@ -12,7 +12,7 @@ from tabellion.extractions.row import ExtractionRow
 from tabellion.extractions.states import ExtractionStatus
 from tabellion.extractions.tables import SCHEMA, TABLE
 from tests.extractions.handmade import make_by_hand
-from tests.working import ask
+from tests.workers import ask
 
 #: Both lives of a row.
 QUEUES = (
@@ -24,7 +24,7 @@ QUEUES = (
 )  # fmt: skip
 
 
-def test_a_new_table_has_the_names_that_its_users_know(url: str) -> None:
+def test_a_new_table_has_the_names_that_its_users_expect(url: str) -> None:
     """Every column of a row, a UUID for its key, and an index for each queue."""
 
     async def go(store: Store) -> None:
@@ -77,7 +77,7 @@ def test_a_table_made_by_hand_is_left_alone(url: str) -> None:
     ask(url, go)
 
 
-def test_nobody_else_is_given_a_table_that_we_made() -> None:
+def test_a_table_we_created_is_not_granted_to_others() -> None:
     """Supabase grants access to tables of `public`: we revoke it on ours, and leave tables made by hand alone."""
     assert re.search(rf"REVOKE ALL ON {TABLE}\b", SCHEMA.script("postgresql", 0))
     assert "REVOKE" not in SCHEMA.script("postgresql", 1)

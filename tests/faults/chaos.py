@@ -34,8 +34,8 @@ from tests.faults import checker
 from tests.faults.chaos_worker import GRACE, PERMANENT, Orders, Progress, spawn
 from tests.faults.checker import Attempt, Logs, Report, Row, Terms
 from tests.faults.mutants import MUTANTS
-from tests.owner import INDEX, TABLE
 from tests.servers import Postgres, postgres
+from tests.table_owner import INDEX, TABLE
 
 LEASE, SWEEP, CONCURRENCY, MAX_ATTEMPTS = 1.5, 0.3, 50, 6
 FROZEN = LEASE * 1.6 + SWEEP  # how long a zombie is stopped
@@ -82,7 +82,7 @@ class Tally:
 class Table:
     """The owner's side: inserts in explicit transactions and reads everything at the end.
 
-    No connection is left open when a worker is forked: SQLite's locks and a fork do not go together.
+    No connection is open when a worker is forked: SQLite's locks do not survive a fork.
     """
 
     def __init__(self, url: str) -> None:
@@ -92,7 +92,7 @@ class Table:
         self.inserted = 0
 
     def prepare(self, *more: str) -> None:
-        """Makes the table and the register."""
+        """Create the table and the register."""
         dialect = "sqlite" if self.sqlite else "postgresql"
         self._execute("PRAGMA journal_mode = WAL" if self.sqlite else "SELECT 1")
         self._execute(TABLE[dialect])
@@ -107,7 +107,7 @@ class Table:
             self._execute(statement)
 
     def insert(self, count: int) -> None:
-        """Adds rows; when the database cannot be reached, whether they are in is found out the next time."""
+        """Add rows; when the database cannot be reached, find out the next time whether they were added."""
         first = self.inserted + 1
         marks = ", ".join(f"({key})" for key in range(first, first + count))
         with contextlib.suppress(*AWAY):
@@ -116,13 +116,13 @@ class Table:
             self.inserted += count
 
     def open_rows(self) -> int:
-        """How many rows are not at their end."""
+        """Return how many rows have not ended."""
         with contextlib.suppress(*AWAY):
             return int(self._ask("SELECT count(*) FROM jobs WHERE status NOT IN ('done', 'failed')")[0][0])
         return -1
 
     def attempts(self) -> Iterator[Attempt]:
-        """The register, by key and claim."""
+        """Return the register, by key and claim."""
         stamp = "{}" if self.sqlite else "extract(epoch FROM {})::float8"
         times = {name: stamp.format(name) for name in ("claimed_at", "lease_until", "settled_at", "retry_at")}
         number = "CAST(key AS INTEGER)" if self.sqlite else "key::bigint"
@@ -131,7 +131,7 @@ class Table:
         return (Attempt(*row) for row in self._ask(query))
 
     def rows(self) -> dict[int, Row]:
-        """The table as it ended."""
+        """Return the table at the end."""
         return {row[0]: Row(*row[1:]) for row in self._ask("SELECT id, status, result, error FROM jobs")}
 
     def _execute(self, statement: str) -> None:
@@ -154,7 +154,7 @@ class Table:
 
 
 class Nemesis:
-    """Keeps the workers alive, and sees to it that they do not stay so."""
+    """Keeps workers running, and kills them."""
 
     def __init__(self, orders: Orders, table: Table, *, jobs: int, kills: int, workers: int, seed: int,
                  server: Postgres | None) -> None:  # fmt: skip
@@ -170,8 +170,8 @@ class Nemesis:
         for slot in range(workers):
             self.children[slot] = self._start(slot)
 
-    def rage(self, limit: float) -> None:
-        """Runs until every row has ended and everything planned has been done."""
+    def run(self, limit: float) -> None:
+        """Run until every row has ended and everything planned was done."""
         began = time.monotonic()
         moved, moved_at, asked_at = -1, began, began
         while True:
@@ -179,9 +179,9 @@ class Nemesis:
             self._reap()
             self._thaw()
             done = self.progress.total
-            self._feed(done)
+            self._insert_rows(done)
             share = min(1.0, done / self.jobs / PLANNED)
-            if self._violence(share):
+            if self._do_next_fault(share):
                 continue
             now = time.monotonic()
             if done != moved:
@@ -199,8 +199,8 @@ class Nemesis:
         self.tally.seconds = time.monotonic() - began
         self._end()
 
-    def _violence(self, share: float) -> bool:
-        """Does the next due thing, spread evenly over the run."""
+    def _do_next_fault(self, share: float) -> bool:
+        """Do the next planned fault, spread evenly over the run."""
         tally = self.tally
         if tally.crashes < round(self.crashes * share):
             self._crash_server()
@@ -213,8 +213,8 @@ class Nemesis:
             return False
         return True
 
-    def _feed(self, done: int) -> None:
-        """The owner inserts while all this goes on."""
+    def _insert_rows(self, done: int) -> None:
+        """Insert rows while all this happens."""
         left = self.jobs - self.table.inserted
         if left <= 0 or self.table.inserted - done > 3 * CHUNK:
             return
@@ -250,7 +250,7 @@ class Nemesis:
             self._reap(block=child.pid)
 
     def _freeze(self) -> None:
-        """Stops a worker that is in the middle of things: a zombie without jobs would prove nothing."""
+        """Stop a worker with running jobs: a zombie without jobs would prove nothing."""
         counts = [self.progress.of(slot) for slot in self.children]
         before, self._seen = self._seen, counts
         busy = [
@@ -307,7 +307,7 @@ class Nemesis:
             self.children[slot] = self._start(slot)
 
     def _end(self) -> None:
-        """Lets everyone go home: SIGTERM, and an ending in order."""
+        """Stop everything with SIGTERM, cleanly."""
         if self._frozen():
             self._thaw(everyone=True)
             time.sleep(0.3)
@@ -338,7 +338,7 @@ class Nemesis:
 
 def run(database: str, *, jobs: int, kills: int, workers: int = 4, seed: int = 0, mutant: str | None = None,
         slack: float = 1.0, limit: float = 7200.0, server: Postgres | None = None) -> tuple[Report, Tally]:  # fmt: skip
-    """One chaos run on one database; returns what the checker found and what was done."""
+    """Do one chaos run on one database; return what the checker found and what was done."""
     folder = Path(tempfile.mkdtemp(prefix="tabellion-chaos-"))
     try:
         with contextlib.ExitStack() as stack:
@@ -350,15 +350,15 @@ def run(database: str, *, jobs: int, kills: int, workers: int = 4, seed: int = 0
             table.prepare(*(MUTANTS[mutant].prepare if mutant else ()))
             table.insert(min(jobs, CHUNK))
             nemesis = Nemesis(orders, table, jobs=jobs, kills=kills, workers=workers, seed=seed, server=server)
-            nemesis.rage(limit)
+            nemesis.run(limit)
             return judge(table, folder, nemesis.tally, slack), nemesis.tally
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def judge(table: Table, folder: Path, tally: Tally, slack: float) -> Report:
-    """Lets the checker look at everything that is left."""
-    terms = Terms(MAX_ATTEMPTS, SWEEP, slack, PERMANENT, tally.zombies, merged(tally.outages))
+    """Run the checker on everything that is left."""
+    terms = Terms(MAX_ATTEMPTS, SWEEP, slack, PERMANENT, tally.zombies, merge(tally.outages))
     report = checker.check(table.attempts(), table.rows(), Logs.read(folder.glob("log-*.jsonl")), terms)
     if tally.stuck:
         report.blame("stuck", tally.stuck)
@@ -366,8 +366,8 @@ def judge(table: Table, folder: Path, tally: Tally, slack: float) -> Report:
         report.blame("leaked", f"needed all of their {GRACE:g} s of grace although every row had ended", tally.leaked)
     disorder = sum(count for code, count in tally.exits.items() if code != 0)
     if disorder:
-        told = [path.read_text().strip().splitlines()[-1] for path in folder.glob("died-*.txt")]
-        ended = f"exit codes {dict(tally.exits)}, {tally.hung} after {LONGEST_END:g} s without ending: {told[:1]}"
+        last_lines = [path.read_text().strip().splitlines()[-1] for path in folder.glob("died-*.txt")]
+        ended = f"exit codes {dict(tally.exits)}, {tally.hung} after {LONGEST_END:g} s without ending: {last_lines[:1]}"
         report.blame("bad_exits", ended, disorder)
     janitor = Folders("janitor", folder / "temp")
     janitor.open()
@@ -378,8 +378,8 @@ def judge(table: Table, folder: Path, tally: Tally, slack: float) -> Report:
     return report
 
 
-def merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The same times without overlaps."""
+def merge(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the same times without overlaps."""
     result: list[tuple[float, float]] = []
     for begin, end in sorted(spans):
         if result and begin <= result[-1][1]:
@@ -389,8 +389,8 @@ def merged(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return result
 
 
-def tell(database: str, report: Report, tally: Tally, *, jobs: int, seed: int) -> None:
-    """Prints the report."""
+def print_report(database: str, report: Report, tally: Tally, *, jobs: int, seed: int) -> None:
+    """Print the report."""
     outcomes = ", ".join(f"{name} {count:,}" for name, count in report.outcomes.most_common())
     print(
         f"{database}: seed {seed}, {jobs:,} jobs in {tally.seconds:.1f} s ({jobs / max(tally.seconds, 0.001):,.0f}/s)"
@@ -407,7 +407,7 @@ def tell(database: str, report: Report, tally: Tally, *, jobs: int, seed: int) -
 
 
 def main() -> int:
-    """The command line."""
+    """Run as a command line program."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.chaos", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--kills", type=int, default=50)
@@ -426,7 +426,7 @@ def main() -> int:
         report, tally = run(
             database, jobs=given.jobs, kills=given.kills, workers=given.workers, seed=seed, mutant=given.mutant
         )
-        tell(database, report, tally, jobs=given.jobs, seed=seed)
+        print_report(database, report, tally, jobs=given.jobs, seed=seed)
         clean = clean and report.clean
     return 0 if clean else 1
 

@@ -1,4 +1,4 @@
-"""What a chaos worker does: a real Worker in a forked process, which writes down every run and every answer."""
+"""A chaos worker: a real Worker in a forked process, which logs every run and every answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tabellion.engine import failpoints
 from tabellion.engine.worker import environment as worker_environment
 from tabellion.engine.worker import settling
 from tests.faults.mutants import MUTANTS
-from tests.owner import jobs_queue
+from tests.table_owner import jobs_queue
 
 PERMANENT, BROKEN, LIMITED, FILED = (
     101,
@@ -33,7 +33,7 @@ SLOT = struct.Struct("q")
 
 @dataclass(frozen=True)
 class Orders:
-    """What every worker of a run is told."""
+    """The settings of every worker of a run."""
 
     url: str
     folder: Path
@@ -49,29 +49,29 @@ class Orders:
 
 
 class Progress:
-    """How many handlers each slot has run: memory shared with the workers, which survives their deaths."""
+    """How many handlers each slot has run: memory shared with the workers, which survives them."""
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
         self._memory = mmap.mmap(-1, SLOT.size * slots)
 
     def add(self, slot: int) -> None:
-        """Counts one run."""
+        """Count one run."""
         (count,) = SLOT.unpack_from(self._memory, slot * SLOT.size)
         SLOT.pack_into(self._memory, slot * SLOT.size, count + 1)
 
     def of(self, slot: int) -> int:
-        """A slot's runs so far."""
+        """Return a slot's runs so far."""
         return int(SLOT.unpack_from(self._memory, slot * SLOT.size)[0])
 
     @property
     def total(self) -> int:
-        """All runs so far."""
+        """Return all runs so far."""
         return sum(map(self.of, range(self._slots)))
 
 
 def spawn(orders: Orders, progress: Progress, slot: int, seed: int, armed: str) -> int:
-    """Forks a worker and returns its process id."""
+    """Fork a worker and return its process id."""
     pid = os.fork()
     if pid:
         return pid
@@ -115,7 +115,7 @@ def _live(orders: Orders, progress: Progress, slot: int, seed: int, armed: str) 
     right = Store.settle
 
     async def settle(store: Store, settlements: Any) -> Any:
-        """Settles, and writes down what the database answered."""
+        """Settle, and log what the database answered."""
         verdicts = await right(store, settlements)
         if settlements and settlements[0].expired_only:
             return verdicts  # a sweep, perhaps of this worker's own claims: no result of a handler

@@ -1,4 +1,4 @@
-"""Judges a chaos run: one pass over the register, the rows and the workers' own logs.
+"""Checks a chaos run: one pass over the register, the rows and the workers' own logs.
 
 Nothing lost, no second accepted result, attempts within bounds, claims that never overlap, reclaims in time. It knows
 nothing of how the engine works: it compares what the database says with what the workers say.
@@ -61,7 +61,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the owner's table as it ended."""
+    """One row of the owner's table at the end."""
 
     status: str
     result: str | None
@@ -91,7 +91,7 @@ class Report:
     slowest_reclaim: float = 0.0
 
     def blame(self, kind: str, what: str, count: int = 1) -> None:
-        """Notes a violation."""
+        """Note a violation."""
         self.violations[kind] += count
         self.examples.setdefault(kind, what)
 
@@ -101,7 +101,7 @@ class Report:
         return not sum(self.violations.values())
 
     def lines(self) -> Iterator[str]:
-        """The verdict for people: a number for every promise."""
+        """Return the verdict for people: a number for every promise."""
         for kind, words in VIOLATIONS.items():
             yield f"  {self.violations[kind]:>6}  {words}" + (
                 f"   e.g. {self.examples[kind]}" if kind in self.examples else ""
@@ -110,7 +110,7 @@ class Report:
 
 @dataclass
 class Logs:
-    """What the workers wrote down."""
+    """What the workers logged."""
 
     runs: Counter[tuple[int, int]] = field(default_factory=Counter)  #: (key, n) -> handler calls
     accepted: dict[tuple[int, int], str] = field(default_factory=dict)  #: (key, n) -> ending the worker was told
@@ -118,7 +118,7 @@ class Logs:
 
     @classmethod
     def read(cls, paths: Iterable[Path]) -> Logs:
-        """Reads every log; a line cut short by a kill says nothing."""
+        """Read every log; a line cut short by a kill is ignored."""
         logs = cls()
         for path in paths:
             with path.open() as file:
@@ -137,7 +137,7 @@ class Logs:
 
 
 def check(attempts: Iterable[Attempt], rows: Mapping[int, Row], logs: Logs, terms: Terms) -> Report:
-    """Compares the register (ordered by key and n), the rows and the logs."""
+    """Compare the register (ordered by key and n), the rows and the logs."""
     report = Report()
     report.answers = Counter(ok=len(logs.accepted), stale=sum(logs.refused.values()))
     seen = set()
@@ -158,7 +158,7 @@ def check(attempts: Iterable[Attempt], rows: Mapping[int, Row], logs: Logs, term
 
 
 def _check_order(history: Sequence[Attempt], report: Report, terms: Terms) -> None:
-    """Claims follow each other without gap or overlap, count rightly, and end in time."""
+    """Check that claims follow each other without gap or overlap, count correctly, and end in time."""
     before: Attempt | None = None
     for number, attempt in enumerate(history, 1):
         where = f"{attempt.key}/{attempt.n} ({attempt.worker})"
@@ -187,9 +187,9 @@ def _check_order(history: Sequence[Attempt], report: Report, terms: Terms) -> No
 
 
 def crashed(attempt: Attempt) -> bool:
-    """Whether the attempt ended because its lease ran out."""
-    told = attempt.error or ""
-    return attempt.outcome in ("crashed", "quarantined") or (attempt.outcome == "failed" and "crashed on" in told)
+    """Return whether the attempt ended because its lease expired."""
+    text = attempt.error or ""
+    return attempt.outcome in ("crashed", "quarantined") or (attempt.outcome == "failed" and "crashed on" in text)
 
 
 def _check_reclaim(attempt: Attempt, where: str, report: Report, terms: Terms) -> None:
@@ -205,7 +205,7 @@ def _check_reclaim(attempt: Attempt, where: str, report: Report, terms: Terms) -
 
 
 def _check_ending(key: int, history: Sequence[Attempt], row: Row | None, report: Report, terms: Terms) -> None:
-    """The row ended, in the way its last attempt did, with that attempt's result."""
+    """Check that the row ended like its last attempt, with that attempt's result."""
     done = [attempt for attempt in history if attempt.outcome == "done"]
     last = history[-1]
     if len(done) > 1 or any(attempt.outcome in ENDINGS for attempt in history[:-1]):
@@ -224,13 +224,13 @@ def _check_ending(key: int, history: Sequence[Attempt], row: Row | None, report:
 
 
 def _check_answers(history: Sequence[Attempt], logs: Logs, report: Report) -> None:
-    """What a worker was told is what the register says."""
+    """Check that what a worker was told is what the register says."""
     for attempt in history:
         place = (attempt.key, attempt.n)
         if attempt.outcome == "done" and place not in logs.runs:
             report.blame("unexpected", f"{place}")
-        told = logs.accepted.get(place)
-        if told is not None and told != attempt.outcome:
-            report.blame("unheard", f"{place}: told {told}, the register says {attempt.outcome}")
-        if place in logs.refused and told is None and attempt.outcome == "done":
+        accepted = logs.accepted.get(place)
+        if accepted is not None and accepted != attempt.outcome:
+            report.blame("unheard", f"{place}: told {accepted}, the register says {attempt.outcome}")
+        if place in logs.refused and accepted is None and attempt.outcome == "done":
             report.blame("unheard", f"{place}: refused, but the register says done")

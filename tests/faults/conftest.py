@@ -11,6 +11,6 @@ from tests.servers import Postgres, postgres
 
 @pytest.fixture(scope="session")
 def own_server() -> Iterator[Postgres]:
-    """A server with durable settings and few connections, for the tests that are unkind to it."""
+    """A server with durable settings and few connections, for the tests that break it."""
     with postgres(durable=True, settings={"max_connections": "80"}) as server:
         yield server

@@ -1,4 +1,4 @@
-"""A declaration for `tabellion worker`: handlers that take a minute and tell the file named by LABOR_LOG."""
+"""A declaration for `tabellion worker`: handlers that take a minute and write to the file named by WORKER_LOG."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 import os
 
 from tabellion import Job
-from tests.owner import jobs_queue
+from tests.table_owner import jobs_queue
 
 jobs = jobs_queue(lease=5.0)
 
 
 @jobs.handler
 async def work(job: Job) -> None:
-    """Writes down who works on what, then takes its time."""
-    with open(os.environ["LABOR_LOG"], "a") as log:
+    """Log which worker has which job, then take a minute."""
+    with open(os.environ["WORKER_LOG"], "a") as log:
         log.write(f"{os.getpid()} {job.key}\n")
     await asyncio.sleep(60)

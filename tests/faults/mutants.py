@@ -1,4 +1,4 @@
-"""Wrong engines: each breaks one promise, so that the tests which watch over it can be seen to fail."""
+"""Broken engines: each breaks one promise, to show that the tests which guard it fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tabellion.engine.store import Store
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """One wrong engine: `apply` breaks this process, `prepare` is SQL that must be run first."""
+    """One broken engine: `apply` changes this process, `prepare` is SQL that must be run first."""
 
     promise: str  #: what it breaks
     apply: Callable[[], None]
@@ -32,8 +32,8 @@ def _replace(owner: Any, name: str, wrong: Any) -> None:
     setattr(owner, name, wrong)
 
 
-def _reworded(module: Any, name: str, *changes: tuple[str, str]) -> None:
-    """Replaces patterns in the SQL that a function of a moves module makes; each must be there."""
+def _with_other_sql(module: Any, name: str, *changes: tuple[str, str]) -> None:
+    """Replace patterns in the SQL that a function of a moves module builds; each must be found."""
     right = getattr(module, name)
 
     def wrong(*arguments: Any, **named: Any) -> str:
@@ -53,28 +53,28 @@ _READY = r"""t\."status" = 'new'"""
 
 
 def _one_by_one() -> None:
-    """Has SQLite settle every job by itself, by the statements that a mutant changes."""
+    """Make SQLite settle every job by itself, by the statements that a mutant changes."""
     nothing = "UPDATE tabellion_attempts SET n = n WHERE $1 IS NULL"
     _replace(sqlite_moves, "settle_plainly", lambda bound, outcome: (f"{nothing} AND $2 IS NULL", nothing))
 
 
 def _settle_blind() -> None:
-    """Like `UPDATE … WHERE id = ?`: neither the claim nor the row's state is looked at."""
+    """Like `UPDATE … WHERE id = ?`: neither the claim nor the row's state is checked."""
     _one_by_one()
-    _reworded(postgres_moves, "settle", (_SETTLED, ""), (_RUNNING, "true"))
-    _reworded(sqlite_moves, "settle_attempt", (_SETTLED, ""))
-    _reworded(sqlite_moves, "settle_row", (_RUNNING, "true"))
+    _with_other_sql(postgres_moves, "settle", (_SETTLED, ""), (_RUNNING, "true"))
+    _with_other_sql(sqlite_moves, "settle_attempt", (_SETTLED, ""))
+    _with_other_sql(sqlite_moves, "settle_row", (_RUNNING, "true"))
 
 
 def _settle_by_state() -> None:
-    """Like a queue without a fence: the row must be running, but whose claim it is nobody asks."""
+    """Like a queue without a fence: the row must be running, but the claim is not checked."""
     _one_by_one()
-    _reworded(postgres_moves, "settle", (_SETTLED, ""))
-    _reworded(sqlite_moves, "settle_attempt", (_SETTLED, ""))
+    _with_other_sql(postgres_moves, "settle", (_SETTLED, ""))
+    _with_other_sql(sqlite_moves, "settle_attempt", (_SETTLED, ""))
 
 
 def _sweep_unexpired() -> None:
-    """Sweeps claims whose lease has not run out."""
+    """Sweep claims whose lease has not expired."""
     _one_by_one()
     expired = rf"AND (a\.)?lease_until < {NOW}"
     for kind in (postgres.PostgreSQL, sqlite.SQLite):
@@ -83,14 +83,14 @@ def _sweep_unexpired() -> None:
             return await right(database, re.sub(expired, "", text), *values)
 
         _replace(kind, "fetch", fetch)
-    _reworded(postgres_moves, "settle", (rf"{expired}|$", ""))
-    _reworded(sqlite_moves, "settle_attempt", (rf"{expired}|$", ""))
+    _with_other_sql(postgres_moves, "settle", (rf"{expired}|$", ""))
+    _with_other_sql(sqlite_moves, "settle_attempt", (rf"{expired}|$", ""))
 
 
 def _claim_running() -> None:
-    """Claims rows that run already."""
+    """Claim rows that are already running."""
     for module in (postgres_moves, sqlite_moves):
-        _reworded(
+        _with_other_sql(
             module, "claim",
             (_READY, """t."status" IN ('new', 'running')"""),
             (r"(l_|l\.)settled_at IS NOT NULL", r"\1n IS NOT NULL"),
@@ -98,9 +98,9 @@ def _claim_running() -> None:
 
 
 def _claim_early() -> None:
-    """Claims rows whose retry is not due yet."""
+    """Claim rows whose retry is not due yet."""
     for module in (postgres_moves, sqlite_moves):
-        _reworded(module, "claim", (r"(l_|l\.)retry_at IS NULL", r"\1n IS NOT NULL"))
+        _with_other_sql(module, "claim", (r"(l_|l\.)retry_at IS NULL", r"\1n IS NOT NULL"))
 
 
 def _crash_uncharged() -> None:
@@ -110,14 +110,14 @@ def _crash_uncharged() -> None:
 
 
 def _row_forgotten() -> None:
-    """Writes the register and, for one key in a hundred, not the row."""
+    """Write the register and, for one key in a hundred, not the row."""
     _one_by_one()
-    _reworded(postgres_moves, "settle", (r"WHERE t\.", "WHERE NOT t.id::text LIKE '%33' AND t."))
-    _reworded(sqlite_moves, "settle_row", (r"WHERE t\.", "WHERE CAST($1 AS TEXT) NOT LIKE '%33' AND t."))
+    _with_other_sql(postgres_moves, "settle", (r"WHERE t\.", "WHERE NOT t.id::text LIKE '%33' AND t."))
+    _with_other_sql(sqlite_moves, "settle_row", (r"WHERE t\.", "WHERE CAST($1 AS TEXT) NOT LIKE '%33' AND t."))
 
 
 def _answer_forgotten() -> None:
-    """Takes a stale answer for a yes."""
+    """Take a stale answer for an accepted one."""
     right = Store.settle
 
     async def settle(one: Store, settlements: Any) -> Any:

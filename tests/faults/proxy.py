@@ -1,4 +1,4 @@
-"""A TCP proxy that can be told to cut, freeze or refuse: the network, as it sometimes is."""
+"""A TCP proxy that can cut, freeze or refuse connections, to simulate network faults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.servers import free_port
 
 
 class Proxy:
-    """Stands before one database; every method may be called from any thread."""
+    """A proxy for one database; every method may be called from any thread."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -35,11 +35,11 @@ class Proxy:
         self._started.wait(10)
 
     def cut(self) -> None:
-        """Breaks every connection there is; new ones are let through."""
+        """Break every connection; new ones are allowed."""
         self._do(self._cut)
 
     def refuse(self, yes: bool = True) -> None:
-        """Breaks every connection and lets none through."""
+        """Break every connection and allow none."""
 
         def change() -> None:
             self._refusing = yes
@@ -53,11 +53,11 @@ class Proxy:
         self._do(self._flowing.clear)
 
     def thaw(self) -> None:
-        """Lets everything pass again, what was held back included."""
+        """Let everything pass again, including what was held back."""
         self._do(self._flowing.set)
 
     def swallow(self, yes: bool = True) -> None:
-        """Questions reach the server, its answers are lost: commits happen and nobody hears of them."""
+        """Pass requests to the server and lose its answers: commits happen and nobody knows."""
 
         def change() -> None:
             self._swallowing = yes
@@ -65,7 +65,7 @@ class Proxy:
         self._do(change)
 
     def close(self) -> None:
-        """Ends the proxy."""
+        """Stop the proxy."""
         self._do(lambda: [task.cancel() for task in asyncio.all_tasks(self.loop)])
         self._thread.join(5)
         self.loop.close()
@@ -137,7 +137,7 @@ class Proxy:
 
 @contextlib.contextmanager
 def proxied(url: str) -> Iterator[Proxy]:
-    """A proxy before this database for the length of a block."""
+    """Run a proxy for this database for the duration of a block."""
     proxy = Proxy(url)
     try:
         yield proxy

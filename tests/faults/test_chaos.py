@@ -1,4 +1,4 @@
-"""A small chaos run on each database; and wrong engines and wrong histories, which the checker must catch."""
+"""A small chaos run on each database; and broken engines and histories, which the checker must catch."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ CAUGHT = {
     + [(mutant, "postgresql") for mutant in ("settle-blind", "claim-running")],
 )
 @pytest.mark.timeout(300)
-def test_the_checker_catches_a_wrong_engine(mutant: str, database: str, server: Postgres | None,
+def test_the_checker_catches_a_broken_engine(mutant: str, database: str, server: Postgres | None,
                                             monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    """An engine that breaks one promise on purpose is found out."""
+    """An engine that breaks one promise on purpose is found."""
     monkeypatch.setattr(chaos, "STUCK", 5.0)
     found: set[str] = set()
     # A zombie may have been stopped with the file's lock in its hands and have used up the time, or, on a busy machine,
@@ -75,7 +75,7 @@ def test_the_checker_catches_a_wrong_engine(mutant: str, database: str, server: 
 
 
 def test_every_mutant_has_a_verdict() -> None:
-    """No wrong engine is without its violation, and every violation named exists."""
+    """Every broken engine has its violation, and every violation named exists."""
     assert CAUGHT.keys() == MUTANTS.keys()
     assert set().union(*CAUGHT.values()) <= VIOLATIONS.keys()
 
@@ -89,7 +89,7 @@ LOGS: dict[tuple[int, int], str] = {(7, 2): "done"}
 
 
 def found(*history: Attempt, row: Row | None = ROW, logs: Any = None, **terms: Any) -> set[str]:
-    """The violations that the checker finds in a history of job 7."""
+    """Return the violations that the checker finds in a history of job 7."""
     written = Logs(accepted=dict(LOGS if logs is None else logs))
     for attempt in history:
         written.runs[attempt.key, attempt.n] += 1
@@ -97,8 +97,8 @@ def found(*history: Attempt, row: Row | None = ROW, logs: Any = None, **terms: A
     return set(check(history, {} if row is None else {7: row}, written, promised).violations)
 
 
-def test_a_right_history_is_clean() -> None:
-    """One crash, one accepted result: nothing to say."""
+def test_a_correct_history_is_clean() -> None:
+    """One crash, one accepted result: no violation."""
     assert found(FIRST, SECOND) == set()
 
 
@@ -125,13 +125,13 @@ def test_a_right_history_is_clean() -> None:
         ("untested", [FIRST, SECOND], {"zombies": 3}),
     ],
 )  # fmt: skip
-def test_a_wrong_history_is_found_out(kind: str, history: list[Attempt], more: dict[str, Any]) -> None:
+def test_a_broken_history_is_caught(kind: str, history: list[Attempt], more: dict[str, Any]) -> None:
     """Each kind of broken promise has a history that shows it."""
     assert kind in found(*history, **more)
 
 
-def test_what_nobody_ran_is_found_out() -> None:
-    """A result without a run, and an attempt that ran twice."""
+def test_a_result_without_a_run_is_caught() -> None:
+    """So is an attempt that ran twice."""
     terms = Terms(max_attempts=4, sweep=0.3)
     assert "unexpected" in check([FIRST, SECOND], {7: ROW}, Logs(), terms).violations
     twice = Logs()
@@ -142,8 +142,8 @@ def test_what_nobody_ran_is_found_out() -> None:
     assert "unheard" in check([FIRST, SECOND], {7: ROW}, refused, terms).violations
 
 
-def test_an_outage_is_no_late_reclaim() -> None:
-    """While the database is away nothing can be reclaimed; that time is not held against anybody."""
+def test_an_outage_is_not_a_late_reclaim() -> None:
+    """While the database is down nothing can be reclaimed; that time does not count."""
     late, after = replace(FIRST, settled_at=109.0), replace(SECOND, claimed_at=110.0)
     assert "late" in found(late, after)
     assert "late" not in found(late, after, outages=[(101.0, 108.9)])

@@ -1,4 +1,4 @@
-"""The fault matrix: one test per row, on real databases and real processes. F-numbers are the matrix's rows."""
+"""The fault matrix: one test per row, on real databases and processes. F-numbers are the rows of the matrix."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tabellion.engine.worker import environment as worker_environment
 from tabellion.errors import NotMigrated
 from tabellion.testing import Clock
 from tests.faults.proxy import proxied
-from tests.owner import NOW, Owner, jobs_queue, owning, seconds
 from tests.pooler import pooler
 from tests.servers import Postgres, die_with_parent
+from tests.table_owner import NOW, Owner, jobs_queue, owning, seconds
 from tests.waiting import eventually
-from tests.working import ROOT, Diary, Shift, drain, laboring, working
+from tests.workers import ROOT, EventRecorder, RunningWorker, drain, worker_process, working
 
 CHARGED = {"retried", "crashed", "failed", "quarantined"}
 
@@ -44,7 +44,7 @@ def owner(url: str) -> Iterator[Owner]:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Sweeps several times a second, comes back to a lost database soon, and leaves no failpoint armed."""
+    """Sweep several times a second, reconnect quickly, and leave no failpoint armed."""
     monkeypatch.setattr(worker_environment, "SWEEP", 0.2)
     monkeypatch.setattr(worker_environment, "LONGEST_PAUSE", 0.5)
     yield
@@ -52,13 +52,13 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def make_worker(url: str, queue: Queue, **options: Any) -> Worker:
-    """A worker in this process that polls often and gives up on a call after a second."""
+    """Return a worker in this process that polls often and abandons a call after a second."""
     deadline = options.pop("deadline", 1.0)
     return Worker([Environment("prod", url, deadline=deadline)], [queue], **({"poll": 0.05} | options))
 
 
 def counting(queue: Queue, seconds: float = 0.02) -> dict[int, int]:
-    """Gives the queue a handler; returns how often it ran for each key."""
+    """Give the queue a handler; return how often it ran for each key."""
     runs: dict[int, int] = {}
 
     @queue.handler
@@ -71,7 +71,7 @@ def counting(queue: Queue, seconds: float = 0.02) -> dict[int, int]:
 
 
 def assert_all_done(owner: Owner, count: int) -> None:
-    """Every row is done by exactly one accepted attempt, whose result it carries; nothing was charged."""
+    """Assert that every row is done by exactly one accepted attempt with its result, and nothing was charged."""
     assert owner.count("done") == count
     attempts = owner.attempts()
     done = {attempt["key"]: attempt for attempt in attempts if attempt["outcome"] == "done"}
@@ -82,27 +82,27 @@ def assert_all_done(owner: Owner, count: int) -> None:
     assert {attempt["attempt"] for attempt in attempts} == {1}
 
 
-def wait_dead(laborer: Any) -> None:
-    """Waits until the worker has killed itself."""
-    assert laborer.wait() == -signal.SIGKILL, laborer.errors()
+def wait_dead(child: Any) -> None:
+    """Wait until the worker has killed itself."""
+    assert child.wait() == -signal.SIGKILL, child.errors()
 
 
 def test_f01_killed_before_the_claim_commits(url: str, owner: Owner, tmp_path: Path) -> None:
     """F01: the row is untouched and no attempt is charged."""
     owner.insert(1)
-    with laboring(url, tmp_path, failpoints="claim.pre_commit:kill") as laborer:
-        wait_dead(laborer)
+    with worker_process(url, tmp_path, failpoints="claim.pre_commit:kill") as child:
+        wait_dead(child)
     assert owner.row(1)["status"] == "new"
     assert owner.attempts() == []
 
 
 def test_f02_killed_between_claim_and_handler(url: str, owner: Owner, tmp_path: Path) -> None:
-    """F02: the lease runs out, the attempt is charged as a crash, the next one has a new token and finishes."""
+    """F02: the lease expires, the attempt is charged as a crash, the next one has a new token and finishes."""
     owner.insert(1)
-    with laboring(url, tmp_path, failpoints="claim.post_commit:kill") as laborer:
-        wait_dead(laborer)
+    with worker_process(url, tmp_path, failpoints="claim.post_commit:kill") as child:
+        wait_dead(child)
     assert (owner.status(1), owner.outcomes(1)) == ("running", [None])
-    with laboring(url, tmp_path):
+    with worker_process(url, tmp_path):
         eventually(lambda: owner.status(1) == "done")
     first, second = owner.attempts(1)
     assert (first["outcome"], second["outcome"]) == ("crashed", "done")
@@ -112,15 +112,15 @@ def test_f02_killed_between_claim_and_handler(url: str, owner: Owner, tmp_path: 
 
 
 def test_f03_killed_while_working(url: str, owner: Owner, tmp_path: Path) -> None:
-    """F03: the job runs again elsewhere, with the evidence kept; the dead worker's folder is gone."""
+    """F03: the job runs again elsewhere, with the evidence kept; the dead worker's folder is removed."""
     owner.insert(1)
-    with laboring(url, tmp_path, id="victim", seconds=60, scratch=True, note="page 12 of 40") as laborer:
-        laborer.await_start(1)
+    with worker_process(url, tmp_path, id="victim", seconds=60, scratch=True, note="page 12 of 40") as child:
+        child.await_start(1)
         eventually(lambda: owner.attempts(1)[0]["note"])
-        laborer.send(signal.SIGKILL)
-        wait_dead(laborer)
+        child.send(signal.SIGKILL)
+        wait_dead(child)
     assert list((tmp_path / "temp" / "victim").glob("*/half-written"))
-    with laboring(url, tmp_path):
+    with worker_process(url, tmp_path):
         eventually(lambda: owner.status(1) == "done")
         assert not (tmp_path / "temp" / "victim").exists()
     first, _ = owner.attempts(1)
@@ -134,26 +134,26 @@ def test_f04_killed_between_output_and_finish(url: str, owner: Owner, tmp_path: 
     """F04: the work was done but not accepted: it runs again, and only the second result counts."""
     owner.insert(1)
     output = tmp_path / "output"
-    with laboring(url, tmp_path, id="a", failpoints=f"{place}:kill", output=str(output)) as laborer:
-        wait_dead(laborer)
+    with worker_process(url, tmp_path, id="a", failpoints=f"{place}:kill", output=str(output)) as child:
+        wait_dead(child)
     assert (owner.status(1), owner.row(1)["result"]) == ("running", None)
-    with laboring(url, tmp_path, id="b", output=str(output)):
+    with worker_process(url, tmp_path, id="b", output=str(output)):
         eventually(lambda: owner.status(1) == "done")
     assert output.read_text() == "1 1\n1 2\n"
     assert owner.row(1)["result"] == "1:2:b"
     assert owner.outcomes(1) == ["crashed", "done"]
 
 
-def test_f05_killed_in_the_middle_of_a_file(url: str, owner: Owner, tmp_path: Path) -> None:
-    """F05: a half-written file lies only in the job's own folder, which the next worker removes."""
+def test_f05_killed_while_writing_a_file(url: str, owner: Owner, tmp_path: Path) -> None:
+    """F05: a half-written file is only in the job's own folder, which the next worker removes."""
     owner.insert(1)
     output = tmp_path / "output"
-    with laboring(url, tmp_path, id="a", scratch=True, seconds=60, output=str(output)) as laborer:
-        laborer.await_start(1)
-        laborer.send(signal.SIGKILL)
-        wait_dead(laborer)
+    with worker_process(url, tmp_path, id="a", scratch=True, seconds=60, output=str(output)) as child:
+        child.await_start(1)
+        child.send(signal.SIGKILL)
+        wait_dead(child)
     assert not output.exists()
-    with laboring(url, tmp_path, id="b", scratch=True, output=str(output)) as again:
+    with worker_process(url, tmp_path, id="b", scratch=True, output=str(output)) as again:
         eventually(lambda: owner.status(1) == "done")
         again.send(signal.SIGTERM)
         assert again.wait() == 0
@@ -162,22 +162,22 @@ def test_f05_killed_in_the_middle_of_a_file(url: str, owner: Owner, tmp_path: Pa
 
 
 def test_f06_the_answer_to_a_finish_is_lost(url: str, owner: Owner) -> None:
-    """F06: a commit whose answer was lost is recognised as ours: done once, run once, told as done."""
+    """F06: a commit whose answer was lost is recognised as ours: done once, run once, reported as done."""
     owner.insert(*range(1, 21))
     queue = jobs_queue()
     runs = counting(queue)
-    diary = Diary()
+    recorder = EventRecorder()
     failpoints.arm("settle.drop_ack:raise@2")
-    with working(make_worker(url, queue, concurrency=4, listeners=[diary])):
-        eventually(lambda: len(diary.of("done")) == 20)
-    assert "environment_down" in diary.names, "the failpoint did not fire"
-    assert "lease_lost" not in diary.names
+    with working(make_worker(url, queue, concurrency=4, listeners=[recorder])):
+        eventually(lambda: len(recorder.of("done")) == 20)
+    assert "environment_down" in recorder.names, "the failpoint did not fire"
+    assert "lease_lost" not in recorder.names
     assert set(runs.values()) == {1}
     assert_all_done(owner, 20)
 
 
 def test_f06_the_answer_to_a_claim_is_lost(url: str, owner: Owner) -> None:
-    """F06: rows claimed by a call whose answer was lost are handed back uncharged, without waiting for the lease."""
+    """F06: rows claimed by a call whose answer was lost are released uncharged, without waiting for the lease."""
     queue = jobs_queue(lease=60.0)
     counting(queue)
     with working(make_worker(url, queue, concurrency=4)):
@@ -193,16 +193,16 @@ def test_f06_the_answer_to_a_claim_is_lost(url: str, owner: Owner) -> None:
 
 
 def test_f06_the_network_loses_the_answers(pg_url: str) -> None:
-    """F06: for a while every commit happens and every answer is lost; nothing is lost, doubled or charged."""
+    """F06: for a while every commit happens and every answer is lost; nothing is lost, duplicated or charged."""
     with owning(pg_url) as owner, proxied(pg_url) as proxy:
         owner.insert(*range(1, 61))
         queue = jobs_queue(lease=20.0)
         counting(queue)
-        diary = Diary()
-        with working(make_worker(proxy.url, queue, concurrency=5, listeners=[diary], deadline=0.5)):
+        recorder = EventRecorder()
+        with working(make_worker(proxy.url, queue, concurrency=5, listeners=[recorder], deadline=0.5)):
             eventually(lambda: owner.count("done") >= 5)
             proxy.swallow()
-            eventually(lambda: diary.of("environment_down"))
+            eventually(lambda: recorder.of("environment_down"))
             proxy.swallow(False)
             proxy.cut()
             eventually(lambda: owner.count("done") == 60)
@@ -210,26 +210,26 @@ def test_f06_the_network_loses_the_answers(pg_url: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["claim.pre_commit", "claim.post_commit", "settle.pre_commit", "settle.post_commit"])
-def test_f07_sigterm_in_the_middle_of_a_move(url: str, owner: Owner, tmp_path: Path, place: str) -> None:
-    """F07: SIGTERM in the middle of a claim or a commit: exit code 0, the job done or handed back, never charged."""
+def test_f07_sigterm_during_a_move(url: str, owner: Owner, tmp_path: Path, place: str) -> None:
+    """F07: SIGTERM during a claim or a commit: exit code 0, the job done or released, never charged."""
     owner.insert(1)
-    with laboring(url, tmp_path, failpoints=f"{place}:stop", lease=60.0) as laborer:
-        eventually(lambda: _state(laborer.pid) == "T")
-        laborer.send(signal.SIGTERM)
-        laborer.send(signal.SIGCONT)
-        assert laborer.wait() == 0, laborer.errors()
+    with worker_process(url, tmp_path, failpoints=f"{place}:stop", lease=60.0) as child:
+        eventually(lambda: _state(child.pid) == "T")
+        child.send(signal.SIGTERM)
+        child.send(signal.SIGCONT)
+        assert child.wait() == 0, child.errors()
     assert owner.status(1) in ("new", "done")
     assert not CHARGED & set(owner.outcomes(1))
     assert None not in owner.outcomes(1), "a claim was left behind"
 
 
 def test_f07_sigterm_ends_the_worker_whatever_its_handlers_do(url: str, owner: Owner, tmp_path: Path) -> None:
-    """F07: a handler that swallows its cancellation loses its job, and the process still ends with 0."""
+    """F07: a handler that ignores its cancellation loses its job, and the process still ends with 0."""
     owner.insert(1)
-    with laboring(url, tmp_path, seconds=60, stubborn=True, grace=0.2, stuck=0.5) as laborer:
-        laborer.await_start(1)
-        laborer.send(signal.SIGTERM)
-        assert laborer.wait(20) == 0
+    with worker_process(url, tmp_path, seconds=60, stubborn=True, grace=0.2, stuck=0.5) as child:
+        child.await_start(1)
+        child.send(signal.SIGTERM)
+        assert child.wait(20) == 0
     assert (owner.status(1), owner.outcomes(1)) == ("new", ["released"])
 
 
@@ -240,14 +240,14 @@ def _state(pid: int) -> str:
 
 
 @pytest.mark.parametrize("fence", ["fenced", "unfenced"])
-def test_f08_the_zombie(url: str, owner: Owner, tmp_path: Path, fence: str) -> None:
-    """F08: a worker stopped past its lease and continued changes nothing. Without the fence (control) it would."""
+def test_f08_a_zombie_changes_nothing(url: str, owner: Owner, tmp_path: Path, fence: str) -> None:
+    """F08: a worker stopped past its lease and resumed changes nothing. Without the fence (control) it would."""
     owner.insert(1)
     unfenced = fence == "unfenced"
-    with laboring(url, tmp_path, id="zombie", seconds=0.5, unfenced=unfenced, lease=1.0) as zombie:
+    with worker_process(url, tmp_path, id="zombie", seconds=0.5, unfenced=unfenced, lease=1.0) as zombie:
         zombie.await_start(1)
         zombie.send(signal.SIGSTOP)
-        with laboring(url, tmp_path, id="winner"):
+        with worker_process(url, tmp_path, id="winner"):
             eventually(lambda: owner.status(1) == "done")
         before, history = owner.row(1), owner.attempts(1)
         assert before["result"] == "1:2:winner"
@@ -263,12 +263,12 @@ def test_f08_the_zombie(url: str, owner: Owner, tmp_path: Path, fence: str) -> N
 
 
 def test_f09_a_handler_that_hangs(url: str, owner: Owner, tmp_path: Path) -> None:
-    """F09: a handler that hangs while its worker lives is past its timeout, loses its job, and another one does it."""
+    """F09: a handler that hangs exceeds its timeout and loses its job, and another worker does it."""
     owner.insert(1)
     hang = {"seconds": 30, "blocking": True, "timeout": 0.3, "lease": 1.0, "concurrency": 1}
-    with laboring(url, tmp_path, id="hung", **hang) as hung:
+    with worker_process(url, tmp_path, id="hung", **hang) as hung:
         hung.await_start(1)
-        with laboring(url, tmp_path, id="free"):
+        with worker_process(url, tmp_path, id="free"):
             eventually(lambda: owner.status(1) == "done")
     assert owner.outcomes(1) == ["retried", "done"]
     assert "timed out" in owner.attempts(1)[0]["error"]
@@ -277,31 +277,33 @@ def test_f09_a_handler_that_hangs(url: str, owner: Owner, tmp_path: Path) -> Non
 
 @pytest.fixture
 def own_url(own_server: Postgres, request: pytest.FixtureRequest) -> str:
-    """A database on it."""
+    """The URL of a database on that server."""
     return own_server.create_database(request.node.name)
 
 
 def test_f10_postgresql_crashes_and_comes_back(own_server: Postgres, own_url: str) -> None:
-    """F10: the server crashes twice in the middle of the work; everything is done once and nothing is charged."""
-    diary = Diary()
+    """F10: the server crashes twice during the work; everything is done once and nothing is charged."""
+    recorder = EventRecorder()
     with owning(own_url) as owner:
         owner.insert(*range(1, 201))
         queue = jobs_queue(lease=30.0)
         counting(queue)
-        with working(make_worker(own_url, queue, concurrency=10, listeners=[diary])):
+        with working(make_worker(own_url, queue, concurrency=10, listeners=[recorder])):
             for reached in (40, 90):
                 eventually(lambda reached=reached: owner.count("done") >= reached)  # type: ignore[misc]
                 own_server.crash()
-                eventually(lambda: diary.names[-1] == "environment_down" or "environment_down" in diary.names[-40:])
+                eventually(
+                    lambda: recorder.names[-1] == "environment_down" or "environment_down" in recorder.names[-40:]
+                )
                 own_server.start()
             eventually(lambda: owner.count("done") == 200)
-        assert len(diary.of("environment_down")) >= 2
+        assert len(recorder.of("environment_down")) >= 2
         assert_all_done(owner, 200)
 
 
-def test_f10_a_worker_that_works_until_idle_survives_it_too(own_server: Postgres, own_url: str) -> None:
-    """F10: a worker that waits for a retry to be due, the last job there is, still ends by itself after a crash."""
-    diary = Diary()
+def test_f10_a_worker_that_stops_when_idle_survives_it_too(own_server: Postgres, own_url: str) -> None:
+    """F10: a worker that waits for the retry of the last job still ends by itself after a crash."""
+    recorder = EventRecorder()
     with owning(own_url) as owner:
         owner.insert(1)
         queue = jobs_queue(lease=30.0, retry_base=3.0)
@@ -311,17 +313,17 @@ def test_f10_a_worker_that_works_until_idle_survives_it_too(own_server: Postgres
             if job.attempt == 1:
                 raise OSError("once")
 
-        shift = Shift(make_worker(own_url, queue, listeners=[diary]), until_idle=True)
+        running = RunningWorker(make_worker(own_url, queue, listeners=[recorder]), until_idle=True)
         try:
             eventually(lambda: owner.outcomes(1) == ["retried"])
             own_server.crash()
-            eventually(lambda: diary.of("environment_down"))
+            eventually(lambda: recorder.of("environment_down"))
             own_server.start()
             eventually(lambda: owner.status(1) == "done")
-            eventually(lambda: shift.over, within=8)
+            eventually(lambda: running.over, within=8)
         finally:
-            shift.worker.stop()
-            shift.end()
+            running.worker.stop()
+            running.end()
 
 
 def test_f11_connections_are_cut(pg_url: str) -> None:
@@ -339,29 +341,29 @@ def test_f11_connections_are_cut(pg_url: str) -> None:
 
 
 def test_f11_connections_are_half_open(pg_url: str, tmp_path: Path) -> None:
-    """F11: nothing passes any more: reported once, and the other environment goes on."""
-    diary = Diary()
+    """F11: nothing passes any more: reported once, and the other environment continues."""
+    recorder = EventRecorder()
     second = f"sqlite:///{tmp_path}/second.db"
     with owning(pg_url) as owner, owning(second) as other, proxied(pg_url) as proxy:
         owner.insert(*range(1, 61))
         queue = jobs_queue(lease=3.0)
         counting(queue)
         environments = [Environment("frozen", proxy.url, deadline=0.5), Environment("free", second)]
-        with working(Worker(environments, [queue], poll=0.05, concurrency=5, listeners=[diary])):
+        with working(Worker(environments, [queue], poll=0.05, concurrency=5, listeners=[recorder])):
             eventually(lambda: owner.count("done") >= 10)
             proxy.freeze()
-            eventually(lambda: diary.of("environment_down"))
+            eventually(lambda: recorder.of("environment_down"))
             other.insert(*range(1, 21))
             eventually(lambda: other.count("done") == 20)
-            assert [event.environment for event in diary.of("environment_down")] == ["frozen"]
+            assert [event.environment for event in recorder.of("environment_down")] == ["frozen"]
             proxy.thaw()
             eventually(lambda: owner.count("done") == 60)
         assert owner.count("failed") == 0
 
 
 def test_f11_a_black_hole_at_the_start(pg_url: str, tmp_path: Path) -> None:
-    """F11: an environment that accepts connections and never answers holds nobody up, and is used once it answers."""
-    diary = Diary()
+    """F11: an environment that accepts connections and never answers blocks nothing, and is used once it answers."""
+    recorder = EventRecorder()
     second = f"sqlite:///{tmp_path}/second.db"
     with owning(pg_url) as owner, owning(second) as other, proxied(pg_url) as proxy:
         proxy.freeze()
@@ -370,32 +372,32 @@ def test_f11_a_black_hole_at_the_start(pg_url: str, tmp_path: Path) -> None:
         queue = jobs_queue()
         counting(queue)
         environments = [Environment("hole", proxy.url, deadline=0.5), Environment("free", second)]
-        with working(Worker(environments, [queue], poll=0.05, concurrency=5, listeners=[diary])):
+        with working(Worker(environments, [queue], poll=0.05, concurrency=5, listeners=[recorder])):
             eventually(lambda: other.count("done") == 20)
             assert owner.status(1) == "new"
             proxy.thaw()
             eventually(lambda: owner.status(1) == "done")
-        assert [event.environment for event in diary.of("environment_down")] == ["hole"]
+        assert [event.environment for event in recorder.of("environment_down")] == ["hole"]
 
 
 def test_f11_the_server_is_stopped(own_server: Postgres, own_url: str) -> None:
-    """F11: the server's processes are frozen (SIGSTOP) for longer than the deadline; the work goes on afterwards."""
-    diary = Diary()
+    """F11: the server's processes are frozen (SIGSTOP) for longer than the deadline; the work continues afterwards."""
+    recorder = EventRecorder()
     with owning(own_url) as owner:
         owner.insert(*range(1, 81))
         queue = jobs_queue(lease=30.0)
         counting(queue)
-        with working(make_worker(own_url, queue, concurrency=5, listeners=[diary], deadline=0.5)):
+        with working(make_worker(own_url, queue, concurrency=5, listeners=[recorder], deadline=0.5)):
             eventually(lambda: owner.count("done") >= 10)
             with frozen(own_server):
-                eventually(lambda: diary.of("environment_down"))
+                eventually(lambda: recorder.of("environment_down"))
             eventually(lambda: owner.count("done") == 80)
         assert_all_done(owner, 80)
 
 
 @contextlib.contextmanager
 def frozen(server: Postgres) -> Iterator[None]:
-    """The server and its children, stopped for the length of a block."""
+    """Stop the server and its children for the duration of a block."""
     assert server.process is not None
     pids = [server.process.pid, *_children(server.process.pid)]
     for pid in pids:
@@ -414,39 +416,39 @@ def _children(pid: int) -> list[int]:
 
 
 def test_f12_the_database_becomes_read_only(own_server: Postgres, own_url: str) -> None:
-    """F12: after a failover to read-only claims pause, no job fails, and the work goes on when writes are back."""
-    diary = Diary()
+    """F12: after a failover to read-only claims pause, no job fails, and the work continues when writes are back."""
+    recorder = EventRecorder()
     with owning(own_url) as owner, owning(own_server.url, create=False) as admin:
         owner.insert(*range(1, 101))
         queue = jobs_queue(lease=30.0)
         counting(queue)
-        with working(make_worker(own_url, queue, concurrency=5, listeners=[diary])):
+        with working(make_worker(own_url, queue, concurrency=5, listeners=[recorder])):
             eventually(lambda: owner.count("done") >= 10)
             try:
                 admin("ALTER SYSTEM SET default_transaction_read_only = on")
                 admin("SELECT pg_reload_conf()")
-                eventually(lambda: diary.of("environment_down"))
+                eventually(lambda: recorder.of("environment_down"))
             finally:
                 admin("SET default_transaction_read_only = off")
                 admin("ALTER SYSTEM RESET default_transaction_read_only")
                 admin("SELECT pg_reload_conf()")
             eventually(lambda: owner.count("done") == 100)
-        assert "read-only" in str(diary.of("environment_down")[0].error)
+        assert "read-only" in str(recorder.of("environment_down")[0].error)
         assert_all_done(owner, 100)
 
 
 def test_f13_no_connection_is_left(own_server: Postgres, own_url: str) -> None:
     """F13: `max_connections` is reached: the worker waits, says why, and works as soon as one is free."""
-    diary = Diary()
+    recorder = EventRecorder()
     with owning(own_url) as owner:
         owner.insert(*range(1, 21))
         queue = jobs_queue()
         counting(queue)
-        with hogging(own_url), working(make_worker(own_url, queue, listeners=[diary])):
-            eventually(lambda: diary.of("environment_down"))
+        with hogging(own_url), working(make_worker(own_url, queue, listeners=[recorder])):
+            eventually(lambda: recorder.of("environment_down"))
             hogging_ended.set()
             eventually(lambda: owner.count("done") == 20)
-        assert "TooManyConnections" in str(diary.of("environment_down")[0].error)
+        assert "TooManyConnections" in str(recorder.of("environment_down")[0].error)
         assert_all_done(owner, 20)
 
 
@@ -455,7 +457,7 @@ hogging_ended = threading.Event()
 
 @contextlib.contextmanager
 def hogging(url: str) -> Iterator[None]:
-    """Every connection the server has, held until `hogging_ended`."""
+    """Hold every connection of the server until `hogging_ended`."""
     full = threading.Event()
     hogging_ended.clear()
 
@@ -482,18 +484,18 @@ def hogging(url: str) -> Iterator[None]:
         thread.join(20)
 
 
-def test_f13_the_owner_holds_a_row_for_longer_than_the_deadline(pg_url: str) -> None:
-    """F13: a finish that has to wait for the owner's lock is asked again: done once, and so are the others."""
+def test_f13_the_owner_locks_a_row_for_longer_than_the_deadline(pg_url: str) -> None:
+    """F13: a finish that waits for the owner's lock is repeated: done once, and so are the others."""
     with owning(pg_url) as owner, owning(pg_url, create=False) as watcher:
         owner.insert(1, 2)
         queue = jobs_queue(lease=30.0)
         runs = counting(queue, 0.3)
-        diary = Diary()
-        with working(make_worker(pg_url, queue, listeners=[diary], deadline=0.5)):
+        recorder = EventRecorder()
+        with working(make_worker(pg_url, queue, listeners=[recorder], deadline=0.5)):
             eventually(lambda: len(runs) == 2)
             owner("BEGIN")
             owner("UPDATE jobs SET size = 1 WHERE id = 1")
-            eventually(lambda: diary.of("environment_down"))
+            eventually(lambda: recorder.of("environment_down"))
             owner("COMMIT")
             eventually(lambda: watcher.count("done") == 2)
         assert runs == {1: 1, 2: 1}
@@ -501,13 +503,13 @@ def test_f13_the_owner_holds_a_row_for_longer_than_the_deadline(pg_url: str) -> 
 
 
 def test_f13_a_deadlock_with_the_owner(pg_url: str) -> None:
-    """F13: a settlement chosen as a deadlock's victim is written again."""
+    """F13: a settlement chosen as a deadlock's victim is repeated."""
     with owning(pg_url) as owner, owning(pg_url, create=False) as watcher:
         owner.insert(1)
         queue = jobs_queue(lease=30.0)
         runs = counting(queue, 0.3)
-        diary = Diary()
-        with working(make_worker(pg_url, queue, listeners=[diary], deadline=10.0)):
+        recorder = EventRecorder()
+        with working(make_worker(pg_url, queue, listeners=[recorder], deadline=10.0)):
             eventually(lambda: runs)
             owner("SET deadlock_timeout = '60s'")  # the worker's session will be the one that notices
             owner("BEGIN")
@@ -518,7 +520,7 @@ def test_f13_a_deadlock_with_the_owner(pg_url: str) -> None:
             eventually(lambda: watcher.count("done") == 1)
             counted = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
             eventually(lambda: watcher(counted)[0]["deadlocks"] >= 1)  # else nothing was tested
-        assert "environment_down" not in diary.names, "a deadlock is no outage"
+        assert "environment_down" not in recorder.names, "a deadlock is no outage"
         assert_all_done(watcher, 1)
 
 
@@ -537,47 +539,47 @@ def small_disk(folder: Path) -> Iterator[Path]:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount; F17 fills the disk another way")
 def test_f15_the_disk_is_full(tmp_path: Path) -> None:
-    """F15: claims pause while the disk is full, nothing is failed, and the work goes on when there is room again."""
-    diary = Diary()
+    """F15: claims pause while the disk is full, nothing fails, and the work continues when there is room."""
+    recorder = EventRecorder()
     with small_disk(tmp_path / "disk") as disk:
         url = f"sqlite:///{disk}/work.db"
         with owning(url) as owner:
             owner.insert(*range(1, 301))
             queue = jobs_queue(lease=30.0)
             counting(queue)
-            with working(make_worker(url, queue, concurrency=5, listeners=[diary])):
+            with working(make_worker(url, queue, concurrency=5, listeners=[recorder])):
                 eventually(lambda: owner.count("done") >= 20)
                 ballast = disk / "ballast"
                 with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
                     while True:
                         file.write(bytes(4096))
-                eventually(lambda: diary.of("environment_down"))
+                eventually(lambda: recorder.of("environment_down"))
                 ballast.unlink()
                 eventually(lambda: owner.count("done") == 300)
-            assert "full" in str(diary.of("environment_down")[0].error)
+            assert "full" in str(recorder.of("environment_down")[0].error)
             assert owner("PRAGMA integrity_check") == [{"integrity_check": "ok"}]
             assert_all_done(owner, 300)
 
 
 def test_f16_sqlite_is_locked_by_someone_else(sqlite_url: str) -> None:
     """F16: a lock held past the deadline is reported as such and costs no attempt."""
-    diary = Diary()
+    recorder = EventRecorder()
     with owning(sqlite_url) as owner:
         owner.insert(*range(1, 41))
         queue = jobs_queue(lease=30.0)
         counting(queue)
-        with working(make_worker(sqlite_url, queue, concurrency=5, listeners=[diary], deadline=0.3)):
+        with working(make_worker(sqlite_url, queue, concurrency=5, listeners=[recorder], deadline=0.3)):
             eventually(lambda: owner.count("done") >= 5)
             holder = subprocess.Popen(
                 [sys.executable, "-c", _HOLD, sqlite_url.removeprefix("sqlite:///")],
                 stdin=subprocess.PIPE, preexec_fn=die_with_parent,
             )  # fmt: skip
             try:
-                eventually(lambda: diary.of("environment_down"))
+                eventually(lambda: recorder.of("environment_down"))
             finally:
                 holder.communicate(timeout=20)
             eventually(lambda: owner.count("done") == 40)
-        assert "busy" in str(diary.of("environment_down")[0].error)
+        assert "busy" in str(recorder.of("environment_down")[0].error)
         assert_all_done(owner, 40)
 
 
@@ -590,15 +592,15 @@ sys.stdin.read()
 
 
 def test_f17_writing_fails(sqlite_url: str, tmp_path: Path) -> None:
-    """F17: writes fail with an I/O error: the connection is thrown away, nothing is charged, the file stays sound."""
+    """F17: writes fail with an I/O error: the connection is discarded, nothing is charged, the file stays intact."""
     with owning(sqlite_url) as owner:
         owner.insert(*range(1, 201))
-        with laboring(sqlite_url, tmp_path, seconds=0.02, lease=30.0, concurrency=4, deadline=1.0) as laborer:
+        with worker_process(sqlite_url, tmp_path, seconds=0.02, lease=30.0, concurrency=4, deadline=1.0) as child:
             eventually(lambda: owner.count("done") >= 10)
-            unlimited = resource.prlimit(laborer.pid, resource.RLIMIT_FSIZE)
-            resource.prlimit(laborer.pid, resource.RLIMIT_FSIZE, (20_000, unlimited[1]))
-            eventually(lambda: _went_down(laborer.log))
-            resource.prlimit(laborer.pid, resource.RLIMIT_FSIZE, unlimited)
+            unlimited = resource.prlimit(child.pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (20_000, unlimited[1]))
+            eventually(lambda: _went_down(child.log))
+            resource.prlimit(child.pid, resource.RLIMIT_FSIZE, unlimited)
             eventually(lambda: owner.count("done") == 200)
         assert owner("PRAGMA integrity_check") == [{"integrity_check": "ok"}]
         assert_all_done(owner, 200)
@@ -610,11 +612,11 @@ def _went_down(log: Path) -> bool:
 
 @pytest.mark.parametrize("skew", [-7 * 86400.0, 7 * 86400.0])
 def test_f23_a_worker_whose_clock_is_wrong(url: str, owner: Owner, tmp_path: Path, skew: float) -> None:
-    """F23: a worker's clock is a week off: leases are the database's, so jobs longer than a lease still run once."""
+    """F23: a worker's clock is a week off: leases follow the database's, so jobs longer than a lease still run once."""
     owner.insert(*range(1, 7))
     with (
-        laboring(url, tmp_path, id="wrong", skew=skew, seconds=1.5, lease=1.0, concurrency=3) as wrong,
-        laboring(url, tmp_path, id="right", seconds=1.5, lease=1.0, concurrency=3) as right,
+        worker_process(url, tmp_path, id="wrong", skew=skew, seconds=1.5, lease=1.0, concurrency=3) as wrong,
+        worker_process(url, tmp_path, id="right", seconds=1.5, lease=1.0, concurrency=3) as right,
     ):
         eventually(lambda: owner.count("done") == 6)
         runs = wrong.lines("start") + right.lines("start")
@@ -631,8 +633,8 @@ def test_f23_a_worker_whose_clock_is_wrong(url: str, owner: Owner, tmp_path: Pat
 
 
 @pytest.mark.parametrize("step", [3600.0, -3600.0])
-def test_f24_the_database_s_clock_jumps(url: str, owner: Owner, step: float) -> None:
-    """F24: a jump of the clock may cost a retry, but never brings a second accepted result."""
+def test_f24_the_databases_clock_jumps(url: str, owner: Owner, step: float) -> None:
+    """F24: a jump of the clock may cost a retry, but never gives a second accepted result."""
     owner.insert(1)
     queue = jobs_queue(lease=60.0)
     clock = Clock(time.time())
@@ -658,7 +660,7 @@ def test_f24_the_database_s_clock_jumps(url: str, owner: Owner, step: float) -> 
 
 
 def test_f38_many_start_on_an_empty_database(url: str, owner: Owner) -> None:
-    """F38: twenty processes' worth of stores create the register at the same time; all of them find it."""
+    """F38: twenty stores create the register at the same time; all of them find it."""
 
     async def start() -> list[int]:
         stores = [Store(url, connections=1) for _ in range(20)]
@@ -674,7 +676,7 @@ def test_f38_many_start_on_an_empty_database(url: str, owner: Owner) -> None:
 
 
 def test_f38_a_migration_while_workers_run(url: str, owner: Owner) -> None:
-    """F38: migrating again and again while a worker works disturbs nobody."""
+    """F38: repeated migrations while a worker runs disturb nothing."""
     owner.insert(*range(1, 101))
     queue = jobs_queue()
     counting(queue, 0.01)
@@ -691,21 +693,21 @@ def test_f38_a_migration_while_workers_run(url: str, owner: Owner) -> None:
     assert_all_done(owner, 100)
 
 
-def test_f38_a_migration_that_is_killed_half_way(url: str, owner: Owner, tmp_path: Path) -> None:
-    """F38: killed in the middle of a migration, the register is either there or not; the next start goes on."""
+def test_f38_a_migration_that_is_killed_midway(url: str, owner: Owner, tmp_path: Path) -> None:
+    """F38: after a kill during a migration the register is either there or not; the next start continues."""
     owner.insert(1)
-    with laboring(url, tmp_path, failpoints="migrate.mid:kill") as laborer:
-        wait_dead(laborer)
-    with laboring(url, tmp_path):
+    with worker_process(url, tmp_path, failpoints="migrate.mid:kill") as child:
+        wait_dead(child)
+    with worker_process(url, tmp_path):
         eventually(lambda: owner.status(1) == "done")
 
 
-def test_f38_a_register_from_the_future(url: str, owner: Owner) -> None:
-    """F38: an old worker refuses a newer register in words, claims nothing, and leaves it as it is."""
+def test_f38_a_newer_register(url: str, owner: Owner) -> None:
+    """F38: an old worker rejects a newer register with a message, claims nothing, and leaves it as it is."""
     owner.insert(1)
     queue = jobs_queue()
     counting(queue)
-    diary = Diary()
+    recorder = EventRecorder()
     drain(make_worker(url, queue))
     owner("INSERT INTO tabellion_schema (version) VALUES (999)")
     owner.insert(2)
@@ -719,9 +721,9 @@ def test_f38_a_register_from_the_future(url: str, owner: Owner) -> None:
 
     with pytest.raises(NotMigrated, match="999"):
         asyncio.run(opened())
-    with working(make_worker(url, queue, listeners=[diary])):
-        eventually(lambda: diary.of("environment_down"))
-    assert "upgrade tabellion" in str(diary.of("environment_down")[0].error)
+    with working(make_worker(url, queue, listeners=[recorder])):
+        eventually(lambda: recorder.of("environment_down"))
+    assert "upgrade tabellion" in str(recorder.of("environment_down")[0].error)
     assert owner.status(2) == "new"
 
 
@@ -732,17 +734,19 @@ def test_f39_behind_a_transaction_pooler(pg_url: str, tmp_path: Path) -> None:
         owner.insert(*range(1, 201))
         queue = jobs_queue(lease=2.0)
         runs = counting(queue)
-        diary = Diary()
-        with working(*(make_worker(pooled, queue, concurrency=10, listeners=[diary], deadline=5.0) for _ in range(2))):
+        recorder = EventRecorder()
+        with working(
+            *(make_worker(pooled, queue, concurrency=10, listeners=[recorder], deadline=5.0) for _ in range(2))
+        ):
             eventually(lambda: owner.count("done") == 200)
         assert set(runs.values()) == {1}
-        assert "environment_down" not in diary.names
+        assert "environment_down" not in recorder.names
         assert_all_done(owner, 200)
     gc.collect()  # the pooler leaves its connections to the collector: let it complain here
 
 
 def test_f40_two_hundred_start_at_once(url: str, owner: Owner) -> None:
-    """F40: two hundred workers' stores open, claim and finish at the same moment: each gets one row, none fails."""
+    """F40: two hundred stores open, claim and finish at the same moment: each gets one row, none fails."""
     owner.insert(*range(1, 201))
     queue = jobs_queue(lease=60.0)
 
@@ -763,8 +767,8 @@ def test_f40_two_hundred_start_at_once(url: str, owner: Owner) -> None:
     assert_all_done(owner, 200)
 
 
-def test_f40_no_orphan_works_on(sqlite_url: str, tmp_path: Path) -> None:
-    """F40: the supervisor is killed: its worker processes end in order and hand their jobs back."""
+def test_f40_no_orphaned_process_keeps_working(sqlite_url: str, tmp_path: Path) -> None:
+    """F40: the supervisor is killed: its worker processes stop cleanly and release their jobs."""
     with owning(sqlite_url) as owner:
         owner.insert(1, 2, 3)
         log = tmp_path / "log"
@@ -773,7 +777,7 @@ def test_f40_no_orphan_works_on(sqlite_url: str, tmp_path: Path) -> None:
             [sys.executable, "-m", "tabellion", "--queues", "tests.faults.declared", "worker", "--processes", "2",
              "--concurrency", "1", "--grace", "0.1"],
             cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, preexec_fn=die_with_parent,
-            env=os.environ | {"DATABASE_URL": sqlite_url, "LABOR_LOG": str(log), "TMPDIR": str(tmp_path)},
+            env=os.environ | {"DATABASE_URL": sqlite_url, "WORKER_LOG": str(log), "TMPDIR": str(tmp_path)},
         )  # fmt: skip
         pids: set[int] = set()
         try:
@@ -795,17 +799,17 @@ def _pids(log: Path) -> set[int]:
     return {int(line.split()[0]) for line in log.read_text().splitlines()}
 
 
-def test_two_crashes_in_a_row_are_the_last(url: str, owner: Owner, tmp_path: Path) -> None:
-    """A job that kills its worker twice in a row is quarantined with the evidence; the other jobs go on."""
+def test_two_crashes_in_a_row_quarantine_the_job(url: str, owner: Owner, tmp_path: Path) -> None:
+    """A job that kills its worker twice in a row is quarantined with the evidence; the other jobs continue."""
     owner.insert(1)
     for number in (1, 2):
-        with laboring(url, tmp_path, id=f"victim-{number}", seconds=60, note="page 3", lease=0.5) as laborer:
-            laborer.await_start(1)
+        with worker_process(url, tmp_path, id=f"victim-{number}", seconds=60, note="page 3", lease=0.5) as child:
+            child.await_start(1)
             eventually(lambda: owner.attempts(1)[-1]["note"])
-            laborer.send(signal.SIGKILL)
-            wait_dead(laborer)
+            child.send(signal.SIGKILL)
+            wait_dead(child)
     owner.insert(2)
-    with laboring(url, tmp_path):
+    with worker_process(url, tmp_path):
         eventually(lambda: owner.status(1) == "failed" and owner.status(2) == "done")
     assert owner.outcomes(1) == ["crashed", "quarantined"]
     error = owner.row(1)["error"]
@@ -814,8 +818,8 @@ def test_two_crashes_in_a_row_are_the_last(url: str, owner: Owner, tmp_path: Pat
     assert "page 3" in error
 
 
-def test_sqlite_may_be_closed_while_it_is_asked(sqlite_url: str) -> None:
-    """Closing a store while calls are under way neither crashes the process nor loses a call without a word."""
+def test_sqlite_may_be_closed_while_in_use(sqlite_url: str) -> None:
+    """Closing a store during calls neither crashes the process nor loses a call silently."""
     script = f"""
 import asyncio
 from tabellion import Store
@@ -842,15 +846,15 @@ asyncio.run(main())
         assert done.returncode == 0, done.stderr[-2000:]
 
 
-def test_a_broken_file_is_no_crash(tmp_path: Path) -> None:
-    """A file that is no database is reported as an environment that does not answer."""
+def test_a_file_that_is_not_a_database_is_not_a_crash(tmp_path: Path) -> None:
+    """It is reported as an environment that does not answer."""
     path = tmp_path / "work.db"
     path.write_bytes(b"this is not a database" * 500)
     queue = jobs_queue()
     counting(queue)
-    diary = Diary()
-    with working(make_worker(f"sqlite:///{path}", queue, listeners=[diary])):
-        eventually(lambda: diary.of("environment_down"))
-    assert "not a database" in str(diary.of("environment_down")[0].error)
+    recorder = EventRecorder()
+    with working(make_worker(f"sqlite:///{path}", queue, listeners=[recorder])):
+        eventually(lambda: recorder.of("environment_down"))
+    assert "not a database" in str(recorder.of("environment_down")[0].error)
     with pytest.raises(sqlite3.DatabaseError), contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("SELECT 1 FROM sqlite_master")

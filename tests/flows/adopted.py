@@ -21,7 +21,7 @@ from tabellion.cli.app import app
 from tabellion.cli.queue_module import declared_queues
 from tabellion.errors import TabellionError
 from tests.flows.kinds import Kind
-from tests.working import Diary, drain, make_worker
+from tests.workers import EventRecorder, drain, make_worker
 
 HANDLER = """    if job[{work!r}] == "bad":
         raise Permanent("no such file")
@@ -34,7 +34,7 @@ _roles = itertools.count(1)
 
 
 class Adopted:
-    """A kind of table in a database of its own, and a folder with `tabellion.toml` and `queues.py`."""
+    """A kind of table in its own database, and a folder with `tabellion.toml` and `queues.py`."""
 
     def __init__(self, kind: Kind, folder: Path, url: str) -> None:
         self.kind, self.folder, self.owner_url, self.url = kind, folder, url, url
@@ -50,7 +50,7 @@ class Adopted:
         (folder / "tabellion.toml").write_text(f'queues = "{self.file}"\n[environments]\nprod = "{self.url}"\n')
 
     def script(self, text: str) -> None:
-        """The owner's own SQL, any number of statements."""
+        """Run the owner's own SQL, any number of statements."""
         if self.dialect == "postgresql":
             self._loop.run_until_complete(self._postgres("execute", text))
             return
@@ -58,7 +58,7 @@ class Adopted:
             connection.executescript(text)
 
     def ask(self, question: str) -> list[dict[str, Any]]:
-        """The rows of one query, as the owner sees them."""
+        """Return the rows of one query, as the owner sees them."""
         if self.dialect == "postgresql":
             return [dict(row) for row in self._loop.run_until_complete(self._postgres("fetch", question))]
         with contextlib.closing(sqlite3.connect(self.owner_url.removeprefix("sqlite:///"))) as connection:
@@ -72,7 +72,7 @@ class Adopted:
         return await getattr(self._connection, method)(text)
 
     def close(self) -> None:
-        """Removes the role, which outlives its database, and closes the owner's connection."""
+        """Remove the role, which outlives its database, and close the owner's connection."""
         if self.role:
             self.script(f"DROP OWNED BY {self.role}; DROP ROLE {self.role};")
         if self._connection is not None:
@@ -80,7 +80,7 @@ class Adopted:
         self._loop.close()
 
     def insert(self, *works: str) -> None:
-        """Waiting rows, as the application inserts them."""
+        """Insert waiting rows, as the application does."""
         for work in works:
             self.script(self.kind.insert.format(work=work, n=next(self._numbers), uuid=uuid.uuid4()))
 
@@ -89,15 +89,15 @@ class Adopted:
         return ".".join(f'"{part}"' for part in self.kind.table.split("."))
 
     def rows(self) -> dict[str, dict[str, Any]]:
-        """Every row, by its work."""
+        """Return every row, by its work."""
         return {row[self.kind.work]: row for row in self.ask(f"SELECT * FROM {self.table()}")}
 
     def key_of(self, work: str) -> str:
-        """A row's key as the command line takes it."""
+        """Return a row's key as the command line takes it."""
         return str(self.rows()[work][self.key])
 
     def content(self) -> Any:
-        """All that the database holds, to the byte or to the transaction."""
+        """Return everything the database holds, to the byte or to the transaction."""
         if self.dialect == "sqlite":
             return {path.name: path.read_bytes() for path in self.folder.glob("work.db*")}
         return self.ask(
@@ -107,7 +107,7 @@ class Adopted:
         )
 
     def run(self, *words: str) -> Result:
-        """One command, in this process; errors of ours become exit codes and sentences as in the real program."""
+        """Run one command in this process; our errors become exit codes and sentences as in the real program."""
         result = CliRunner().invoke(COMMAND, ["--config", str(self.folder / "tabellion.toml"), *words])
         if isinstance(result.exception, TabellionError):
             result.exit_code = exit_code(result.exception)
@@ -117,19 +117,19 @@ class Adopted:
         return result
 
     def json(self, *words: str) -> Any:
-        """One command's JSON."""
+        """Return one command's JSON."""
         result = self.run(*words, "--json")
         assert result.exit_code == 0, result.output + result.stderr
         return json.loads(result.stdout)
 
     def adopt(self) -> dict[str, Any]:
-        """Writes the declaration, as its own message asks for it."""
+        """Write the declaration, as its own message asks for it."""
         found: dict[str, Any] = self.json("adopt", self.kind.table, *self.kind.options, "--write", str(self.file))
         self.key = found["key"]
         return found
 
     def edit(self) -> None:
-        """What the user does to the declaration: the handler, quick retries, and what the table wants."""
+        """Edit the declaration as the user does: the handler, quick retries, and what the table needs."""
         text = self.file.read_text()
         lines = "".join(f"    {line}\n" for line in ("retry_base=0.01,", self.kind.edit) if line)
         head, end, tail = text.partition("\n)\n")
@@ -139,13 +139,13 @@ class Adopted:
         self.file.write_text(f"{head}\n{lines})\n{tail}".replace("import Job, Queue", "import Job, Permanent, Queue"))
 
     def work(self) -> list[Event]:
-        """A worker until nothing is left to do; what it told about jobs."""
-        diary = Diary()
-        drain(make_worker(self.url, *declared_queues(str(self.file)), concurrency=4, listeners=[diary]))
-        return [event for event in diary.events if event.key]
+        """Run a worker until nothing is left to do; return its events about jobs."""
+        recorder = EventRecorder()
+        drain(make_worker(self.url, *declared_queues(str(self.file)), concurrency=4, listeners=[recorder]))
+        return [event for event in recorder.events if event.key]
 
     def findings(self) -> list[str]:
-        """What `doctor` warns of or calls wrong about the queue."""
+        """Return what `doctor` reports about the queue."""
         return [
             one["what"]
             for one in json.loads(self.run("doctor", "--json").stdout)
@@ -153,5 +153,5 @@ class Adopted:
         ]
 
     def attempts(self, work: str) -> list[dict[str, Any]]:
-        """What the register keeps of a job, oldest first."""
+        """Return what the register keeps of a job, oldest first."""
         return self.ask(f"SELECT * FROM tabellion_attempts WHERE key = '{self.key_of(work)}' ORDER BY n")

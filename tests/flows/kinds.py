@@ -18,7 +18,7 @@ MIRRORS = ("worker", "started_at", "finished_at", "error", "attempts")
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of table on the databases that can have it, and what happens to it."""
+    """One kind of table on the databases that support it, and what happens to it."""
 
     name: str
     looks: str  #: what is special about it
@@ -43,24 +43,24 @@ class Kind:
 
     @property
     def slug(self) -> str:
-        """Its name as files and pytest have it."""
+        """Its name in files and pytest ids."""
         return re.sub(r"\W+", "_", self.name.lower())
 
     @property
     def databases(self) -> list[str]:
-        """Where such a table can be."""
+        """The databases that can have such a table."""
         return [dialect for dialect in DATABASES if self.script(dialect)]
 
     def script(self, dialect: str, part: str = "") -> str:
-        """The SQL that makes it, or mends it; empty where this database has no such thing."""
+        """Return the SQL that creates or fixes it; empty where this database has no such thing."""
         path = FOLDER / f"{self.slug}{part}.{dialect}.sql"
         return path.read_text("utf-8") if path.exists() else ""
 
     def page_row(self) -> str:
-        """Its line of docs/how-to/adopt-a-table.md."""
+        """Return its line of docs/how-to/adopt-a-table.md."""
         todo = [self._recipe() if self.recipe else "", self.advice]
-        told = " ".join(["adopt", self.table, *self.options])
-        todo.append(f"`{told}`" if self.options or self.first else "")
+        command = " ".join(["adopt", self.table, *self.options])
+        todo.append(f"`{command}`" if self.options or self.first else "")
         todo.append(f"add `{self.edit}`" if self.edit else "")
         says = " … ".join(self.says) or "writes the declaration"
         where = ["all six" if dialect in self.databases else "–" for dialect in DATABASES]
@@ -73,7 +73,7 @@ class Kind:
         return "run " + " or ".join(f"`{text}` ({DATABASES[dialect]})" for dialect, text in self.recipe.items())
 
     def _queue(self) -> str:
-        """The states, then the other arguments that nobody had to say."""
+        """Return the states, then the other arguments that were not requested."""
         ready, *rest = (self._state(name) for name in ("ready", "running", "done", "failed"))
         others = [
             f", `{name}={value!r}`"
@@ -92,7 +92,7 @@ class Kind:
 
 
 def page_table() -> str:
-    """The table of docs/how-to/adopt-a-table.md."""
+    """Return the table of docs/how-to/adopt-a-table.md."""
     head = (
         f"| table | `adopt` says | you do | it becomes | {' | '.join(DATABASES.values())} |\n|---|---|---|---|---|---|"
     )
@@ -100,7 +100,7 @@ def page_table() -> str:
 
 
 def states(ready: Any, running: Any, done: Any, failed: Any, status: str = "status", **others: str) -> dict[str, Any]:
-    """The arguments of a queue."""
+    """Return the arguments of a queue."""
     return {"status": status, "ready": ready, "running": running, "done": done, "failed": failed, **others}
 
 

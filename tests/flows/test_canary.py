@@ -1,4 +1,4 @@
-"""Secrets and documents stay where they belong, whatever goes wrong with a model call."""
+"""Secrets and document texts do not leak, whatever goes wrong with a model call."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tabellion.models.fake.serving import serving
-from tests.owner import Owner, owning
+from tests.table_owner import Owner, owning
 from tests.waiting import eventually
-from tests.working import ask
+from tests.workers import ask
 
 ROOT = Path(__file__).parents[2]
 KEY, TEXT = "canary-key-5e1f", "canary sentence of the deed"
@@ -37,7 +37,7 @@ QUEUES = """
 from tabellion import Job
 from tabellion.models.catalog import make
 from tabellion.models.gated import GatedModel
-from tests.owner import jobs_queue
+from tests.table_owner import jobs_queue
 
 queue = jobs_queue(max_attempts=2)
 FIELDS = {"vendor": {"type": "string"}, "total": {"type": "number"}}
@@ -60,7 +60,7 @@ def owner(url: str) -> Iterator[Owner]:
 
 
 def test_no_key_and_no_document_text_leaks(url: str, owner: Owner, tmp_path: Path) -> None:
-    """Through every failure of both protocols: neither in a log line, nor in any column but a memo's own."""
+    """Through every failure of both protocols: neither in a log line, nor in any column except that of memos."""
     owner.insert(*range(len(KNOBS)))
     ask(url, lambda store: store.migrate())
     program = f"KNOBS, TEXT = {KNOBS!r}, {TEXT!r}\n{QUEUES}"
@@ -77,14 +77,14 @@ def test_no_key_and_no_document_text_leaks(url: str, owner: Owner, tmp_path: Pat
             eventually(lambda: owner(settled)[0]["n"] == len(KNOBS), within=60)
         finally:
             worker.terminate()
-            said = worker.communicate(timeout=30)[0].decode()
+            printed = worker.communicate(timeout=30)[0].decode()
         requests = fake.log.read_text()
-    assert "claimed" in said
+    assert "claimed" in printed
     columns = "queue, key, worker, outcome, error, note"
     register = owner(f"SELECT {columns} FROM tabellion_attempts")
     assert any(row["error"] for row in register)
     written = {
-        "the log": said,
+        "the log": printed,
         "the register": str(register),
         "the gates": str(owner("SELECT name, state FROM tabellion_gates")),
         "the table": str(owner("SELECT * FROM jobs")),

@@ -1,4 +1,4 @@
-"""Thirty documents, a model that is paid for each, and workers that are killed again and again."""
+"""Thirty documents, a model that is paid per call, and workers that are killed again and again."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ import pytest
 from tabellion.models.fake.serving import Serving, serving
 from tabellion.pipelines.documents.reprocess import reprocess
 from tabellion.pipelines.documents.settings import Settings
-from tests.pipelines.documents.papers import document, rows, sent, settings_in, submitted
+from tests.pipelines.documents.papers import document, rows, settings_in, submit_bills, submit_file
 from tests.waiting import eventually
-from tests.working import ROOT, ask
+from tests.workers import ROOT, ask
 
 DISTINCT, TWICE, BROKEN = 22, 6, 2
 #: Where workers die: in the middle of whatever they do, then at the places that matter most.
@@ -42,8 +42,8 @@ def fake() -> Iterator[Serving]:
         yield running
 
 
-def started(url: str, folder: Path, fake: Serving, failpoints: str) -> subprocess.Popen[bytes]:
-    """A worker in a process group of its own, so that its children die with it."""
+def start_worker(url: str, folder: Path, fake: Serving, failpoints: str) -> subprocess.Popen[bytes]:
+    """Start a worker in its own process group, so that its children die with it."""
     environ = os.environ | fake.environment
     environ |= {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "GEMINI_API_KEY": "k", "TABELLION_FAILPOINTS": failpoints}
     command = [sys.executable, "-m", "tests.pipelines.documents.reader", url, str(folder)]
@@ -51,7 +51,7 @@ def started(url: str, folder: Path, fake: Serving, failpoints: str) -> subproces
 
 
 def calls(fake: Serving) -> int:
-    """How often the model was called, once nobody is being answered any more."""
+    """Return how often the model was called, once no request is in flight."""
     eventually(lambda: fake.report()["open"] == 0)
     return int(fake.report()["requests"])
 
@@ -60,9 +60,9 @@ def remembered(url: str) -> int:
     return int(rows(url, "SELECT count(*) AS n FROM tabellion_memos WHERE reply IS NOT NULL")[0]["n"])
 
 
-def finished(url: str, folder: Path, fake: Serving, count: int) -> None:
-    """One more worker, which lives until every document has ended."""
-    worker = started(url, folder, fake, "")
+def run_to_end(url: str, folder: Path, fake: Serving, count: int) -> None:
+    """Run one more worker until every document has ended."""
+    worker = start_worker(url, folder, fake, "")
     try:
         eventually(lambda: rows(url, ENDED)[0]["n"] == count, within=60)
     finally:
@@ -70,16 +70,16 @@ def finished(url: str, folder: Path, fake: Serving, count: int) -> None:
         worker.wait(30)
 
 
-def test_whatever_dies_every_document_ends_and_is_paid_for_once(
+def test_killed_workers_lose_no_document_and_pay_once(
     url: str, settings: Settings, fake: Serving, tmp_path: Path
 ) -> None:
-    """Each ends completed, duplicate or failed with a reason; outputs are whole; no answer is bought twice."""
-    made = submitted(url, settings, *range(DISTINCT), *range(TWICE), type="invoice", model="gemini")
-    broken = [sent(url, settings, b"%%PDF-1.7\n%d" % n, type="invoice", model="gemini") for n in range(BROKEN)]
-    everything = len(made) + len(broken)
+    """Each ends completed, duplicate or failed with a reason; outputs are complete; no answer is bought twice."""
+    submitted = submit_bills(url, settings, *range(DISTINCT), *range(TWICE), type="invoice", model="gemini")
+    broken = [submit_file(url, settings, b"%%PDF-1.7\n%d" % n, type="invoice", model="gemini") for n in range(BROKEN)]
+    everything = len(submitted) + len(broken)
     for number, place in enumerate(PLACES):
         before = fake.report()["requests"]
-        worker = started(url, tmp_path, fake, place)
+        worker = start_worker(url, tmp_path, fake, place)
         try:
             if not place:
                 eventually(lambda before=before: fake.report()["requests"] >= before + 3)  # type: ignore[misc]
@@ -89,9 +89,9 @@ def test_whatever_dies_every_document_ends_and_is_paid_for_once(
             worker.kill()
             worker.wait()
     lost = calls(fake) - remembered(url)  # answers that died with whoever asked
-    finished(url, tmp_path, fake, everything)
+    run_to_end(url, tmp_path, fake, everything)
 
-    found = {one.id: document(url, one.id) for one in made}
+    found = {one.id: document(url, one.id) for one in submitted}
     for key in broken:
         assert document(url, key)["error"]["code"] == "pdf_damaged"
     # A document that two workers in a row died over is set aside with the evidence, and its duplicates with it.
@@ -100,21 +100,21 @@ def test_whatever_dies_every_document_ends_and_is_paid_for_once(
     for one in aside:
         if one["duplicate_of"] is None:
             ask(url, lambda store, one=one: reprocess(store, settings, one["id"]))  # type: ignore[misc]
-    finished(url, tmp_path, fake, everything)
+    run_to_end(url, tmp_path, fake, everything)
 
-    found = {one.id: document(url, one.id) for one in made}
+    found = {one.id: document(url, one.id) for one in submitted}
     states = Counter(one["status"] for one in found.values())
     assert states == {"completed": DISTINCT, "duplicate": TWICE}
-    for key, told in found.items():
+    for key, shown in found.items():
         for kind in ("json", "parquet"):
-            data = asyncio.run(settings.lake.get(told["outputs"][kind]))
-            assert hashlib.sha256(data).hexdigest() == told["hashes"][kind]
-        assert pq.read_table(Path(settings.lake.url) / told["outputs"]["parquet"]).num_rows == 1
-        assert (told["duplicate_of"] or key) in told["outputs"]["json"]
-        assert told["fields"]["total"]["value"] == "120.00"
+            data = asyncio.run(settings.lake.get(shown["outputs"][kind]))
+            assert hashlib.sha256(data).hexdigest() == shown["hashes"][kind]
+        assert pq.read_table(Path(settings.lake.url) / shown["outputs"]["parquet"]).num_rows == 1
+        assert (shown["duplicate_of"] or key) in shown["outputs"]["json"]
+        assert shown["fields"]["total"]["value"] == "120.00"
     assert remembered(url) == DISTINCT
     assert calls(fake) == DISTINCT + lost
-    originals = {key for key, told in found.items() if told["status"] == "completed"}
+    originals = {key for key, shown in found.items() if shown["status"] == "completed"}
     assert {path.stem for path in Path(settings.lake.url).rglob("*.json")} == originals
     items = [one["document_id"] for one in rows(url, "SELECT document_id FROM tabellion_review_items")]
     assert len(items) == len(set(items))

@@ -14,16 +14,16 @@ from tabellion.models.fake.serving import serving
 from tabellion.pipelines.ocr.queues import ocr_queues
 from tests.cli.running import CLEAN
 from tests.extractions.handmade import make_by_hand
-from tests.pipelines.ocr.deeds import by_gemini, deed, plan, queued, rows, settings_in, worked
+from tests.pipelines.ocr.deeds import by_gemini, deed, plan, queue_files, rows, run_worker, settings_in
 from tests.waiting import eventually
-from tests.working import ask, working
+from tests.workers import ask, working
 
 DOCUMENTS = 12
 
 
 def test_two_workers_find_the_same_documents_and_each_is_read_once(url: str, tmp_path: Path) -> None:
     """The race in the diagram: both poll the same rows, one claim of each succeeds, and the model gets it once."""
-    queued(url, tmp_path, *(plan(1, mark=number) for number in range(DOCUMENTS)))
+    queue_files(url, tmp_path, *(plan(1, mark=number) for number in range(DOCUMENTS)))
     with serving(latency=0.1) as fake:
         workers = [
             Worker([Environment("prod", url)], ocr_queues(by_gemini(tmp_path, fake, workers=2)), poll=0.02, id=name)
@@ -40,10 +40,10 @@ def test_two_workers_find_the_same_documents_and_each_is_read_once(url: str, tmp
     assert sorted(one["key"] for one in attempts) == sorted(str(row["id"]) for row in done)
 
 
-def test_the_errors_of_both_halves_are_kept_apart(url: str, tmp_path: Path) -> None:
+def test_the_errors_of_extraction_and_ocr_are_kept_apart(url: str, tmp_path: Path) -> None:
     """Each row of the seed's table: OCR writes its own error, and never that of the extraction before it."""
     broken, login = b"%PDF-1.7 broken", "Failed to login to registre"
-    queued(url, tmp_path, broken, broken, deed(1), deed(1, mark="never"))
+    queue_files(url, tmp_path, broken, broken, deed(1), deed(1, mark="never"))
     before = {0: (3, None), 1: (3, login), 2: (3, login), 3: (4, login)}
 
     async def set_up(store: Store) -> None:
@@ -54,7 +54,7 @@ def test_the_errors_of_both_halves_are_kept_apart(url: str, tmp_path: Path) -> N
             )  # fmt: skip
 
     ask(url, set_up)
-    worked(url, settings_in(tmp_path))
+    run_worker(url, settings_in(tmp_path))
     ocr_only, both, recovered, extraction_only = rows(url)
     assert (ocr_only["status_id"], ocr_only["error_message"]) == (4, None)
     assert (both["status_id"], both["error_message"]) == (4, login)
@@ -67,10 +67,10 @@ def test_the_errors_of_both_halves_are_kept_apart(url: str, tmp_path: Path) -> N
     assert extraction_only["ocr_attempts"] == 0
 
 
-def test_the_old_monitor_beside_us_steals_no_live_document(url: str, tmp_path: Path) -> None:
-    """It resets what began long ago, by its own SQL; a document that is being read never looks that old to it."""
+def test_another_monitor_takes_no_live_document(url: str, tmp_path: Path) -> None:
+    """It resets what started long ago, by its own SQL; a document being read never looks that old to it."""
     ask(url, make_by_hand)
-    queued(url, tmp_path, plan(1), prepare=False, column="file_url")
+    queue_files(url, tmp_path, plan(1), prepare=False, column="file_url")
     stale = "SELECT id FROM extraction_queue WHERE status_id = 6 AND ocr_started_at <= $1"
     with serving(latency=60) as fake:
         settings = by_gemini(tmp_path, fake, workers=1, lease=3.0)
@@ -85,10 +85,11 @@ def test_the_old_monitor_beside_us_steals_no_live_document(url: str, tmp_path: P
 
 @pytest.mark.parametrize(("count", "ids"), [(1, {"worker"}), (3, {"worker-1", "worker-2", "worker-3"})])
 def test_the_command_works_a_table_made_by_hand(sqlite_url: str, tmp_path: Path, count: int, ids: set[str]) -> None:
-    """`tabellion worker --with ocr` on a database without a migration: as many workers as the variable of its users
-    says, each with its own id and one document at a time."""
+    """`tabellion worker --with ocr` on a database without a migration: as many workers as the variable says, each
+    with its own id and one document at a time.
+    """
     ask(sqlite_url, make_by_hand)
-    queued(sqlite_url, tmp_path, deed(1), deed(2), prepare=False, column="file_url")
+    queue_files(sqlite_url, tmp_path, deed(1), deed(2), prepare=False, column="file_url")
     config = tmp_path / "tabellion.toml"
     config.write_text(
         f'data = "{tmp_path}/data"\n[environments]\nprod = "{sqlite_url}"\n[extractions]\nopen = ["{tmp_path}"]\n'

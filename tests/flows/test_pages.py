@@ -1,4 +1,4 @@
-"""A forty-page document, a model that is paid per page, and a worker that is killed in the middle."""
+"""A forty-page document, a model that is paid per page, and a worker that is killed midway."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tabellion.models.fake.serving import serving
-from tests.owner import Owner, owning
+from tests.table_owner import Owner, owning
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ PAGES = 40
 PROGRAM = """
 import os
 from tabellion import Environment, GateSettings, Job, Worker, model
-from tests.owner import jobs_queue
+from tests.table_owner import jobs_queue
 
 queue, gemini = jobs_queue(uses="gemini", lease=2.0), model("gemini")
 
@@ -46,7 +46,7 @@ def owner(url: str) -> Iterator[Owner]:
 
 
 def test_pages_already_paid_for_are_not_called_again(url: str, owner: Owner, tmp_path: Path) -> None:
-    """kill -9 in the middle: the next worker resumes, and the model's own log has each page once, one perhaps twice."""
+    """After kill -9 the next worker resumes, and the model's own log has each page once, at most one twice."""
     owner.insert(1)
     (tmp_path / "program.py").write_text(PROGRAM)
     with serving(latency=0.02) as fake:

@@ -31,17 +31,17 @@ class RecordingHandlers(RegistryHandlers):
         super().__init__(self.settings, lambda _: files_of(loaded))
 
     async def extract(self, job: Job) -> dict[str, Any]:
-        """A document."""
+        """Record a document."""
         await self._note(job, job["lot"])
         return {"storage_path": "extractions/x.pdf"}
 
     async def look_up_company(self, job: Job) -> dict[str, Any]:
-        """A company."""
+        """Record a company."""
         await self._note(job, job["company"])
         return {}
 
     async def look_up_rights(self, job: Job) -> dict[str, Any]:
-        """A name."""
+        """Record a name."""
         await self._note(job, job["name"])
         return {}
 
@@ -56,7 +56,7 @@ def worker(folder: Path, environments: list[Environment], done: list[str], **opt
 
 
 async def fill(url: str, count: int) -> None:
-    """Adds `count` rows to each table, oldest first."""
+    """Add `count` rows to each table, oldest first."""
     async with Store(url) as store:
         await PIPELINE.prepare(store)
         for number in range(count):
@@ -69,7 +69,7 @@ async def fill(url: str, count: int) -> None:
                 await store.database.fetch(text, str(number))
 
 
-def test_environments_and_queues_are_worked_in_their_order(url: str, tmp_path: Path) -> None:
+def test_environments_and_queues_are_worked_in_order(url: str, tmp_path: Path) -> None:
     """With one slot: prod before dev; in each, documents, companies, rights; the oldest row first."""
     places = [Environment("prod", url), Environment("dev", f"sqlite:///{tmp_path}/dev.db")]
     for place in places:
@@ -84,7 +84,7 @@ def test_environments_and_queues_are_worked_in_their_order(url: str, tmp_path: P
     ]
 
 
-def test_workers_that_race_do_every_row_once(url: str, tmp_path: Path) -> None:
+def test_concurrent_workers_do_every_row_once(url: str, tmp_path: Path) -> None:
     """Three workers at once on the same three tables: no row is done twice, none is left."""
     asyncio.run(fill(url, 15))
     done: list[str] = []
@@ -98,8 +98,8 @@ def test_workers_that_race_do_every_row_once(url: str, tmp_path: Path) -> None:
     assert set(Counter(done).values()) == {1}
 
 
-def test_prod_starves_nobody_where_shares_are_set(tmp_path: Path) -> None:
-    """With equal shares, dev has its turns in each queue while prod still has a backlog."""
+def test_shares_keep_prod_from_starving_the_others(tmp_path: Path) -> None:
+    """With equal shares, dev gets turns in each queue while prod still has a backlog."""
     places = [Environment(name, f"sqlite:///{tmp_path}/{name}.db", share=0.5) for name in ("prod", "dev")]
     asyncio.run(fill(places[0].url, 20))
     asyncio.run(fill(places[1].url, 2))
@@ -110,14 +110,14 @@ def test_prod_starves_nobody_where_shares_are_set(tmp_path: Path) -> None:
     assert last_of_dev < 59, "dev was worked last, as without shares"
 
 
-def test_both_errors_of_a_row_are_seen(url: str, tmp_path: Path) -> None:
+def test_both_errors_of_a_row_are_visible(url: str, tmp_path: Path) -> None:
     """Extraction fails once and succeeds later, then OCR fails for good: the row has both texts, each in its column."""
 
     class FailingOnce(RecordingHandlers):
         """Handlers whose first extraction of each document fails."""
 
         async def extract(self, job: Job) -> dict[str, Any]:
-            """A document, at the second try."""
+            """Record a document at its second attempt."""
             if job.attempt == 1:
                 raise ConnectionError("Failed to login to registre")
             return await super().extract(job)
@@ -139,7 +139,7 @@ def test_both_errors_of_a_row_are_seen(url: str, tmp_path: Path) -> None:
     assert "login" not in row["ocr_error"]
 
 
-def test_a_dead_staging_database_delays_nothing_else(sqlite_url: str, tmp_path: Path) -> None:
+def test_an_unreachable_staging_database_delays_nothing_else(sqlite_url: str, tmp_path: Path) -> None:
     """Prod and dev are worked while staging does not answer, and while a database lacks the tables."""
     places = [
         Environment("prod", sqlite_url),
@@ -164,7 +164,7 @@ def test_a_dead_staging_database_delays_nothing_else(sqlite_url: str, tmp_path: 
     assert {text.partition(" ")[0] for text in done} == {"prod", "dev"}
 
 
-def test_rows_that_an_old_worker_left_running_are_recovered(url: str, tmp_path: Path) -> None:
+def test_rows_left_running_by_an_old_worker_are_recovered(url: str, tmp_path: Path) -> None:
     """Documents and companies that another program left running an hour ago are taken over."""
     asyncio.run(fill(url, 1))
 

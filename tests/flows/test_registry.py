@@ -1,4 +1,4 @@
-"""Seed 000 and 001: documents extracted then read, companies looked up, several environments, one worker."""
+"""Seeds 000 and 001: documents extracted then read, companies looked up, several environments, one worker."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def test_the_snippet_of_the_design_runs_as_printed(url: str, tmp_path: Path) -> 
         assert all(row["status"] == "pending_name_selection" and row["req_completed"] for row in found)
 
 
-def test_the_numbering_of_seed_000_is_refused() -> None:
-    """Status 4 for both OCR_PROCESSING and ERREUR is named as the collision it is."""
+def test_the_numbering_of_seed_000_is_rejected() -> None:
+    """Status 4 for both OCR_PROCESSING and ERREUR is reported as a collision."""
     with pytest.raises(DeclarationError, match="running and failed match the same rows: both are status_id = 4"):
         Queue("extraction_queue", name="ocr", status="status_id", ready=3, running=4, done=5, failed=4)
     extraction = Queue("extraction_queue", name="extraction", status="status_id", ready=1, running=2, done=3, failed=4)
@@ -119,7 +119,7 @@ def test_the_numbering_of_seed_000_is_refused() -> None:
 
 
 def test_three_phases_share_an_in_progress_flag(url: str) -> None:
-    """Seed 002: three queues on one table, told apart by status, locked by a boolean, meet end to end."""
+    """Seed 002: three queues on one table, distinguished by status and locked by a boolean, follow each other."""
 
     async def prepare_sites() -> None:
         async with Store(url) as store:

@@ -24,11 +24,11 @@ import pytest
 from tabellion.models.fake.serving import Serving, serving
 from tabellion.testing import verify
 from tests.cli.running import CLEAN, Service, running
-from tests.owner import owning
 from tests.pipelines.documents.receiver import receiving
 from tests.pipelines.documents.samples import Sample, many, samples
+from tests.table_owner import owning
 from tests.waiting import eventually
-from tests.working import ROOT
+from tests.workers import ROOT
 
 #: `make chaos-documents` runs the whole of it: 200 documents, killed a dozen times.
 DOCUMENTS = int(os.environ.get("TABELLION_CHAOS_DOCUMENTS", "30"))
@@ -47,7 +47,7 @@ max_rate = 200
 
 @pytest.mark.parametrize("page", ["README.md", "docs/how-to/run-the-service.md"])
 def test_the_curl_session_of_the_docs(page: str, tmp_path: Path) -> None:
-    """Upload, status, result, export: the commands as they are printed do what they say."""
+    """Upload, status, result, export: the printed commands do what they say."""
     blocks = re.findall(r"```sh\n(# a session\n.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks, f"{page} has no session"
     if not shutil.which("curl") or not shutil.which("jq"):
@@ -78,8 +78,8 @@ def test_the_curl_session_of_the_docs(page: str, tmp_path: Path) -> None:
     assert letter.truth["vendor"] in table
 
 
-def commanded(data: Path, *words: str) -> Any:
-    """A command beside the service, and what it printed as JSON."""
+def run_command(data: Path, *words: str) -> Any:
+    """Run a command beside the service; return its JSON output."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
     done = subprocess.run(
         [sys.executable, "-m", "tabellion", *words, "--json"], env=kept | {"TABELLION_DATA": str(data)},
@@ -89,8 +89,8 @@ def commanded(data: Path, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_others_are_told_of_every_end(tmp_path: Path) -> None:
-    """Completed, failed and duplicate, signed; a receiver that is gone is left alone, and gets all of it afterwards."""
+def test_every_ending_is_delivered(tmp_path: Path) -> None:
+    """Completed, failed and duplicate, signed; an unreachable receiver gets everything afterwards."""
     data = tmp_path / "data"
     letter, locked = (one for one in samples(scans=False) if one.name in ("en-invoice-1.pdf", "locked.pdf"))
     with receiving() as receiver, running(data, TABELLION_ALLOW="127.0.0.0/8") as service:
@@ -99,52 +99,52 @@ def test_others_are_told_of_every_end(tmp_path: Path) -> None:
         assert status == 201, endpoint
         receiver.answers(410)
         first = service.upload(letter.content, letter.name)["id"]
-        eventually(lambda: commanded(data, "webhooks", "list")[0]["failed"] == 1, within=60, every=0.5)
-        assert "410" in commanded(data, "webhooks", "list")[0]["disabled_why"]
+        eventually(lambda: run_command(data, "webhooks", "list")[0]["failed"] == 1, within=60, every=0.5)
+        assert "410" in run_command(data, "webhooks", "list")[0]["disabled_why"]
         receiver.answers(204)
-        commanded(data, "webhooks", "enable", endpoint["id"])
-        assert commanded(data, "retry", "webhooks", "--all") == {"queue": "webhooks", "retried": 1}
+        run_command(data, "webhooks", "enable", endpoint["id"])
+        assert run_command(data, "retry", "webhooks", "--all") == {"queue": "webhooks", "retried": 1}
         second = service.upload(letter.content, "copy.pdf")["id"]
         third = service.upload(locked.content, locked.name)["id"]
         eventually(lambda: len(receiver.got) == 4, within=60)
         assert service.stop() == 0
         assert endpoint["secret"] not in service.errors + json.dumps(service.lines)
-    gone, *told = (verify(headers, content, endpoint["secret"]) for _, headers, content in receiver.got)
-    assert gone == told[0]
-    assert {(one["type"], one["data"]["id"]) for one in told} == {
+    gone, *messages = (verify(headers, content, endpoint["secret"]) for _, headers, content in receiver.got)
+    assert gone == messages[0]
+    assert {(one["type"], one["data"]["id"]) for one in messages} == {
         ("document.completed", first), ("document.duplicate", second), ("document.failed", third),
     }  # fmt: skip
-    assert told[0]["data"]["fields"]["total"]["value"] == letter.truth["total"]
-    [failed] = (one["data"] for one in told if one["type"] == "document.failed")
+    assert messages[0]["data"]["fields"]["total"]["value"] == letter.truth["total"]
+    [failed] = (one["data"] for one in messages if one["type"] == "document.failed")
     assert failed["error"]["code"] == "pdf_encrypted"
 
 
 @pytest.fixture
 def fake() -> Iterator[Serving]:
-    """A model that takes its time."""
+    """A slow model."""
     with serving(latency="0.05-0.3") as one:
         yield one
 
 
 def calls(fake: Serving) -> int:
-    """How often the model was asked, once nobody is being answered any more."""
+    """Return how often the model was called, once no request is in flight."""
     eventually(lambda: fake.report()["open"] == 0)
     return int(fake.report()["requests"])
 
 
 def rows(data: Path, question: str) -> list[dict[str, Any]]:
-    """What the database says."""
+    """Return rows of the database."""
     with owning(f"sqlite:///{data}/tabellion.db", create=False) as owner:
         return owner(question)
 
 
 def remembered(data: Path) -> int:
-    """Answers that were kept."""
+    """Return the stored answers."""
     return int(rows(data, "SELECT count(*) AS n FROM tabellion_memos WHERE reply IS NOT NULL")[0]["n"])
 
 
-def uploaded(service: Service, sample: Sample) -> str | None:
-    """The document's id; None when the service died meanwhile."""
+def try_upload(service: Service, sample: Sample) -> str | None:
+    """Return the document's id; None when the service died meanwhile."""
     try:
         return str(service.upload(sample.content, sample.name, model="gemini", type="invoice")["id"])
     except (OSError, HTTPException, ValueError):
@@ -153,7 +153,7 @@ def uploaded(service: Service, sample: Sample) -> str | None:
 
 @pytest.mark.timeout(PATIENCE * 4)
 def test_a_service_killed_again_and_again_loses_nothing(tmp_path: Path, fake: Serving) -> None:
-    """Every document that was taken in ends, outputs are whole, and no answer that was had is paid for twice."""
+    """Every accepted document ends, outputs are complete, and no received answer is paid for twice."""
     chance = random.Random(SEED)
     data = tmp_path / "data"
     (tmp_path / "tabellion.toml").write_text(SETTINGS)
@@ -163,20 +163,20 @@ def test_a_service_killed_again_and_again_loses_nothing(tmp_path: Path, fake: Se
     lost = 0
     for _ in range(KILLS):
         with running(data, **variables) as service:
-            service.said("started")
+            service.wait_for_line("started")
             death = threading.Timer(chance.uniform(0.2, 3.0), service.kill)  # in the middle of whatever it does
             death.start()
-            while todo and (made := uploaded(service, todo[0])):
-                taken[made] = todo.pop(0)
+            while todo and (document := try_upload(service, todo[0])):
+                taken[document] = todo.pop(0)
             death.join()
         now = calls(fake) - remembered(data)
         assert now >= lost
         lost = now
     with running(data, **variables) as service:
         while todo:
-            made = uploaded(service, todo[0])
-            assert made is not None
-            taken[made] = todo.pop(0)
+            document = try_upload(service, todo[0])
+            assert document is not None
+            taken[document] = todo.pop(0)
         eventually(lambda: _open(data) == 0, within=PATIENCE)
         documents = {one: service.ask("GET", f"/api/documents/{one}")[1] for one in taken}
         _assert_whole(data, documents)
@@ -214,7 +214,7 @@ def _assert_ended(document: dict[str, Any], sample: Sample) -> None:
 
 
 def _assert_whole(data: Path, documents: dict[str, dict[str, Any]]) -> None:
-    """Every output is there, is what its row says, and there is no other."""
+    """Assert that every output exists, matches its row, and that there is no other."""
     named = set()
     for one in documents.values():
         if one["status"] not in ("completed", "duplicate"):
@@ -223,8 +223,8 @@ def _assert_whole(data: Path, documents: dict[str, dict[str, Any]]) -> None:
             path = data / one["outputs"][kind]
             named.add(path)
             assert hashlib.sha256(path.read_bytes()).hexdigest() == one["hashes"][kind]
-        told = json.loads((data / one["outputs"]["json"]).read_text())
-        assert told["sha256"] == one["sha256"]
+        body = json.loads((data / one["outputs"]["json"]).read_text())
+        assert body["sha256"] == one["sha256"]
         assert pq.read_table(data / one["outputs"]["parquet"]).num_rows == 1
     orphans = {path for kind in ("json", "parquet") for path in (data / kind).rglob("*.*")} - named
     crashed = {id_ for id_, one in documents.items() if one["status"] == "failed"}

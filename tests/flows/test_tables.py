@@ -17,15 +17,15 @@ CASES = [pytest.param(kind, dialect, id=f"{kind.slug}-{dialect}") for kind in KI
 
 @pytest.fixture
 def adopted(request: pytest.FixtureRequest, tmp_path: Path, kind: Kind, dialect: str) -> Iterator[Adopted]:
-    """The table with three rows that wait."""
+    """The table with three waiting rows."""
     table = Adopted(kind, tmp_path, request.getfixturevalue("sqlite_url" if dialect == "sqlite" else "pg_url"))
     table.insert("good", "bad", "shaky")
     yield table
     table.close()
 
 
-def emptied(table: Adopted, row: dict[str, Any]) -> bool:
-    """Whether the mirrors of a row hold what an empty one holds."""
+def is_empty(table: Adopted, row: dict[str, Any]) -> bool:
+    """Return whether the mirrors of a row hold what an empty one holds."""
     mirrors = [table.kind.expected[name] for name in MIRRORS if name in table.kind.expected]
     wanted = {column: table.kind.empty.get(column) for column in mirrors}
     return all(
@@ -35,53 +35,53 @@ def emptied(table: Adopted, row: dict[str, Any]) -> bool:
 
 
 def state_of(table: Adopted, state: str) -> dict[str, Any]:
-    """The column values that the declaration gives to a state."""
-    said = table.kind.expected[state]
-    said = table.kind.differs.get(table.dialect, {}).get(state, said)
-    return said if isinstance(said, dict) else {table.kind.expected["status"]: said}
+    """Return the column values that the declaration gives to a state."""
+    declared = table.kind.expected[state]
+    declared = table.kind.differs.get(table.dialect, {}).get(state, declared)
+    return declared if isinstance(declared, dict) else {table.kind.expected["status"]: declared}
 
 
 @pytest.mark.parametrize(("kind", "dialect"), CASES)
 def test_six_commands_on_a_table(adopted: Adopted, kind: Kind) -> None:
-    """The table is adopted as its own messages say, worked off, explained, retried and cancelled."""
-    hears_what_adopt_says_first(adopted)
-    adopts(adopted)
+    """The table is adopted as its own messages say, worked, explained, retried and cancelled."""
+    check_first_adopt(adopted)
+    check_adopt(adopted)
     if kind is ROLE:
-        is_let_in(adopted)
-    is_examined(adopted)
+        check_rights(adopted)
+    check_doctor(adopted)
     was = adopted.rows()
     adopted.work()
-    is_worked(adopted, was)
-    is_explained(adopted)
-    cancelled = is_cancelled(adopted)
-    is_retried(adopted)
+    check_work(adopted, was)
+    check_explain(adopted)
+    cancelled = check_cancel(adopted)
+    check_retry(adopted)
     assert adopted.rows()["late"] == cancelled  # the worker that did the retried row did not take it
 
 
-def hears_what_adopt_says_first(table: Adopted) -> None:
-    """What `adopt` says of the table as it is, and what its owner does about it."""
+def check_first_adopt(table: Adopted) -> None:
+    """Check what `adopt` says of the table as it is, and do what its owner would."""
     kind, content = table.kind, table.content()
     result = table.run("adopt", kind.first or kind.table)
-    said = result.output + result.stderr
-    assert result.exit_code == kind.code, said
+    printed = result.output + result.stderr
+    assert result.exit_code == kind.code, printed
     for sentence in kind.says:
-        assert sentence in said
+        assert sentence in printed
     assert table.content() == content
     recipe = kind.recipe.get(table.dialect, "")
-    assert recipe in said
+    assert recipe in printed
     if done := recipe + kind.script(table.dialect, ".mended").replace("{role}", table.role):
         table.script(done)
 
 
-def adopts(table: Adopted) -> None:
-    """The declaration as expected; the database is left as it was."""
+def check_adopt(table: Adopted) -> None:
+    """Check the declaration; the database is left as it was."""
     kind, content = table.kind, table.content()
     found = table.adopt()
     assert table.content() == content
     given = dict(zip(kind.options[::2], kind.options[1::2], strict=True))
     declared = {guess["argument"]: guess["value"] for guess in found["guesses"]}
-    told = {name.removeprefix("--"): kind.expected[name.removeprefix("--")] for name in given}
-    assert declared | told == {**kind.expected, **kind.differs.get(table.dialect, {})}
+    answers = {name.removeprefix("--"): kind.expected[name.removeprefix("--")] for name in given}
+    assert declared | answers == {**kind.expected, **kind.differs.get(table.dialect, {})}
     assert all(guess["why"] for guess in found["guesses"])
     assert found["problems"] == []
     for note in kind.notes:
@@ -91,8 +91,8 @@ def adopts(table: Adopted) -> None:
         table.script(found["index"])
 
 
-def is_examined(table: Adopted) -> None:
-    """`doctor` finds nothing but what is expected, and changes nothing."""
+def check_doctor(table: Adopted) -> None:
+    """Check that `doctor` finds only what is expected, and changes nothing."""
     content = table.content()
     findings = table.findings()
     assert table.content() == content
@@ -101,8 +101,8 @@ def is_examined(table: Adopted) -> None:
         assert expected in finding
 
 
-def is_let_in(table: Adopted) -> None:
-    """Neither `doctor` nor a worker goes on without rights; what `migrate` prints, run by the owner, gives them."""
+def check_rights(table: Adopted) -> None:
+    """Check that `doctor` and worker refuse without rights; what `migrate` prints, run by the owner, grants them."""
     for words in (["doctor"], ["worker", "--until-idle"]):
         result = table.run(*words)
         assert result.exit_code == 4, result.output
@@ -111,8 +111,8 @@ def is_let_in(table: Adopted) -> None:
     table.script(table.run("migrate", "--sql", "--grant", table.role).stdout)
 
 
-def is_worked(table: Adopted, was: dict[str, Any]) -> None:
-    """One is done, one has failed, one is done at its second attempt; nothing else has changed."""
+def check_work(table: Adopted, was: dict[str, Any]) -> None:
+    """Check that one is done, one failed, one done at its second attempt; nothing else has changed."""
     kind, now = table.kind, table.rows()
     ours = {table.kind.expected[name] for name in MIRRORS if name in kind.expected} | {kind.result, *kind.follows}
     ours |= {column for state in ("ready", "running", "done", "failed") for column in state_of(table, state)}
@@ -137,8 +137,8 @@ def is_worked(table: Adopted, was: dict[str, Any]) -> None:
     assert {work: now[work] for work in others} == {work: was[work] for work in others}
 
 
-def is_explained(table: Adopted) -> None:
-    """`explain` tells state, error and history of each."""
+def check_explain(table: Adopted) -> None:
+    """Check that `explain` gives state, error and history of each."""
     kind = table.kind
     queue = kind.table
     for work, state, outcomes in (
@@ -148,21 +148,21 @@ def is_explained(table: Adopted) -> None:
     ):
         found = table.json("explain", queue, table.key_of(work))
         assert (found["state"], [one["outcome"] for one in found["history"]]) == (state, outcomes)
-    said = " ".join(table.run("explain", queue, table.key_of("bad")).output.split())
-    assert "It has failed" in said
-    assert "no such file" in said
-    assert f"tabellion retry {queue}" in said
+    text = " ".join(table.run("explain", queue, table.key_of("bad")).output.split())
+    assert "It has failed" in text
+    assert "no such file" in text
+    assert f"tabellion retry {queue}" in text
 
 
-def is_retried(table: Adopted) -> None:
-    """A failed row whose cause is mended is ready again, with empty mirrors, and is done then."""
+def check_retry(table: Adopted) -> None:
+    """Check that a failed row whose cause is fixed is ready again, with empty mirrors, and is then done."""
     kind, key = table.kind, table.key_of("bad")
     table.script(f"""UPDATE {table.table()} SET "{kind.work}" = 'mended' WHERE "{kind.work}" = 'bad'""")
     result = table.run("retry", kind.table, key)
     assert result.exit_code == 0, result.output
     row = table.rows()["mended"]
     assert {column: row[column] for column in state_of(table, "ready")} == state_of(table, "ready")
-    assert emptied(table, row), row
+    assert is_empty(table, row), row
     assert table.json("explain", kind.table, key)["state"] == "ready"
     table.work()
     row = table.rows()["mended"]
@@ -170,8 +170,8 @@ def is_retried(table: Adopted) -> None:
     assert [one["outcome"] for one in table.attempts("mended")] == ["failed", "done"]
 
 
-def is_cancelled(table: Adopted) -> dict[str, Any]:
-    """A waiting row fails at once; row, `explain` and register say why and by whom; the row then."""
+def check_cancel(table: Adopted) -> dict[str, Any]:
+    """Check that a waiting row fails at once; row, `explain` and register say why and by whom; return the row."""
     kind = table.kind
     table.insert("late")
     key = table.key_of("late")
@@ -211,14 +211,14 @@ def test_a_refused_state_stops_doctor_and_worker_before_any_work(adopted: Adopte
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.name == "triggers and CHECK"])
 @pytest.mark.parametrize("dialect", list(DATABASES))
-def test_a_row_that_may_not_fail_is_parked_and_back_with_retry(adopted: Adopted) -> None:
-    """A trigger that refuses `failed` to one row only is met at work: said once, explained, and mended with `retry`."""
+def test_a_row_that_may_not_fail_is_parked_and_restarted(adopted: Adopted) -> None:
+    """A trigger that refuses `failed` for one row only: reported once, explained, and fixed with `retry`."""
     adopted.script(adopted.kind.script(adopted.dialect, ".mended"))
     adopted.script(adopted.kind.script(adopted.dialect, ".parking"))
     adopted.adopt()
     adopted.edit()
-    told = adopted.work()
-    assert [event.name for event in told if event.key == adopted.key_of("bad")].count("parked") == 1
+    events = adopted.work()
+    assert [event.name for event in events if event.key == adopted.key_of("bad")].count("parked") == 1
     row = adopted.rows()["bad"]
     assert row["status"] == "packing"
     found = adopted.json("explain", "shipments", adopted.key_of("bad"))
@@ -232,7 +232,7 @@ def test_a_row_that_may_not_fail_is_parked_and_back_with_retry(adopted: Adopted)
     assert adopted.rows()["mended"]["status"] == "shipped"
 
 
-def test_the_page_shows_this_list() -> None:
+def test_the_docs_show_this_list() -> None:
     """docs/how-to/adopt-a-table.md says of each table what was run here."""
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "adopt-a-table.md").read_text("utf-8")
     shown = "\n".join(line for line in page.splitlines() if line.startswith("|"))

@@ -1,4 +1,4 @@
-"""Workers before a model with a quota, and one that goes down: seen from the model's own log."""
+"""Workers against a model with a quota, and one that goes down: checked in the model's own log."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tabellion import GateSettings, Job, Queue
 from tabellion.models.catalog import make
 from tabellion.models.fake.serving import Serving, serving
 from tabellion.models.gated import GatedModel
-from tests.owner import Owner, jobs_queue, owning
+from tests.table_owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
-from tests.working import Diary, make_worker, working
+from tests.workers import EventRecorder, make_worker, working
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def reading(fake: Serving) -> Queue:
 
 
 def test_a_quota_costs_no_job_an_attempt(url: str, owner: Owner) -> None:
-    """Two workers find a quota they were not told of: every job is done at its first attempt, few calls are refused."""
+    """Two workers discover an unknown quota: every job is done at its first attempt, few calls are refused."""
     owner.insert(*range(1, 61))
     with serving(rate=20) as fake:
         gates = {"gemini": GateSettings(rate=10)}
@@ -51,7 +51,7 @@ def test_a_quota_costs_no_job_an_attempt(url: str, owner: Owner) -> None:
 
 @pytest.mark.parametrize("latency", [None, 0.3], ids=["quick", "slow"])
 def test_an_outage_is_waited_out(url: str, owner: Owner, latency: float | None) -> None:
-    """While a model is down it is hardly called, another queue goes on, and afterwards every job is done."""
+    """While a model is down it is hardly called, another queue continues, and afterwards every job is done."""
     owner.insert(*range(1, 61))
     owner("UPDATE jobs SET size = 1 WHERE id > 40")
     plain = jobs_queue("plain", where="size = 1", running="looking")
@@ -60,13 +60,13 @@ def test_an_outage_is_waited_out(url: str, owner: Owner, latency: float | None) 
     async def look(job: Job) -> None:
         pass
 
-    diary = Diary()
+    recorder = EventRecorder()
     slots, gate = 8, GateSettings(rate=50, recovery=0.5)
     with serving(knobs="503", latency=latency) as fake:
-        worker = make_worker(url, reading(fake), plain, gates={"gemini": gate}, listeners=[diary], concurrency=slots)
+        worker = make_worker(url, reading(fake), plain, gates={"gemini": gate}, listeners=[recorder], concurrency=slots)
         began = time.monotonic()
         with working(worker):
-            eventually(lambda: diary.of("gate_closed"))
+            eventually(lambda: recorder.of("gate_closed"))
             eventually(lambda: owner.count("done") == 20)
             refused = fake.report()["statuses"].get("503", 0)
             probes = 1 + (time.monotonic() - began) / gate.recovery
@@ -75,6 +75,6 @@ def test_an_outage_is_waited_out(url: str, owner: Owner, latency: float | None) 
     # However slow the model is: the first failure, then what is under way at the second, from which on no more calls go
     # than the threshold allows.
     assert refused <= 1 + slots + (gate.threshold - 2) + probes
-    assert diary.of("gate_opened")
+    assert recorder.of("gate_opened")
     [spent] = owner("SELECT count(*) AS n FROM tabellion_attempts WHERE outcome = 'retried'")
     assert spent["n"] < gate.threshold + probes  # once the gate is closed, a failure costs no attempt

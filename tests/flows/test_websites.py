@@ -28,7 +28,7 @@ from tabellion.pipelines.websites.submit import submit
 from tests.pipelines.websites.loopback import served
 from tests.pipelines.websites.sites import prepared, rows, settings_in, work
 from tests.waiting import eventually
-from tests.working import ROOT
+from tests.workers import ROOT
 
 
 def add(url: str, settings: WebsiteSettings, *websites: str, **options: Any) -> list[str]:

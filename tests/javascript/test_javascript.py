@@ -1,4 +1,4 @@
-"""The check of the pages' scripts: what it does where its checkers cannot be had, and where they find something."""
+"""The check of the pages' scripts: without its checkers, and when they find something."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from tests.javascript import __main__ as checks
 
 @pytest.fixture
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where nothing is installed yet."""
+    """A folder where nothing is installed yet."""
     folder = tmp_path / "node_modules"
     monkeypatch.setattr(checks, "MODULES", folder)
     return folder
 
 
 def npm(*lines: str, code: int = 1) -> tuple[list[str], list[str]]:
-    """A node, and an npm that says this and ends so."""
-    said = "\n".join(lines)
-    return ["node"], [sys.executable, "-c", f"import sys; print({said!r}, file=sys.stderr); sys.exit({code})"]
+    """A node, and an npm that prints this and ends with this code."""
+    text = "\n".join(lines)
+    return ["node"], [sys.executable, "-c", f"import sys; print({text!r}, file=sys.stderr); sys.exit({code})"]
 
 
 def test_without_a_registry_nothing_is_checked_and_nothing_fails(
     modules: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It says that, and why."""
-    said = ("npm error code ECONNREFUSED", "npm error FetchError: request failed, reason: connect ECONNREFUSED")
-    monkeypatch.setattr(checks, "node_commands", lambda: npm(*said))
+    """It says so, and why."""
+    text = ("npm error code ECONNREFUSED", "npm error FetchError: request failed, reason: connect ECONNREFUSED")
+    monkeypatch.setattr(checks, "node_commands", lambda: npm(*text))
     monkeypatch.setattr(checks, "check", lambda node: pytest.fail("there is nothing to check with"))
     assert checks.main() == 0
-    told = capsys.readouterr().err
-    assert told.startswith("JavaScript was not checked: ")
-    assert "connect ECONNREFUSED" in told
+    output = capsys.readouterr().err
+    assert output.startswith("JavaScript was not checked: ")
+    assert "connect ECONNREFUSED" in output
     assert not modules.exists()
 
 
-def test_a_lock_file_that_is_wrong_fails(modules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network that works gave something else than the file says: that is not for the reader to shrug at."""
+def test_an_invalid_lock_file_fails(modules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network works and returned something else than the file says: that must not be ignored."""
     monkeypatch.setattr(checks, "node_commands", lambda: npm("npm error code EINTEGRITY"))
     with pytest.raises(SystemExit, match="EINTEGRITY"):
         checks.main()
 
 
-def test_what_a_checker_finds_fails(modules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Either of them is enough, and what is installed for this lock file is not installed again."""
+def test_findings_of_a_checker_fail(modules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either is enough, and packages installed for this lock file are not installed again."""
     modules.mkdir()
     monkeypatch.setattr(checks, "node_commands", lambda: npm(code=0))
     monkeypatch.setattr(checks, "check", lambda node: 1)
@@ -57,5 +57,5 @@ def test_what_a_checker_finds_fails(modules: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_lock_file_names_no_registry() -> None:
-    """Whoever has a registry of their own uses that one."""
+    """Everyone uses their own registry."""
     assert '"resolved"' not in (checks.HERE / "package-lock.json").read_text()

@@ -1,4 +1,4 @@
-"""What every test of a model asks, and asking it."""
+"""The requests that tests of models send, and how they send them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SCHEMA: dict[str, Any] = {
 def ask(
     model: Model, parts: Sequence[Part] = (TEXT,), schema: Schema | None = None, asked: Ask = Ask(deadline=20)
 ) -> Reply:
-    """One call in a loop of its own, connections closed after it."""
+    """Make one call in its own event loop and close its connections."""
 
     async def once() -> Reply:
         try:
@@ -48,7 +48,7 @@ def failing(
     kind: type[Error], model: Model, parts: Sequence[Part] = (TEXT,), schema: Schema | None = None,
     asked: Ask = Ask(deadline=20),
 ) -> Error:  # fmt: skip
-    """The error that a call ends in: of exactly this class, and with no key and no document in what it says."""
+    """Return the error of a call, which must be of exactly this class and contain no key and no document."""
     with pytest.raises(kind) as caught:
         ask(model, parts, schema, asked)
     error = caught.value

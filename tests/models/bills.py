@@ -1,4 +1,4 @@
-"""A bill that tests put before models, and the answers they give about it."""
+"""A bill that tests send to models, and the answers they give about it."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ validation:
 
 @cache
 def bill(*lines: str) -> bytes:
-    """The bill as a PDF, the same bytes each time: memos know documents by them."""
+    """Return the bill as a PDF, the same bytes each time: memos identify documents by them."""
     return papers.pdf(lines or LINES)
 
 
-def said(doctype: DocumentType = SMALL, **values: Any) -> dict[str, Any]:
-    """A model's answer: a value, or a value and its quote; all else is null."""
-    made: dict[str, Any] = {}
+def reply_about(doctype: DocumentType = SMALL, **values: Any) -> dict[str, Any]:
+    """Return a model's answer: a value, or a value and its quote; everything else is null."""
+    reply: dict[str, Any] = {}
     for spec in doctype.fields:
         given = values.get(spec.name)
         if spec.kind == "list":
-            made[spec.name] = [{"quote": None, "page": None, **row} for row in given or ()]
+            reply[spec.name] = [{"quote": None, "page": None, **row} for row in given or ()]
         else:
             value, quote = given if isinstance(given, tuple) else (given, None)
-            made[spec.name] = {"value": value, "quote": quote, "page": 1 if quote else None}
-    return made
+            reply[spec.name] = {"value": value, "quote": quote, "page": 1 if quote else None}
+    return reply
 
 
-class Saying:
-    """A model that gives one answer, and remembers what it was asked."""
+class FixedModel:
+    """A model that gives one answer, and records what it was asked."""
 
     name, model = "saying", "saying-1"
 
@@ -66,27 +66,27 @@ class Saying:
     ) -> None:
         self.takes = takes
         self.asked: list[list[Part]] = []
-        self.told: list[str] = []
+        self.system_texts: list[str] = []
         self._answer = answer if isinstance(answer, str) else json.dumps(answer)
 
     async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
-        """The answer, judged as every model's is."""
+        """Return the answer, validated as every model's is."""
         self.asked.append(list(parts))
-        self.told.append(ask.system or "")
+        self.system_texts.append(ask.system or "")
         return Reply(self._answer, judge(self._answer, schema, ask), cost=0.25, model=self.model)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
 def gemini_says(answer: Mapping[str, Any]) -> Answer:
-    """The answer as Gemini sends it."""
+    """Return the answer as Gemini sends it."""
     parts = [{"text": json.dumps(answer)}]
     return Answer({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}], "usageMetadata": {}})
 
 
 def openai_says(answer: Mapping[str, Any]) -> Answer:
-    """The answer as OpenAI sends it."""
+    """Return the answer as OpenAI sends it."""
     message = {"role": "assistant", "content": json.dumps(answer)}
     return Answer({"choices": [{"message": message, "finish_reason": "stop"}], "usage": {}, "model": "gpt"})
 

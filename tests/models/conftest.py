@@ -1,4 +1,4 @@
-"""The fake model for every test of a real SDK, and an environment without anybody's keys."""
+"""The fake model for every test of a real SDK, and an environment without real keys."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from tabellion.models.fake.serving import Serving, serving
 
 @pytest.fixture(scope="session")
 def fake() -> Iterator[Serving]:
-    """A fake model that speaks both protocols, in a process of its own."""
+    """A fake model that speaks both protocols, in its own process."""
     with serving() as running:
         yield running

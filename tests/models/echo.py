@@ -1,4 +1,4 @@
-"""A model as a third party would write one: one file, no SDK, nothing of ours but the contract."""
+"""A model as a third party would write one: one file, no SDK, only the contract."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tabellion.models.output import judge
 
 
 class Echo:
-    """Answers with what it was told."""
+    """Answers with what it was sent."""
 
     name = "echo"
 
@@ -20,7 +20,7 @@ class Echo:
         self._key = key
 
     async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
-        """The text parts, joined."""
+        """Return the text parts, joined."""
         if self._key == "wrong":
             raise KeyRefused("echo does not know this key")
         if any(not isinstance(part, str) for part in parts):
@@ -29,4 +29,4 @@ class Echo:
         return Reply(text=text, object=judge(text, schema, ask), model=self.model, cost=0.0)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""

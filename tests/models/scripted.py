@@ -1,4 +1,4 @@
-"""A server that answers exactly what a test says, and remembers what it was asked."""
+"""A server that answers exactly what a test says, and records what it was asked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 @dataclass
-class Asked:
+class RecordedRequest:
     """One request as it came."""
 
     method: str
@@ -34,30 +34,30 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def encoded(self) -> bytes:
-        """The answer on the wire."""
+        """Return the answer on the wire."""
         body = self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
         headers = {"content-type": "application/json", "content-length": str(len(body)), **self.headers}
         lines = [f"HTTP/1.1 {self.status} X", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
         return "\r\n".join(lines).encode() + body
 
 
-class Scripted:
-    """A running one: `url`, and everything it was `asked`."""
+class ScriptedServer:
+    """A running one: `url`, and every request it was `asked`."""
 
-    def __init__(self, script: Callable[[Asked], Answer]) -> None:
+    def __init__(self, script: Callable[[RecordedRequest], Answer]) -> None:
         self.script = script
-        self.asked: list[Asked] = []
+        self.asked: list[RecordedRequest] = []
         self.url = ""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answers one connection until it ends."""
+        """Answer one connection until it ends."""
         try:
             while head := await _head(reader):
                 first, *lines = head.decode().split("\r\n")
                 method, path, _ = first.split(" ")
                 headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
-                asked = Asked(method, path, headers, body)
+                asked = RecordedRequest(method, path, headers, body)
                 self.asked.append(asked)
                 writer.write(self.script(asked).encoded())
                 await writer.drain()
@@ -73,13 +73,13 @@ async def _head(reader: asyncio.StreamReader) -> bytes:
 
 
 @asynccontextmanager
-async def scripted(script: Callable[[Asked], Answer] | list[Answer]) -> AsyncIterator[Scripted]:
-    """Serves a function from request to answer, or a list of answers in turn."""
+async def scripted(script: Callable[[RecordedRequest], Answer] | list[Answer]) -> AsyncIterator[ScriptedServer]:
+    """Serve a function from request to answer, or a list of answers in turn."""
     if isinstance(script, list):
         answers = iter(script)
-        running = Scripted(lambda asked: next(answers))
+        running = ScriptedServer(lambda asked: next(answers))
     else:
-        running = Scripted(script)
+        running = ScriptedServer(script)
     server = await asyncio.start_server(running.serve, "127.0.0.1", 0)
     running.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:

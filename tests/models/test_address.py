@@ -1,4 +1,4 @@
-"""Where a model may be."""
+"""Which addresses a model may have."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def names(monkeypatch: pytest.MonkeyPatch) -> None:
         "http://vllm.models.svc/v1", "http://llm.example.com", "http://nobody.example.com", "http://me:pass@127.0.0.1:1",
     ],
 )  # fmt: skip
-def test_a_model_may_be_here_or_behind_https(url: str) -> None:
-    """On this machine, in one's own network, or anywhere where nobody reads along."""
+def test_a_model_may_be_local_or_behind_https(url: str) -> None:
+    """On this machine, in a private network, or anywhere with TLS."""
     check("openai", url)
 
 
@@ -49,15 +49,15 @@ def test_a_model_may_be_here_or_behind_https(url: str) -> None:
         ("http://93.184.215.14:8000", "unencrypted"),
     ],
 )  # fmt: skip
-def test_a_model_is_nowhere_where_a_key_would_be_lost(url: str, why: str) -> None:
-    """A metadata server, and plain http over the internet; when it is made."""
+def test_an_address_that_would_leak_the_key_is_rejected(url: str, why: str) -> None:
+    """A metadata server, and plain HTTP over the internet; when the model is created."""
     with pytest.raises(ConfigurationError, match=why) as caught:
         make("openai", {"key": "canary", "base_url": url}, {})
     assert "canary" not in str(caught.value)
 
 
 @pytest.mark.usefixtures("names")
-def test_a_network_that_is_opened_may_be_asked_in_plain_words() -> None:
+def test_an_allowed_network_may_use_plain_http() -> None:
     """But never a metadata server."""
     rules = Rules.of(["93.184.215.0/24", "169.254.0.0/16"])
     check("openai", "http://api.example.com/v1", rules)

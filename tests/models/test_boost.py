@@ -1,4 +1,4 @@
-"""A model may mend a text, and not write another."""
+"""A model may correct a text, but not write another."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def saying(answer: str) -> Parrot:
     return Parrot(lambda _parts, _schema, _ask: Reply(answer))
 
 
-def test_a_mended_text_is_taken_beside_the_original() -> None:
-    """One question, with the text as material; both texts are kept."""
+def test_a_corrected_text_is_kept_beside_the_original() -> None:
+    """One call, with the text as data; both texts are kept."""
     mended = TEXT.replace("tolal", "total")
     model = saying(mended)
     found = asyncio.run(boost_text(model, TEXT, page=2))
@@ -28,15 +28,15 @@ def test_a_mended_text_is_taken_beside_the_original() -> None:
     assert found.original in str(parts[1])
 
 
-def test_another_text_is_refused_with_the_reason() -> None:
-    """Other numbers, or another story: the original stays."""
+def test_a_different_text_is_rejected_with_the_reason() -> None:
+    """Other numbers, or other content: the original stays."""
     for answer in (TEXT.replace("120.00", "999.00"), "Here is a poem about the sea instead of your page."):
         found = asyncio.run(boost_text(saying(answer), TEXT))
         assert (found.text, found.accepted) == (TEXT, False)
         assert found.reasons
 
 
-def test_nothing_is_not_asked_about() -> None:
+def test_an_empty_text_is_not_sent() -> None:
     """A blank page costs nothing."""
     model = Parrot()
     assert asyncio.run(boost_text(model, " \n")).text == " \n"

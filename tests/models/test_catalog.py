@@ -21,7 +21,7 @@ CANARY = "canary-key-1234567890"
 
 @pytest.mark.parametrize("name", ["gemini", "openai", "deepinfra"])
 def test_every_setting_has_a_variable(name: str) -> None:
-    """Ours wins over the settings, and they over the names that people already have."""
+    """Ours overrides the settings, and they the names that people already have."""
     for key, others in MODELS[name].variables.items():
         values = {"key": "k", "base_url": "http://127.0.0.1:1", "model": "m", "api_version": "v1beta"}
         ours, settings, theirs = ({"key": "k", key: values[key] + suffix} for suffix in ("/1", "/2", "/3"))
@@ -43,23 +43,23 @@ def shown(model: Any, key: str) -> str:
     [("gemini", "GEMINI_API_KEY"), ("openai", "OPENAI_API_KEY"), ("deepinfra", "DEEPINFRA_API_KEY")],
 )
 def test_a_missing_key_names_the_variable(name: str, says: str) -> None:
-    """What to set is in the message."""
+    """The message says what to set."""
     with pytest.raises(ConfigurationError, match=f"set {says}"):
         make(name, {}, {})
 
 
-def test_a_server_of_ones_own_needs_no_key() -> None:
+def test_a_local_server_needs_no_key() -> None:
     """vLLM or Ollama on this machine."""
     assert make("openai", {"base_url": "http://127.0.0.1:8000/v1"}, {}).model
 
 
 def test_the_local_model_needs_nothing() -> None:
-    """It is always there."""
+    """It is always available."""
     assert make("local", {}, {}).name == "local"
 
 
 def test_unknown_names_and_keys_get_a_suggestion() -> None:
-    """Typing errors are met with what was probably meant."""
+    """Typing errors get the name that was probably meant."""
     with pytest.raises(ConfigurationError, match="did you mean 'gemini'"):
         make("gemimi", {}, {})
     with pytest.raises(ConfigurationError, match="did you mean 'base_url'"):
@@ -69,8 +69,8 @@ def test_unknown_names_and_keys_get_a_suggestion() -> None:
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://x", "http://", "http://x:port", ""])
-def test_a_base_url_must_be_one(url: str) -> None:
-    """Anything that is not http or https with a host is refused; an empty setting is no setting."""
+def test_a_base_url_must_be_valid(url: str) -> None:
+    """Anything that is not http or https with a host is rejected; an empty setting does not count."""
     if not url:
         assert make("gemini", {"key": "k", "base_url": url}, {})
         return
@@ -79,7 +79,7 @@ def test_a_base_url_must_be_one(url: str) -> None:
 
 
 def test_keys_are_never_shown() -> None:
-    """Not in repr, not in errors: not even a key that cannot be sent."""
+    """Not in repr, not in errors, not even a key that cannot be sent."""
     for name in ("gemini", "openai", "deepinfra"):
         model = make(name, {"key": CANARY, "base_url": f"http://me:{CANARY}@127.0.0.1:1"}, {})
         assert CANARY not in repr(model)
@@ -89,8 +89,8 @@ def test_keys_are_never_shown() -> None:
         assert CANARY not in str(caught.value)
 
 
-def test_a_third_partys_model_by_its_class() -> None:
-    """`package.module:Class` with its own settings and variables of ours."""
+def test_a_third_party_model_by_its_class() -> None:
+    """`package.module:Class` with its own settings and our variables."""
     model = make("tests.models.echo:Echo", {"model": "echo-2"}, {"TABELLION_ECHO_BASE_URL": "http://there"})
     assert isinstance(model, Echo)
     assert (model.model, model.base_url) == ("echo-2", "http://there")
@@ -100,8 +100,8 @@ def test_a_third_partys_model_by_its_class() -> None:
         asyncio.run(Echo("wrong").call(["hello"]))
 
 
-def test_a_third_partys_model_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installed package brings a name of its own."""
+def test_a_third_party_model_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed package registers its own name."""
     found = EntryPoint("echo", "tests.models.echo:Echo", catalog.GROUP)
     monkeypatch.setattr(catalog, "entry_points", lambda group: [found] if group == catalog.GROUP else [])
     assert names()[-1] == "echo"
@@ -109,14 +109,14 @@ def test_a_third_partys_model_by_its_entry_point(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("target", ["no.such.module:Class", "tests.models.echo:Missing", "tests.models.echo:judge"])
-def test_what_is_no_model_is_refused(target: str) -> None:
-    """A missing module, a missing class, and something else altogether."""
+def test_an_invalid_model_is_rejected(target: str) -> None:
+    """A missing module, a missing class, and an unrelated object."""
     with pytest.raises(ConfigurationError):
         make(target, {}, {})
 
 
 def test_the_example_of_the_docs_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`a new model is one file`: the file in docs/reference/model.md is one."""
+    """The file in docs/reference/model.md works."""
     text = (Path(__file__).parents[2] / "docs" / "reference" / "model.md").read_text()
     [code] = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "class Shouting" in block]
     (tmp_path / "shouting.py").write_text(code)
@@ -129,7 +129,7 @@ def test_the_example_of_the_docs_runs(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_every_variable_is_documented() -> None:
-    """docs/reference/model.md names each setting's variables, ours included."""
+    """docs/reference/model.md names each setting's variables."""
     text = (Path(__file__).parents[2] / "docs" / "reference" / "model.md").read_text()
     for name, entry in MODELS.items():
         for key, others in entry.variables.items():
@@ -145,7 +145,7 @@ def test_every_error_and_fault_is_documented() -> None:
 
 
 def test_a_key_in_a_variable_offers_its_model() -> None:
-    """Ours or the one that people already have; an empty one is none."""
+    """Ours or the usual one; an empty one does not count."""
     assert catalog.models_with_key({}) == []
     assert catalog.models_with_key({"GEMINI_API_KEY": "k", "OPENAI_API_KEY": ""}) == ["gemini"]
     assert catalog.models_with_key({"GOOGLE_API_KEY": "k", variable("deepinfra", "key"): "k"}) == [

@@ -1,4 +1,4 @@
-"""The way out: capped while it is read, bounded in time, proxies as the environment says."""
+"""The HTTP channel: size limits while reading, deadlines, proxies from the environment."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_an_answer_within_the_limit_is_read() -> None:
     assert len(fetched(Answer(b"x" * 1000)).content) == 1000
 
 
-def test_an_answer_beyond_the_limit_is_not() -> None:
-    """One that says so is not even begun; one that does not is left on the way."""
+def test_an_answer_beyond_the_limit_is_not_read() -> None:
+    """One that announces it is not even started; one that does not is aborted."""
     with pytest.raises(BadOutput, match="larger than 1,000 bytes") as caught:
         fetched(Answer(b"x" * 1001))
     assert caught.value.fault == "too_large"
@@ -42,8 +42,8 @@ def test_an_answer_beyond_the_limit_is_not() -> None:
         fetched(Answer(chunks, headers={"content-length": "0", "transfer-encoding": "chunked"}))
 
 
-def test_a_packed_answer_is_refused() -> None:
-    """It may unpack to anything, and nobody asked for it."""
+def test_a_compressed_answer_is_rejected() -> None:
+    """It may expand to anything, and was not requested."""
     with pytest.raises(Unavailable, match="gzip"):
         fetched(Answer(gzip.compress(b"x" * 100_000), headers={"content-encoding": "gzip"}))
 
@@ -64,7 +64,7 @@ def test_a_redirect_is_an_answer() -> None:
         ("https://api.example", {}, None),
     ],
 )
-def test_proxies_are_the_environments(
+def test_proxies_come_from_the_environment(
     url: str, variables: dict[str, str], proxy: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The usual variables; this machine is reached without one."""
@@ -76,8 +76,8 @@ def test_proxies_are_the_environments(
     assert proxy_for(url) == proxy
 
 
-def test_the_deadline_says_what_happened() -> None:
-    """In the words of who was waited for."""
+def test_the_deadline_names_who_was_waited_for() -> None:
+    """In the error message."""
 
     async def story() -> None:
         async with deadline("gemini", 0.01):
@@ -87,8 +87,8 @@ def test_the_deadline_says_what_happened() -> None:
         asyncio.run(story())
 
 
-def test_calls_begin_in_turns() -> None:
-    """So many at a time; a call's turn ends with its request, so that those who wait for answers hold up nobody."""
+def test_calls_start_in_turns() -> None:
+    """A few at a time; a call's turn ends with its request, so that waiting for answers blocks nobody."""
 
     async def story() -> tuple[int, int]:
         turns, begun, answer = SendLimiter(), 0, asyncio.Event()
@@ -120,7 +120,7 @@ def test_calls_begin_in_turns() -> None:
     assert asyncio.run(story()) == (AT_ONCE, 3 * AT_ONCE)
 
 
-def test_a_slow_request_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_request_does_not_block_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn ends by itself."""
     monkeypatch.setattr("tabellion.models.channel.AT_ONCE", 1)
     monkeypatch.setattr("tabellion.models.channel.LONGEST_TURN", 0.01)
@@ -135,7 +135,7 @@ def test_a_slow_request_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPa
     asyncio.run(story())
 
 
-def test_many_calls_end_all(fake: Serving) -> None:
+def test_many_calls_all_end(fake: Serving) -> None:
     """Several hundred at once over one client, and none gets another's answer."""
 
     async def story() -> list[str]:
@@ -174,8 +174,8 @@ def wrapped(inner: Exception) -> Exception:
     ],
     ids=repr,
 )
-def test_what_goes_wrong_on_the_way_is_said_plainly(error: Exception, kind: type[Exception], says: str) -> None:
-    """Ours, without what theirs quotes."""
+def test_transport_errors_are_reported_plainly(error: Exception, kind: type[Exception], says: str) -> None:
+    """As our errors, without what theirs quote."""
     with pytest.raises(kind, match=says) as caught, plainly("gemini"):
         raise error
     assert "canary" not in str(caught.value)

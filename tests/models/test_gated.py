@@ -1,4 +1,4 @@
-"""A model behind its gate: paid for once, its troubles told to the fleet, nothing charged to the wrong one."""
+"""A model behind its gate: paid once, problems reported to the fleet, costs charged to the right job."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tabellion.errors import ConfigurationError, GateClosed, Permanent
 from tabellion.models.base import Ask, Blob, Part, Reply, Schema
 from tabellion.models.errors import BadOutput, KeyRefused, Rejected, Throttled, Unavailable
 from tabellion.models.gated import GatedModel, memo_key
-from tests.owner import Owner, jobs_queue, owning
+from tests.table_owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
-from tests.working import make_worker, working
+from tests.workers import make_worker, working
 
 FAST = GateSettings(rate=500, min_rate=500, max_rate=500)
 Answer = Callable[[Sequence[Part], Schema | None, Ask], Reply]
 
 
 class Parrot:
-    """A model as someone else might write one: it says what it is told to."""
+    """A model as a third party might write one: it repeats what it is sent."""
 
     name, model = "parrot", "parrot-1"
 
@@ -33,7 +33,7 @@ class Parrot:
         self._answer = answer
 
     async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
-        """Repeats the first text."""
+        """Repeat the first text."""
         self.asked.append((parts, schema, ask))
         await asyncio.sleep(0)
         if self._answer is not None:
@@ -41,7 +41,7 @@ class Parrot:
         return Reply(text=str(parts[0]), cost=0.25, model=self.model)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing."""
 
 
 def raises(error: Exception) -> Answer:
@@ -57,7 +57,7 @@ async def state_of(url: str, name: str = "parrot") -> object:
 
 
 def test_the_same_question_is_paid_for_once(url: str) -> None:
-    """Ten askers at once and one later: one call; the others get the same reply at no cost, as duplicates."""
+    """Ten concurrent callers and one later: one call; the others get the same reply at no cost, as duplicates."""
     parrot = Parrot()
 
     async def go() -> list[Reply]:
@@ -85,7 +85,7 @@ def test_the_same_question_is_paid_for_once(url: str) -> None:
     ],
 )
 def test_any_difference_is_another_question(other: tuple[Sequence[Part], Schema | None, Ask]) -> None:
-    """Content, schema and what was asked for all count; the try's number and its hint do not."""
+    """Content, schema and options count; the attempt's number and its hint do not."""
     parrot = Parrot()
     plain = memo_key(parrot, ["Hello"], None, Ask())
     assert memo_key(parrot, *other) != plain
@@ -100,7 +100,7 @@ def owner(url: str) -> Iterator[Owner]:
 
 
 def test_a_retry_resumes_where_it_was_paid(url: str, owner: Owner) -> None:
-    """A job that fails after its first page reads only the second one the next time; the register has both costs."""
+    """A job that fails after its first page reads only the second one next time; the register has both costs."""
     parrot = Parrot()
     model, queue, sources = GatedModel(parrot), jobs_queue(uses="parrot"), list[str]()
 
@@ -118,7 +118,7 @@ def test_a_retry_resumes_where_it_was_paid(url: str, owner: Owner) -> None:
     assert [row["cost"] for row in owner("SELECT cost FROM tabellion_attempts ORDER BY n")] == [0.25, 0.25]
 
 
-def test_a_plain_function_calls_a_model_in_a_loop_of_its_own(url: str, owner: Owner) -> None:
+def test_a_plain_function_calls_a_model_in_its_own_loop(url: str, owner: Owner) -> None:
     """Its thread knows the job: the call passes the gate, and the attempt is charged."""
     model, queue = GatedModel(Parrot()), jobs_queue(uses="parrot", max_attempts=1)
 
@@ -132,8 +132,8 @@ def test_a_plain_function_calls_a_model_in_a_loop_of_its_own(url: str, owner: Ow
     assert [row["cost"] for row in owner("SELECT cost FROM tabellion_attempts")] == [0.25]
 
 
-def test_a_bad_answer_is_kept_as_evidence_and_asked_for_differently(url: str, owner: Owner) -> None:
-    """A cut-off answer is retried in parts; it is paid for, kept raw, and never a result."""
+def test_a_bad_answer_is_kept_as_evidence_and_retried_differently(url: str, owner: Owner) -> None:
+    """A truncated answer is retried in parts; it is paid for, kept raw, and never a result."""
     schema = {"type": "object", "properties": {"vendor": {"type": "string"}, "total": {"type": "number"}}}
 
     def answer(_parts: Sequence[Part], wanted: Schema | None, _ask: Ask) -> Reply:
@@ -172,10 +172,10 @@ def test_a_bad_answer_is_kept_as_evidence_and_asked_for_differently(url: str, ow
         (BadOutput("rubbish", "json", raw="x"), BadOutput, 0, 0),
     ],
 )
-def test_each_trouble_is_told_to_the_gate(
+def test_each_problem_is_reported_to_the_gate(
     url: str, error: Exception, expected: type[Exception], failures: int, refusals: int
 ) -> None:
-    """The gate hears of refusals and failures, and of nothing that is the request's own fault."""
+    """Refusals and failures are, errors of the request itself are not."""
 
     async def go() -> None:
         async with OpenContext(Environment("prod", url), {"parrot": FAST}) as context:
@@ -187,8 +187,8 @@ def test_each_trouble_is_told_to_the_gate(
     asyncio.run(go())
 
 
-def test_a_refused_key_closes_the_gate(url: str) -> None:
-    """The first refusal closes it: the next call is not made."""
+def test_a_rejected_key_closes_the_gate(url: str) -> None:
+    """The first rejection closes it: the next call is not made."""
     parrot = Parrot(raises(KeyRefused("parrot does not accept the key")))
 
     async def go() -> None:
@@ -223,6 +223,6 @@ def test_an_outage_costs_no_attempt_once_the_gate_is_closed(url: str) -> None:
 
 
 def test_outside_a_worker_it_says_what_it_needs() -> None:
-    """A call with no job and no context names the way."""
+    """A call with no job and no context names what to use."""
     with pytest.raises(ConfigurationError, match="OpenContext"):
         asyncio.run(GatedModel(Parrot()).call(["Hello"]))

@@ -16,7 +16,7 @@ from tabellion.models.errors import BadOutput, Fault, KeyRefused, ModelError, Re
 from tabellion.models.fake.serving import Serving
 from tabellion.models.gemini import Gemini
 from tests.models.asking import CANARY, KEY, PAGE, SCHEMA, TEXT, ask, failing, png
-from tests.models.scripted import Answer, Asked, scripted
+from tests.models.scripted import Answer, RecordedRequest, scripted
 
 
 def gemini(fake: Serving, knobs: str = "", **settings: Any) -> Gemini:
@@ -44,14 +44,14 @@ def test_text_is_answered_with_text(fake: Serving) -> None:
     assert "Acme Ltd" in ask(gemini(fake)).text
 
 
-def test_the_version_may_stand_in_the_address(fake: Serving) -> None:
-    """People copy whole addresses."""
+def test_the_version_may_be_in_the_url(fake: Serving) -> None:
+    """People copy whole URLs."""
     model = Gemini(KEY, f"{fake.url}/v1beta/")
     assert (model.base_url, model.api_version) == (fake.url, "v1beta")
     assert ask(model).text
 
 
-def test_thoughts_are_paid_and_not_answered(fake: Serving) -> None:
+def test_thoughts_are_paid_and_left_out(fake: Serving) -> None:
     """They are skipped in the text and counted in the price."""
     reply = ask(gemini(fake, "thought"), schema=SCHEMA)
     assert reply.object["vendor"] == "Acme Ltd"
@@ -90,7 +90,7 @@ def test_every_failure_has_its_class(fake: Serving, knob: str, kind: type[ModelE
 @pytest.mark.parametrize(
     ("knob", "hint"), [("429=36", 36.0), ("429text=36", 36.4), ("429header=36", 36.0), ("429bare", None)]
 )
-def test_the_servers_word_on_when_is_heard(fake: Serving, knob: str, hint: float | None) -> None:
+def test_the_servers_retry_hint_is_used(fake: Serving, knob: str, hint: float | None) -> None:
     """RetryInfo, then the text, then the header."""
     error = failing(Throttled, gemini(fake, knob))
     assert error.hint == hint
@@ -108,7 +108,7 @@ BAD: list[tuple[str, Fault, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("knob", "fault", "hint"), BAD)
 def test_every_bad_answer_has_its_fault(fake: Serving, knob: str, fault: Fault, hint: dict[str, Any]) -> None:
-    """Never a result; what to do differently is in the hint, and the bill is kept."""
+    """Never a result; the hint says what to do differently, and the cost is kept."""
     error = failing(BadOutput, gemini(fake, knob), schema=SCHEMA)
     assert (error.fault, error.hint) == (fault, hint)
     if fault not in ("html", "too_large"):
@@ -120,23 +120,23 @@ def test_every_bad_answer_has_its_fault(fake: Serving, knob: str, fault: Fault, 
 
 @pytest.mark.parametrize("knob", ["hang", "drip", "latency=30"])
 def test_the_deadline_ends_everything(fake: Serving, knob: str) -> None:
-    """A server that hangs, drips or takes its time is left."""
+    """A server that hangs, drips or is slow is abandoned."""
     error = failing(Unavailable, gemini(fake, knob), asked=Ask(deadline=0.5))
     assert str(error) == "gemini: no complete answer within 0.5 s"
 
 
-def test_a_wrong_key_is_no_fault_of_the_request(fake: Serving) -> None:
-    """Google says 400; it is the key all the same."""
+def test_a_wrong_key_is_not_an_error_of_the_request(fake: Serving) -> None:
+    """Google says 400; it is still the key."""
     failing(KeyRefused, Gemini("bad-key", fake.url))
 
 
-def test_nobody_there() -> None:
-    """A refused connection is a state of the world, not of the request."""
+def test_a_refused_connection() -> None:
+    """It is an outage, not an error of the request."""
     assert "cannot be reached" in str(failing(Unavailable, Gemini(KEY, "http://127.0.0.1:9")))
 
 
-def test_large_files_are_uploaded_and_taken_away_again(fake: Serving) -> None:
-    """What does not fit into the request goes through the Files API; the smaller part stays inside."""
+def test_large_files_are_uploaded_and_deleted(fake: Serving) -> None:
+    """Files that do not fit into the request use the Files API; smaller parts stay inline."""
     large = Blob(png(100, 100) + b"\x00" * 3000, "image/png")
 
     async def story() -> tuple[str, list[Any]]:
@@ -155,8 +155,8 @@ def test_large_files_are_uploaded_and_taken_away_again(fake: Serving) -> None:
 
 
 @pytest.mark.parametrize("knob", ["503", "hang"])
-def test_uploads_are_taken_away_after_a_failure(fake: Serving, knob: str) -> None:
-    """Also when the call fails, also when its time is up."""
+def test_uploads_are_deleted_after_a_failure(fake: Serving, knob: str) -> None:
+    """Also when the call fails or times out."""
     large = Blob(b"x" * 3000, "image/png")
 
     async def story() -> list[Any]:
@@ -178,10 +178,12 @@ def answer(text: str = "ok", finish: str = "STOP", **more: Any) -> Answer:
     return Answer({"candidates": [{"content": content, "finishReason": finish}], **more})
 
 
-def exchange(model_settings: dict[str, Any], script: Any, asked: Ask, schema: Any = None) -> tuple[Any, list[Asked]]:
-    """One call to a scripted server: what came of it, and what the server was asked."""
+def exchange(
+    model_settings: dict[str, Any], script: Any, asked: Ask, schema: Any = None
+) -> tuple[Any, list[RecordedRequest]]:
+    """One call to a scripted server: its result, and the requests the server got."""
 
-    async def story() -> tuple[Any, list[Asked]]:
+    async def story() -> tuple[Any, list[RecordedRequest]]:
         async with scripted(script) as server:
             model = Gemini(KEY, server.url, **model_settings)
             try:
@@ -194,7 +196,7 @@ def exchange(model_settings: dict[str, Any], script: Any, asked: Ask, schema: An
     return asyncio.run(story())
 
 
-def test_what_goes_out_is_what_was_asked_for() -> None:
+def test_a_request_has_what_was_asked_for() -> None:
     """Inline bytes, schema verbatim, system text, temperature, thinking budget, room for thoughts; one request."""
     asked = Ask(system="Be exact.", temperature=0.3, max_tokens=100, thinking=50)
     reply, [request] = exchange({}, [answer('{"vendor": "A", "total": 1}')], asked, SCHEMA)
@@ -218,8 +220,8 @@ def test_what_goes_out_is_what_was_asked_for() -> None:
     ("model", "thinking", "sent"),
     [("gemini-2.5-flash", 0, 0), ("gemini-2.5-pro", 0, 128), ("gemini-2.5-pro", None, None), ("gemini-3-flash", 9, 9)],
 )
-def test_thinking_is_turned_down_as_far_as_the_model_goes(model: str, thinking: int | None, sent: int | None) -> None:
-    """The pro models cannot be told not to think at all; None leaves it to Google."""
+def test_thinking_is_reduced_as_far_as_the_model_allows(model: str, thinking: int | None, sent: int | None) -> None:
+    """The pro models cannot disable thinking; None leaves it to Google."""
     _, [request] = exchange({"model": model}, [answer()], Ask(thinking=thinking))
     config = request.json["generationConfig"].get("thinkingConfig")
     assert (None if config is None else next(iter(config.values()))) == sent
@@ -227,7 +229,7 @@ def test_thinking_is_turned_down_as_far_as_the_model_goes(model: str, thinking: 
 
 @pytest.mark.parametrize("finish", ["SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"])
 def test_blocked_answers_are_final_and_paid(finish: str) -> None:
-    """Asking again would not help, and the input was billed."""
+    """A retry would not help, and the input was billed."""
     usage = {"promptTokenCount": 1_000_000}
     error, _ = exchange({}, [answer("", finish, usageMetadata=usage)], Ask())
     assert isinstance(error, Rejected)
@@ -235,8 +237,8 @@ def test_blocked_answers_are_final_and_paid(finish: str) -> None:
 
 
 @pytest.mark.parametrize("finish", ["RECITATION", "OTHER", "MALFORMED_RESPONSE"])
-def test_other_endings_without_a_word_are_asked_again(finish: str) -> None:
-    """Warmer may help."""
+def test_other_empty_answers_are_retried(finish: str) -> None:
+    """A higher temperature may help."""
     error, _ = exchange({}, [answer("", finish)], Ask())
     assert isinstance(error, BadOutput)
     assert (error.fault, error.hint) == ("empty", {"temperature": 0.2})
@@ -251,7 +253,7 @@ STRANGE: list[Any] = [
 
 
 @pytest.mark.parametrize("body", STRANGE, ids=str)
-def test_strange_answers_are_bad_output(body: Any) -> None:
+def test_unexpected_answers_are_bad_output(body: Any) -> None:
     """Whatever shape the body has."""
     error, _ = exchange({}, [Answer(body)], Ask())
     assert isinstance(error, BadOutput)
@@ -267,8 +269,8 @@ def test_redirects_are_not_followed() -> None:
     assert len(asked) == 1
 
 
-def test_an_upload_goes_where_we_say() -> None:
-    """The address in an answer does not decide whom documents are sent to."""
+def test_an_upload_goes_to_the_configured_host() -> None:
+    """The URL in an answer does not decide where documents are sent."""
     start = Answer(b"", 200, {"x-goog-upload-url": "http://evil.example/upload/v1/files?upload_id=7"})
     file = {"file": {"name": "files/a", "uri": "https://x/files/a", "state": "ACTIVE"}}
     reply, asked = exchange({"inline_limit": 10}, [start, Answer(file), answer(), Answer({})], Ask())
@@ -278,22 +280,22 @@ def test_an_upload_goes_where_we_say() -> None:
     assert asked[1].body == PAGE.data
 
 
-def test_a_busy_upload_is_no_reason_to_wait() -> None:
-    """Nobody retries but the engine."""
+def test_a_busy_upload_is_not_retried_here() -> None:
+    """Only the engine retries."""
     error, asked = exchange({"inline_limit": 10}, [Answer({"error": {"message": "busy"}}, 503)], Ask())
     assert isinstance(error, Unavailable)
     assert len(asked) == 1
 
 
 def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing extra is a matter of configuration."""
+    """A missing extra is a configuration error."""
     monkeypatch.setitem(sys.modules, "google.genai", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'tabellion\[gemini\]'"):
         ask(Gemini(KEY, "http://127.0.0.1:9"))
 
 
 def test_one_model_serves_several_loops(fake: Serving) -> None:
-    """Handlers that are plain functions bring a loop each."""
+    """Handlers that are plain functions have a loop each."""
     model = gemini(fake)
     assert ask(model).text == ask(model).text
     assert CANARY in ask(model).text

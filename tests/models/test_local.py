@@ -1,4 +1,4 @@
-"""The model with no network reads what can be read here, and says what it cannot."""
+"""The model without a network reads what can be read here, and says what it cannot."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fields(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def test_text_comes_back_for_nothing() -> None:
+def test_text_is_returned_for_free() -> None:
     """Text parts are joined; it costs no money and no tokens."""
     reply = call(["a", "b"])
     assert (reply.text, reply.cost, reply.usage.input) == ("a\nb", 0.0, 0)
@@ -39,7 +39,7 @@ def test_text_comes_back_for_nothing() -> None:
 
 
 def test_a_file_is_read() -> None:
-    """Its text, without what was said about it; several files follow each other."""
+    """Its text, without the prompt; several files follow each other."""
     reply = call([FILE, "Read this page."])
     assert reply.text == "\n".join(LINES)
     assert (reply.cost, reply.model, reply.object) == (0.0, "local", None)
@@ -48,7 +48,7 @@ def test_a_file_is_read() -> None:
 
 @pytest.mark.parametrize("quotes", [True, False])
 def test_the_schema_of_a_type_is_filled_in(quotes: bool) -> None:
-    """Recognised by its title; what comes back fits the schema, with quotes and pages where they are asked for."""
+    """Recognised by its title; the result fits the schema, with quotes and pages where requested."""
     schema = load("invoice", ()).json_schema(quotes=quotes)
     found = call([FILE], schema).object
     assert complaint_of(found, schema) == ""
@@ -61,14 +61,14 @@ def test_the_schema_of_a_type_is_filled_in(quotes: bool) -> None:
 
 
 def test_a_part_of_a_types_schema_is_filled_in() -> None:
-    """A question that was divided is still the same type's."""
+    """A divided question still belongs to the type."""
     schema = load("invoice", ()).json_schema()
     part = {**schema, "properties": {"total": schema["properties"]["total"]}, "required": ["total"]}
     assert call([FILE], part).object == {"total": "120.00"}
 
 
 def test_any_schema_is_filled_in_by_the_names_of_its_properties() -> None:
-    """Names in any case, values in the types that are asked for; what is not there is null, or left out."""
+    """Names in any case, values in the requested types; a missing value is null, or left out."""
     schema = fields(
         total={"type": "number"}, invoiceNumber={"type": "string"},
         Tax={"anyOf": [{"type": "number"}, {"type": "null"}]}, colour={"type": ["string", "null"]},
@@ -84,15 +84,15 @@ def test_any_schema_is_filled_in_by_the_names_of_its_properties() -> None:
     assert json.loads(reply.text) == reply.object
 
 
-def test_text_is_as_good_as_a_file() -> None:
-    """A text with line ends is laid out as a typewriter would have."""
+def test_text_works_like_a_file() -> None:
+    """A text with line breaks is laid out like typewritten pages."""
     assert call(["\n".join(LINES)], fields(total={"type": "string"})).object == {"total": "120.00"}
     pages = list(paginate_text("\n".join(["a b"] * 61)))
     assert [len(page.words) for page in pages] == [120, 2]
     assert pages[0].words[1].box[0] > pages[0].words[0].box[2]
 
 
-def test_a_type_of_ones_own_is_found_in_its_folder(tmp_path: Path) -> None:
+def test_a_custom_type_is_found_in_its_folder(tmp_path: Path) -> None:
     """By the title of its schema; without the folder, by the names alone."""
     (tmp_path / "slip.yaml").write_text(
         'name: slip\nversion: "1"\nfields:\n  code: {type: id, labels: [invoice number]}\n'
@@ -102,8 +102,8 @@ def test_a_type_of_ones_own_is_found_in_its_folder(tmp_path: Path) -> None:
     assert call([FILE], schema, types=[]).object == {"code": None}
 
 
-def test_what_it_cannot_do_it_says() -> None:
-    """Unreadable files by their code, demands that cannot be met by their name, schemas without fields."""
+def test_what_it_cannot_do_is_reported() -> None:
+    """Unreadable files by their code, unsupported options by name, schemas without fields."""
     for data, code in ((b"", "empty_file"), (b"hello", "type_unsupported"), (b"%PDF-1.4 junk", "pdf_damaged")):
         with pytest.raises(Rejected, match=code):
             call([Blob(data, "application/pdf")])
@@ -116,7 +116,7 @@ def test_what_it_cannot_do_it_says() -> None:
 
 
 class SlowSandbox:
-    """Reads for as long as it may."""
+    """Reads as long as it may."""
 
     limits = Limits()
 
@@ -124,7 +124,7 @@ class SlowSandbox:
         self, task: str, arguments: Any, file: int | None = None, limits: Limits | None = None,
         stop: threading.Event | None = None,
     ) -> Iterator[Any]:  # fmt: skip
-        """Waits until it is stopped."""
+        """Wait until it is stopped."""
         assert stop is not None
         assert stop.wait(60)
         raise Stopped
@@ -133,7 +133,7 @@ class SlowSandbox:
 
 @pytest.mark.parametrize("parts", [[FILE], ["Total 12.00"]])
 def test_the_deadline_covers_reading_and_fields(parts: list[str | Blob]) -> None:
-    """A call whose time is over is rejected, wherever it is: at a file or at the fields."""
+    """A call past its deadline is rejected, while reading a file or the fields."""
     model = Local(sandbox=SlowSandbox())  # type: ignore[arg-type]
     with pytest.raises(Rejected, match="timed_out"):
         asyncio.run(model.call(parts, fields(total={"type": "number"}), Ask(deadline=0.05)))

@@ -1,4 +1,4 @@
-"""Two witnesses, one answer: agreement makes surer, a contradiction less sure, arithmetic decides."""
+"""Two readings, one answer: agreement raises the confidence, a contradiction lowers it, arithmetic decides."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def one(name: str, mine: Field | None, theirs: Field | None) -> Field | None:
     return merge_fields({name: mine} if mine else {}, {name: theirs} if theirs else {}, SMALL).get(name)
 
 
-def test_agreement_makes_surer_and_keeps_the_box_of_the_words() -> None:
-    """Surer than either, never certain."""
+def test_agreement_raises_the_confidence_and_keeps_the_words_box() -> None:
+    """Higher than either, never 1."""
     field = one("total", words("120.00"), model("120"))
     assert field is not None
     assert (field.value, field.box, field.source) == ("120.00", BOX, "text")
@@ -35,8 +35,8 @@ def test_agreement_makes_surer_and_keeps_the_box_of_the_words() -> None:
     assert both(0.98, 0.98) < 1
 
 
-def test_of_a_contradiction_the_likelier_side_is_taken_and_less_believed() -> None:
-    """The other value is told."""
+def test_of_a_contradiction_the_likelier_side_wins_with_less_confidence() -> None:
+    """The other value is reported."""
     field = one("total", words("12.00", 0.6), model("120.00", 0.9))
     assert field is not None
     assert (field.value, field.source) == ("120.00", "model")
@@ -48,7 +48,7 @@ def test_of_a_contradiction_the_likelier_side_is_taken_and_less_believed() -> No
     assert (other.value, other.reasons[-1]) == ("12.00", "model says 120.00")
 
 
-def test_what_one_side_has_is_taken_as_it_is() -> None:
+def test_a_value_of_one_side_is_taken_as_it_is() -> None:
     """With its own confidence."""
     assert one("number", None, model("A-77")) == model("A-77")
     assert one("number", words("A-77"), None) == words("A-77")
@@ -56,7 +56,7 @@ def test_what_one_side_has_is_taken_as_it_is() -> None:
 
 
 def test_xml_always_wins() -> None:
-    """What it says stays, what it would have said and does not is not filled in, and a contradiction is told."""
+    """Its values stay, missing ones are not filled in, and a contradiction is reported."""
     xml = words("120.00", 1.0, "xml")
     found = merge_fields({"total": xml}, {"total": model("1.00"), "tax": model("0.50"), "number": model("A-77")}, SMALL)
     assert (found["total"].value, found["total"].confidence) == ("120.00", 1.0)
@@ -66,7 +66,7 @@ def test_xml_always_wins() -> None:
     assert one("total", xml, model("120.00")) == xml
 
 
-def test_names_that_are_nearly_the_same_do_not_contradict() -> None:
+def test_nearly_equal_names_do_not_contradict() -> None:
     """The likelier spelling at the words' own place."""
     field = one("vendor", words("Acme Too1s Ltd", 0.6, "ocr"), model("Acme Tools Ltd"))
     assert field is not None
@@ -74,8 +74,8 @@ def test_names_that_are_nearly_the_same_do_not_contradict() -> None:
     assert field.reasons[-1] == "model and page text nearly agree"
 
 
-def test_sums_are_taken_so_that_they_close() -> None:
-    """A likelier value loses to one that makes the sum; all three are surer for it."""
+def test_sums_are_chosen_so_that_they_add_up() -> None:
+    """A likelier value loses to one that makes the sum; all three become more certain."""
     mine = {"subtotal": words("120.00", 0.8), "tax": words("20.00", 0.8), "total": words("120.00", 0.8)}
     theirs = {"subtotal": model("100.00", 0.7), "tax": model("20.00", 0.7), "total": model("140.00", 0.6)}
     found = merge_fields(mine, theirs, SMALL)
@@ -86,8 +86,8 @@ def test_sums_are_taken_so_that_they_close() -> None:
     assert found["subtotal"].confidence > against(0.7, 0.8)
 
 
-def test_sums_that_cannot_close_are_left_alone() -> None:
-    """Nothing is proven by numbers that do not add up, or are no numbers."""
+def test_sums_that_cannot_add_up_are_left_alone() -> None:
+    """Numbers that do not add up, or are not numbers, prove nothing."""
     mine = {"subtotal": words("1.00"), "tax": words("1.00"), "total": words("9.00")}
     assert merge_fields(mine, {"total": model("8.00", 0.6)}, SMALL)["total"].value == "9.00"
     assert merge_fields(mine, {"total": model("eight", 0.2)}, SMALL)["total"].value == "9.00"
@@ -109,13 +109,13 @@ def rows(*amounts: str) -> list[dict[str, Any]]:
     ],
 )
 def test_rows_of_the_side_that_adds_up(mine: Any, theirs: Any, taken: Any) -> None:
-    """The model's where they add up, else whichever does, else the model's."""
-    said = {"line_items": model(theirs, 0.6)} if theirs else {}
+    """The model's where they add up, else the other side's if they do, else the model's."""
+    fields = {"line_items": model(theirs, 0.6)} if theirs else {}
     sums = {"subtotal": words("100.00"), "total": words("120.00")}
-    assert merge_fields({**sums, "line_items": words(mine, 0.9)}, said, SMALL)["line_items"].value == taken
+    assert merge_fields({**sums, "line_items": words(mine, 0.9)}, fields, SMALL)["line_items"].value == taken
 
 
-def test_rows_that_add_up_are_surer() -> None:
+def test_rows_that_add_up_are_more_certain() -> None:
     """And say so."""
     table = {"line_items": model(rows("60.00", "40.00"), 0.7)}
     field = merge_fields({"subtotal": words("100.00")}, table, SMALL)["line_items"]

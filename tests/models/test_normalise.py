@@ -1,4 +1,4 @@
-"""What models write is brought into the form that fields have, or stays as it was written."""
+"""What models write is converted to the form of its field, or stays as it was written."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def spec(kind: str, **more: Any) -> FieldSpec:
         ("bool", "false", False),
     ],
 )
-def test_a_value_takes_the_form_of_its_kind(kind: str, written: Any, value: Any) -> None:
-    """Dates, amounts, currencies; an ambiguous or impossible one is not guessed at."""
+def test_a_value_is_converted_to_its_kind(kind: str, written: Any, value: Any) -> None:
+    """Dates, amounts, currencies; an ambiguous or impossible one is not guessed."""
     assert normalise_value(spec(kind), written) == value
 
 
-def test_a_choice_and_a_date_by_the_types_word() -> None:
-    """An option is found whatever its case; a type that knows its dates makes an ambiguous one clear."""
+def test_a_type_resolves_choices_and_ambiguous_dates() -> None:
+    """An option is found whatever its case; a type with a date order resolves an ambiguous date."""
     assert normalise_value(spec("choice", options=("cash", "card")), "Card") == "card"
     assert normalise_value(spec("choice", options=("cash", "card")), "barter") == "barter"
     assert normalise_value(spec("date"), "03/04/2026", "mdy") == "2026-03-04"
@@ -63,14 +63,14 @@ def test_a_long_value_is_kept_up_to_two_thousand_characters(kind: str) -> None:
 
 
 def test_rows_have_the_columns_and_no_more() -> None:
-    """Each cell by its column's kind; rows of nothing are dropped."""
+    """Each cell by its column's kind; empty rows are dropped."""
     rows = spec("list", items=(spec("money"),))
     assert normalise_value(rows, [{"it": "3", "quote": "3"}, {"it": None}, "no row"]) == [{"it": "3.00"}]
     assert normalise_value(rows, []) is None
 
 
-def test_what_is_malformed_and_what_is_the_same() -> None:
-    """Numbers are compared by their worth, texts by their letters, rows by what both say."""
+def test_comparing_values() -> None:
+    """Numbers are compared by value, texts by their letters, rows by what both have."""
     assert not is_well_formed(spec("date"), "2026-02-30")
     assert is_well_formed(spec("money"), "12.00")
     assert same(spec("money"), "12", "12.00")

@@ -17,7 +17,7 @@ from tabellion.models.fake.serving import Serving
 from tabellion.models.openai import OpenAI
 from tabellion.models.strict import strict
 from tests.models.asking import KEY, PAGE, SCHEMA, TEXT, ask, failing
-from tests.models.scripted import Answer, Asked, scripted
+from tests.models.scripted import Answer, RecordedRequest, scripted
 
 
 def openai(fake: Serving, knobs: str = "", **settings: Any) -> OpenAI:
@@ -74,7 +74,7 @@ def test_every_failure_has_its_class(fake: Serving, knob: str, kind: type[ModelE
 @pytest.mark.parametrize(
     ("knob", "hint"), [("429=36", 36.4), ("429text=36", 36.4), ("429header=36", 36.0), ("429bare", None)]
 )
-def test_the_servers_word_on_when_is_heard(fake: Serving, knob: str, hint: float | None) -> None:
+def test_the_servers_retry_hint_is_used(fake: Serving, knob: str, hint: float | None) -> None:
     """The text, then the header."""
     assert failing(Throttled, openai(fake, knob)).hint == hint
 
@@ -91,7 +91,7 @@ BAD: list[tuple[str, Fault, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("knob", "fault", "hint"), BAD)
 def test_every_bad_answer_has_its_fault(fake: Serving, knob: str, fault: Fault, hint: dict[str, Any]) -> None:
-    """Never a result; what to do differently is in the hint, and the bill is kept."""
+    """Never a result; the hint says what to do differently, and the cost is kept."""
     error = failing(BadOutput, openai(fake, knob), schema=SCHEMA)
     assert (error.fault, error.hint) == (fault, hint)
     if fault not in ("html", "too_large"):
@@ -101,18 +101,18 @@ def test_every_bad_answer_has_its_fault(fake: Serving, knob: str, fault: Fault, 
 
 @pytest.mark.parametrize("knob", ["hang", "drip", "latency=30"])
 def test_the_deadline_ends_everything(fake: Serving, knob: str) -> None:
-    """A server that hangs, drips or takes its time is left."""
+    """A server that hangs, drips or is slow is abandoned."""
     error = failing(Unavailable, openai(fake, knob), asked=Ask(deadline=0.5))
     assert str(error) == "openai: no complete answer within 0.5 s"
 
 
-def test_a_wrong_key_is_no_fault_of_the_request(fake: Serving) -> None:
+def test_a_wrong_key_is_not_an_error_of_the_request(fake: Serving) -> None:
     """401, and the gate pauses."""
     failing(KeyRefused, OpenAI("bad-key", f"{fake.url}/v1"))
 
 
-def test_nobody_there() -> None:
-    """A refused connection is a state of the world, not of the request."""
+def test_a_refused_connection() -> None:
+    """It is an outage, not an error of the request."""
     assert "cannot be reached" in str(failing(Unavailable, OpenAI(KEY, "http://127.0.0.1:9")))
 
 
@@ -125,10 +125,10 @@ FILLED = '{"vendor": "A", "total": 1}'
 
 def exchange(
     script: Any, asked: Ask = Ask(), schema: Any = None, parts: Any = (PAGE, TEXT), calls: int = 1
-) -> tuple[Any, list[Asked]]:
-    """Calls to a scripted server: what came of the last, and what the server was asked."""
+) -> tuple[Any, list[RecordedRequest]]:
+    """Calls to a scripted server: the last result, and the requests the server got."""
 
-    async def story() -> tuple[Any, list[Asked]]:
+    async def story() -> tuple[Any, list[RecordedRequest]]:
         async with scripted(script) as server:
             model = OpenAI(KEY, server.url, "m")
             try:
@@ -143,8 +143,8 @@ def exchange(
     return asyncio.run(story())
 
 
-def test_what_goes_out_is_what_was_asked_for() -> None:
-    """Strict schema, data URLs, a file part for a PDF, system text; no retry, no telemetry of retries."""
+def test_a_request_has_what_was_asked_for() -> None:
+    """Strict schema, data URLs, a file part for a PDF, system text; no retry, no retry telemetry."""
     pdf = Blob(b"%PDF-1.4", "application/pdf", "a.pdf")
     asked = Ask(system="Be exact.", temperature=0.3, max_tokens=100)
     reply, [request] = exchange([answer(FILLED)], asked, SCHEMA, [PAGE, pdf, TEXT])
@@ -170,7 +170,7 @@ def refusal(message: str, param: str | None = None, code: str | None = None) -> 
 
 
 def test_a_server_without_schemas_is_asked_for_any_json_and_remembered() -> None:
-    """json_schema, then json_object, with the schema in words; the second call knows already."""
+    """json_schema, then json_object, with the schema in the prompt; the second call already knows."""
     refused = refusal("response_format type json_schema is not supported")
     reply, asked = exchange([refused, answer(FILLED), answer(FILLED)], Ask(), SCHEMA, calls=2)
     assert reply.object == {"vendor": "A", "total": 1}
@@ -179,24 +179,24 @@ def test_a_server_without_schemas_is_asked_for_any_json_and_remembered() -> None
     assert json.dumps(SCHEMA) in asked[1].json["messages"][0]["content"]
 
 
-def test_a_server_without_any_form_is_asked_in_words() -> None:
-    """The last resort is the prompt; the answer is judged all the same."""
+def test_a_server_without_response_formats_is_asked_in_the_prompt() -> None:
+    """As a last resort; the answer is validated anyway."""
     refused = refusal("unknown field response_format")
     reply, asked = exchange([refused, refused, answer(f"```json\n{FILLED}\n```")], Ask(), SCHEMA)
     assert reply.object == {"vendor": "A", "total": 1}
     assert "response_format" not in asked[2].json
 
 
-def test_a_bad_request_is_not_asked_again() -> None:
-    """Only a refusal of the form is a reason to ask differently."""
+def test_a_bad_request_is_not_retried() -> None:
+    """Only a rejected response format is a reason to ask differently."""
     error, asked = exchange([refusal("the image is broken")], Ask(), SCHEMA)
     assert isinstance(error, Rejected)
     assert len(asked) == 1
 
 
 @pytest.mark.parametrize(("param", "then"), [("max_tokens", "max_completion_tokens"), ("temperature", None)])
-def test_parameters_that_a_model_does_not_know_are_done_without(param: str, then: str | None) -> None:
-    """Newer models refuse what older servers need; the refusal is remembered."""
+def test_unsupported_parameters_are_left_out(param: str, then: str | None) -> None:
+    """Newer models reject what older servers need; the rejection is remembered."""
     refused = refusal(f"Unsupported parameter: '{param}' is not supported", param, "unsupported_parameter")
     reply, asked = exchange([refused, answer(), answer()], calls=2)
     assert reply.text == "ok"
@@ -206,8 +206,8 @@ def test_parameters_that_a_model_does_not_know_are_done_without(param: str, then
         assert then is None or then in request.json
 
 
-def test_the_providers_own_bill_wins() -> None:
-    """DeepInfra and OpenRouter say what it cost; thoughts and cached tokens are told apart."""
+def test_the_providers_own_cost_wins() -> None:
+    """DeepInfra and OpenRouter report the cost; thoughts and cached tokens are separate."""
     usage = {
         "prompt_tokens": 100, "completion_tokens": 50, "completion_tokens_details": {"reasoning_tokens": 20},
         "prompt_tokens_details": {"cached_tokens": 60},
@@ -227,7 +227,7 @@ def test_a_refusal_is_final() -> None:
 
 
 def test_answers_in_parts_are_joined() -> None:
-    """Some servers answer as they are asked."""
+    """Some servers answer with a list of parts."""
     assert exchange([answer([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}, 7])])[0].text == "ab"
 
 
@@ -237,7 +237,7 @@ STRANGE: list[Any] = [
 
 
 @pytest.mark.parametrize("body", STRANGE, ids=str)
-def test_strange_answers_are_bad_output(body: Any) -> None:
+def test_unexpected_answers_are_bad_output(body: Any) -> None:
     """Whatever shape the body has."""
     error, _ = exchange([Answer(body)])
     assert isinstance(error, BadOutput)
@@ -253,7 +253,7 @@ def test_redirects_are_not_followed() -> None:
 
 
 def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing extra is a matter of configuration."""
+    """A missing extra is a configuration error."""
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'tabellion\[openai\]'"):
         ask(OpenAI(KEY, "http://127.0.0.1:9"))

@@ -1,4 +1,4 @@
-"""An answer is what was asked for, or it is a BadOutput that says what to do differently."""
+"""An answer is what was requested, or a BadOutput that says what to do differently."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def bad(text: str, schema: Any = SCHEMA, finish: str = "stop", ask: Ask = Ask())
     "text", [GOOD, f"```json\n{GOOD}\n```", f"Here it is:\n```\n{GOOD}\n```\nAnything else?", f"\ufeff {GOOD}\n"]
 )
 def test_json_is_found_where_models_put_it(text: str) -> None:
-    """Bare, in a fence, after a word of politeness."""
+    """Bare, in a code fence, after a polite sentence."""
     assert judge(text, SCHEMA, Ask()) == {"vendor": "Acme", "total": 12.5}
 
 
-def test_text_without_a_schema_is_just_text() -> None:
-    """Without a schema nothing is parsed, markup included."""
+def test_without_a_schema_text_is_just_text() -> None:
+    """Nothing is parsed, markup included."""
     assert judge("<html>a page about HTML</html>", None, Ask()) is None
 
 
-def test_null_stands_for_an_absent_optional_field() -> None:
-    """Models write null where a field is not there; it is left out, at every depth, and null that may be stays."""
+def test_null_means_an_absent_optional_field() -> None:
+    """Models write null where a field is missing; it is left out at every depth, and an allowed null stays."""
     item = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": ["string", "null"]}}}
     schema = {
         "type": "object",
@@ -73,7 +73,7 @@ def test_null_stands_for_an_absent_optional_field() -> None:
     ],
     ids=lambda value: value[:40],
 )
-def test_what_is_not_an_answer_is_asked_again_warmer(text: str, fault: str) -> None:
+def test_an_invalid_answer_is_retried_warmer(text: str, fault: str) -> None:
     """Each fault has its name, and the hint is the next temperature."""
     error = bad(text)
     assert error.fault == fault
@@ -81,7 +81,7 @@ def test_what_is_not_an_answer_is_asked_again_warmer(text: str, fault: str) -> N
 
 
 @pytest.mark.parametrize("finish", ["MAX_TOKENS", "length"])
-def test_a_cut_answer_is_asked_in_parts(finish: str) -> None:
+def test_a_truncated_answer_is_requested_in_parts(finish: str) -> None:
     """Several fields are split; a single one gets more room."""
     assert (bad(GOOD[:20], finish=finish).fault, bad(GOOD[:20], finish=finish).hint) == ("truncated", {"split": 2})
     assert bad(GOOD[:20], ONE, finish).hint == {"max_tokens": 16384}
@@ -91,20 +91,20 @@ def test_a_cut_answer_is_asked_in_parts(finish: str) -> None:
 
 
 @pytest.mark.parametrize("text", [GOOD[:-1], '{"vendor": "Ac', '```json\n{"vendor": ["a", "b"\n'])
-def test_json_that_stops_in_the_middle_was_cut(text: str) -> None:
-    """Some servers say stop all the same."""
+def test_incomplete_json_was_truncated(text: str) -> None:
+    """Some servers report stop anyway."""
     assert bad(text).fault == "truncated"
 
 
-def test_the_complaint_does_not_quote_the_document() -> None:
-    """Where and which rule, not what stood there."""
+def test_the_error_does_not_quote_the_document() -> None:
+    """Where and which rule, not the content."""
     error = bad('{"vendor": {"canary": 1}, "total": 1}')
     assert "vendor" in str(error)
     assert "canary" not in str(error)
 
 
-def test_a_hint_makes_the_next_ask_wiser() -> None:
-    """`Ask.again` takes a BadOutput's hint over: warmer, or with more room."""
+def test_a_hint_changes_the_next_request() -> None:
+    """`Ask.again` uses a BadOutput's hint: warmer, or with more room."""
     ask = Ask().again({"temperature": 0.2}).again({"max_tokens": 100})
     assert (ask.attempt, ask.temperature, ask.max_tokens) == (3, 0.2, 100)
     assert bad("", ask=ask).hint == {"temperature": 0.5}
@@ -126,36 +126,36 @@ LOOPS = {
 
 
 @pytest.mark.parametrize("text", [LEADERS, TABLE, SAME_ROWS, BLANK_FORM, "-" * 1500, "short " * 20])
-def test_tables_and_dotted_leaders_are_no_loops(text: str) -> None:
-    """What documents look like is not held against them."""
+def test_tables_and_dotted_leaders_are_not_loops(text: str) -> None:
+    """Normal document content is not a fault."""
     assert not loops(text, cut=False)
 
 
 @pytest.mark.parametrize("text", [LEADERS, TABLE])
-def test_a_cut_table_is_no_loop(text: str) -> None:
-    """Not even when the answer ran out of tokens in the middle of it."""
+def test_a_truncated_table_is_not_a_loop(text: str) -> None:
+    """Not even when the answer ran out of tokens within it."""
     assert not loops(text, cut=True)
 
 
 @pytest.mark.parametrize("what", LOOPS)
-def test_a_loop_is_a_loop(what: str) -> None:
-    """The same over and over until the tokens ran out: asked again warmer."""
+def test_a_loop_is_recognised(what: str) -> None:
+    """The same over and over until the tokens ran out: retried warmer."""
     error = bad(LOOPS[what], finish="length")
     assert (error.fault, error.hint) == ("repetition", {"temperature": 0.2})
 
 
 def test_a_long_loop_counts_even_when_it_ended_by_itself() -> None:
-    """Thousands of characters of the same words are no table."""
+    """Thousands of characters of the same words are not a table."""
     assert bad(LOOPS["closed"]).fault == "repetition"
 
 
-def test_the_raw_reply_is_kept_within_bounds() -> None:
-    """64 kB of it, for whoever looks into it."""
+def test_the_raw_reply_is_limited() -> None:
+    """64 kB of it are kept as evidence."""
     assert len(bad("x " + json.dumps("y") * 100_000).raw) == LONGEST_RAW
 
 
-def test_an_envelope_is_an_object() -> None:
-    """A web page, a list and half a JSON are told apart."""
+def test_the_response_must_be_an_object() -> None:
+    """A web page, a list and incomplete JSON are distinguished."""
     assert envelope("gemini", '{"a": 1}') == {"a": 1}
     for body, fault in [("<html>sign in</html>", "html"), ("[1]", "json"), ('{"a', "json"), ("", "json")]:
         with pytest.raises(BadOutput) as caught:
@@ -165,14 +165,14 @@ def test_an_envelope_is_an_object() -> None:
         envelope("gemini", "[" * 200_000)
 
 
-def test_a_wrong_schema_is_the_callers_trouble() -> None:
-    """A schema that is none, or that wants the network, is Rejected."""
+def test_an_invalid_schema_is_an_error_of_the_caller() -> None:
+    """An invalid schema, or one that needs the network, is Rejected."""
     with pytest.raises(Rejected, match="schema"):
         judge(GOOD, {"type": "strange"}, Ask())
     with pytest.raises(Rejected, match="schema"):
         judge(GOOD, {"$ref": "http://127.0.0.1:9/schema.json"}, Ask())
 
 
-def test_numbers_beyond_machine_words_are_judged_too() -> None:
+def test_very_large_numbers_are_validated_too() -> None:
     """A model that writes a hundred digits breaks nothing."""
     assert complaint_of({"n": 10**100}, {"properties": {"n": {"type": "string"}}}) != ""

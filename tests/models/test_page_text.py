@@ -1,4 +1,4 @@
-"""The question that a page is read with."""
+"""The prompt that a page is read with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tabellion.models.page_text import QUESTION, read_page, reads_pages_only
 
 
 class Noting:
-    """A model that keeps what it is asked."""
+    """A model that records what it is asked."""
 
     name = "noting"
 
@@ -21,17 +21,17 @@ class Noting:
         self.asked: list[Part] = []
 
     async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
-        """Keeps the question."""
+        """Record the question."""
         self.asked = list(parts)
         return Reply("text")
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing."""
 
 
 @pytest.mark.parametrize(("name", "words"), [("gemini-2.5-flash", [QUESTION]), ("allenai/olmOCR-2-7B-1025", [])])
-def test_a_model_that_knows_its_question_is_not_asked_another(name: str, words: list[str]) -> None:
-    """olmOCR was trained with one; other words get worse answers."""
+def test_a_model_with_its_own_prompt_gets_no_other(name: str, words: list[str]) -> None:
+    """olmOCR was trained with one; other words give worse answers."""
     model, picture = Noting(name), Blob(b"png", "image/png")
     assert asyncio.run(read_page(model, picture)).text == "text"
     assert model.asked == [picture, *words]

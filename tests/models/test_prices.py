@@ -38,18 +38,18 @@ def test_a_long_request_costs_more_where_the_provider_says_so() -> None:
     ],
 )
 def test_a_release_costs_what_its_model_costs(name: str, known: str | None) -> None:
-    """Dates, releases and a test server's knobs change nothing; another model is another model."""
+    """Dates, releases and a test server's knobs do not matter; another model is another model."""
     assert price_of(name) == (PRICES[known] if known else None)
 
 
-def test_an_unknown_model_costs_nobody_knows_what() -> None:
+def test_the_price_of_an_unknown_model_is_unknown() -> None:
     """None, not zero."""
     assert cost("mystery", USAGE) is None
     assert estimate("mystery", ["text"]) is None
 
 
 def test_prices_are_dated_and_overridable() -> None:
-    """Every entry has the day it was read; yours win."""
+    """Every entry has the day it was read; yours override it."""
     assert all(re.fullmatch(r"20\d\d-\d\d-\d\d", price.date) for price in PRICES.values())
     mine = table({"mystery": {"input": 1, "output": 2}, "gpt-4o-mini": {"input": 0, "output": 0}})
     assert cost("mystery", Usage(1_000_000, 1_000_000), mine) == 3.0
@@ -59,7 +59,7 @@ def test_prices_are_dated_and_overridable() -> None:
 
 
 def test_an_estimate_counts_text_pages_and_what_may_be_answered() -> None:
-    """Four characters a token, 258 a page, a thousand out, bounded by max_tokens."""
+    """Four characters a token, 258 a page, a thousand out, limited by max_tokens."""
     page = Blob(b"\x89PNG", "image/png")
     flash = PRICES["gemini-2.5-flash"]
     expected = (100 * flash.input + (2 * 258) * flash.input + 2000 * flash.output) / 1e6
@@ -81,6 +81,6 @@ def test_an_estimate_counts_text_pages_and_what_may_be_answered() -> None:
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_pages_are_guessed_from_bytes(data: bytes, count: int) -> None:
-    """What the file betrays, at least what its size suggests, and never an absurd number."""
+def test_pages_are_estimated_from_bytes(data: bytes, count: int) -> None:
+    """What the file reveals, at least what its size suggests, and never an absurd number."""
     assert pages(data) == count

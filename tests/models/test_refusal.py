@@ -1,4 +1,4 @@
-"""Every refusal has one meaning, whatever the provider calls it."""
+"""Every error response has one meaning, whatever the provider calls it."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ CASES: list[tuple[int, object, type[ModelError]]] = [
 
 
 @pytest.mark.parametrize(("status", "body", "verdict"), CASES, ids=lambda value: str(value)[:50])
-def test_a_refusal_has_one_meaning(status: int, body: object, verdict: type[ModelError]) -> None:
-    """The status and the words together decide the class."""
+def test_an_error_response_has_one_meaning(status: int, body: object, verdict: type[ModelError]) -> None:
+    """The status and the message together decide the class."""
     error = error_from_response("gemini", status, body)
     assert type(error) is verdict
     assert error.status == status
     assert str(error).startswith(f"gemini returned HTTP {status}: ")
 
 
-def test_a_person_understands_the_message() -> None:
+def test_the_message_is_understandable() -> None:
     """Who, what, which quota, when again."""
     body = google(429, "Please retry in 36.4s.", "RESOURCE_EXHAUSTED", [QUOTA, RETRY])
     quota = "quota GenerateRequestsPerMinutePerProjectPerModel-FreeTier 10"
@@ -92,8 +92,8 @@ HINTS: list[tuple[object, dict[str, str], float | None]] = [
 
 
 @pytest.mark.parametrize(("body", "headers", "hint"), HINTS, ids=lambda value: str(value)[:40])
-def test_the_servers_own_word_on_when(body: object, headers: dict[str, str], hint: float | None) -> None:
-    """RetryInfo, then the text, then Retry-After; capped; None when there is no word."""
+def test_the_servers_retry_hint(body: object, headers: dict[str, str], hint: float | None) -> None:
+    """RetryInfo, then the text, then Retry-After; capped; None without one."""
     error = error_from_response("openai", 429, body, headers)
     assert isinstance(error, Throttled)
     assert error.hint == (None if hint is None else pytest.approx(hint))
@@ -110,7 +110,7 @@ def test_retry_after_may_be_a_date() -> None:
 
 
 def test_a_busy_server_may_say_when() -> None:
-    """Retry-After on a 503 is kept for whoever opens the circuit."""
+    """Retry-After on a 503 is kept for the circuit breaker."""
     error = error_from_response("openai", 503, openai("overloaded"), {"retry-after": "20", "x-request-id": "req_1"})
     assert isinstance(error, Unavailable)
     assert (error.hint, error.request_id) == (20.0, "req_1")
@@ -120,10 +120,10 @@ def test_documents_and_keys_stay_out_of_messages() -> None:
     """Only the server's own sentence is shown, cut, and without anything that looks like a key."""
     body = {"detail": [{"msg": "field required", "input": "canary document"}]}
     assert "canary" not in str(error_from_response("openai", 422, body))
-    told = openai("Incorrect API key provided: sk-abcdefgh12345678, or canary-key")
-    said = error_from_response("openai", 401, told, {}, "canary-key")
-    assert "abcdefgh" not in str(said)
-    assert "canary" not in str(said)
+    response = openai("Incorrect API key provided: sk-abcdefgh12345678, or canary-key")
+    error = error_from_response("openai", 401, response, {}, "canary-key")
+    assert "abcdefgh" not in str(error)
+    assert "canary" not in str(error)
     assert len(str(error_from_response("openai", 400, openai("x" * 5000)))) < 600
 
 
@@ -131,13 +131,13 @@ STRANGE: list[object] = [None, 5, [], [[]], {"error": []}, {"error": {"details":
 
 
 @pytest.mark.parametrize("body", STRANGE, ids=repr)
-def test_a_strange_body_is_no_trouble(body: object) -> None:
+def test_an_unexpected_body_is_handled(body: object) -> None:
     """A server may send anything."""
     assert error_from_response("x", 429, body).status == 429
 
 
-def test_trouble_inside_a_good_answer_is_trouble() -> None:
-    """Gateways answer 200 with an error in it; no error is no trouble."""
+def test_an_error_inside_a_200_is_an_error() -> None:
+    """Gateways answer 200 with an error in it; an empty error does not count."""
     assert isinstance(error_from_body("openai", {"error": {"code": 429, "message": "slow down"}}), Throttled)
     assert isinstance(error_from_body("openai", {"error": {"message": "upstream is down"}}), Unavailable)
     assert isinstance(error_from_body("openai", {"error": "upstream is down"}), Unavailable)
@@ -145,7 +145,7 @@ def test_trouble_inside_a_good_answer_is_trouble() -> None:
         assert error_from_body("openai", data) is None
 
 
-def test_pick_walks_only_where_there_is_something() -> None:
+def test_pick_follows_only_existing_keys() -> None:
     """Missing keys, wrong kinds and short lists are None."""
     assert pick({"a": [{"b": 1}]}, "a", 0, "b") == 1
     assert pick({"a": []}, "a", 0, "b") is None
@@ -154,5 +154,5 @@ def test_pick_walks_only_where_there_is_something() -> None:
 
 
 def test_clean_is_one_line() -> None:
-    """Line breaks go, length is bounded."""
+    """Line breaks are removed, length is limited."""
     assert clean("a\n\n b\tc") == "a b c"

@@ -1,4 +1,4 @@
-"""What all models behind HTTP have in common."""
+"""What all models over HTTP have in common."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATHS = {"gemini": "", "openai": "/v1"}
 
 @pytest.mark.parametrize("name", PATHS)
 def test_keys_and_documents_stay_out_of_logs(name: str, fake: Serving, caplog: pytest.LogCaptureFixture) -> None:
-    """Not even the SDKs' own debug lines have them."""
+    """Not even in the SDKs' own debug lines."""
     caplog.set_level(logging.DEBUG)
     model = make(name, {"key": KEY, "base_url": fake.url + PATHS[name]}, {})
     ask(model, [PAGE, TEXT], SCHEMA)
@@ -25,13 +25,13 @@ def test_keys_and_documents_stay_out_of_logs(name: str, fake: Serving, caplog: p
 
 @pytest.mark.parametrize("name", PATHS)
 def test_a_closed_model_can_be_called_again(name: str, fake: Serving) -> None:
-    """Closing lets go of connections, not of the model."""
+    """Closing releases the connections, not the model."""
     model = make(name, {"key": KEY, "base_url": fake.url + PATHS[name]}, {})
     assert ask(model).text == ask(model).text
 
 
 def test_headers_and_prices_are_settings(fake: Serving) -> None:
-    """A gateway's header reaches the server (the fake's own knob), and a price of one's own is used."""
+    """A gateway's header reaches the server (the fake's own knob), and a custom price is used."""
     settings = {"key": KEY, "base_url": fake.url, "model": "mine", "prices": {"mine": {"input": 1e6, "output": 0}}}
     reply = ask(make("gemini", settings | {"headers": {"x-fake": "thought"}}, {}))
     assert reply.usage.thoughts > 0

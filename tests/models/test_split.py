@@ -1,4 +1,4 @@
-"""A question in parts: divided fields, merged objects, summed costs."""
+"""A request in parts: divided fields, merged objects, summed costs."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ SCHEMA: dict[str, Any] = {
 
 
 class Recorder:
-    """A `call` that answers every field with its own name, and writes down what it was asked."""
+    """A `call` that answers every field with its own name, and records what it was asked."""
 
     def __init__(self, fail_at: int = 0, error: Exception | None = None, cost: float | None = 0.5) -> None:
         self.asked: list[tuple[Schema | None, Ask]] = []
         self.fail_at, self.error, self.cost = fail_at, error, cost
 
     async def call(self, parts: Sequence[Part], schema: Schema | None, ask: Ask) -> Reply:
-        """One part."""
+        """Answer one part."""
         self.asked.append((schema, ask))
         if len(self.asked) == self.fail_at and self.error:
             raise self.error
@@ -58,7 +58,7 @@ def test_every_field_is_in_exactly_one_group(count: int) -> None:
 
 
 def test_parts_make_one_reply() -> None:
-    """Each part is one call without the hint; objects merge, tokens and dollars add up."""
+    """Each part is one call without the hint; objects are merged, tokens and dollars add up."""
     call = Recorder()
     reply = asyncio.run(in_parts(call.call, ["text"], SCHEMA, Ask(hint={"split": 2, "rotate": 90})))
     assert reply.object == {name: name for name in SCHEMA["properties"]}

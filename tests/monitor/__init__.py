@@ -1,1 +1,1 @@
-"""Listeners and pictures."""
+"""Tests of listeners and views."""

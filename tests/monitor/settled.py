@@ -1,4 +1,4 @@
-"""Work of the past, put through the moves that make it: claimed and settled, one job at a time."""
+"""Past work, created by the real moves: claimed and settled, one job at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.engine.tables import claim_one
 
 
 async def settle(store: Store, queue: Queue, outcome: Outcome = "done", **options: Any) -> str:
-    """Claims the next row and ends it so; its key."""
+    """Claim the next row and end it like this; return its key."""
     job = await claim_one(store, queue)
     job.cost = options.pop("cost", None)
     [verdict] = await store.settle([Settlement(job, outcome, **options)])
@@ -19,6 +19,6 @@ async def settle(store: Store, queue: Queue, outcome: Outcome = "done", **option
 
 
 async def fail(store: Store, queue: Queue, *errors: str) -> None:
-    """Fails the next rows, each with an error of its own."""
+    """Fail the next rows, each with its own error."""
     for error in errors:
         await settle(store, queue, "failed", error=error)

@@ -1,4 +1,4 @@
-"""Who works on what, over all environments."""
+"""The active workers of all environments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def member(name: str) -> WorkerRecord:
 
 @asynchronous
 async def test_each_worker_with_its_jobs_and_its_note(store: Store, clock: Clock) -> None:
-    """Jobs held, the oldest and the newest claim, and what the handler said last; those that hold nothing come last."""
+    """Number of jobs, the oldest and the newest claim, and the last note; idle ones come last."""
     queue = await tasks(store, 4)
     for name in ("w1", "w2"):
         await roster.enlist(store, member(name))
@@ -52,8 +52,8 @@ async def test_each_worker_with_its_jobs_and_its_note(store: Store, clock: Clock
 
 
 @asynchronous
-async def test_an_environment_that_is_away_or_lacks_the_table_hides_no_other(store: Store) -> None:
-    """Their order is kept; what does not answer is told beside."""
+async def test_an_unreachable_environment_hides_no_other(store: Store) -> None:
+    """Nor does one without the table; the order is kept, and those without an answer are listed separately."""
     queue = await tasks(store, 1)
     await store.claim(queue, 1, "w1")
     away = Store("postgresql://postgres@127.0.0.1:9/nothing")
@@ -64,7 +64,7 @@ async def test_an_environment_that_is_away_or_lacks_the_table_hides_no_other(sto
 
 
 def test_a_database_without_a_register_has_no_workers(sqlite_url: str) -> None:
-    """It is asked, and nothing is made in it."""
+    """It is queried, and nothing is created in it."""
 
     async def story() -> None:
         store = Store(sqlite_url, read_only=True)

@@ -1,4 +1,4 @@
-"""The workers of all environments, read for everybody who asks."""
+"""The workers of all environments, read once for all clients."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def problems(found: ActiveWorkers) -> dict[str, str]:
 
 
 @asynchronous
-async def test_environments_without_an_answer_are_told_beside_the_others(
+async def test_environments_without_an_answer_are_listed_beside_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that is gone, one that is silent, one without a file, one without the register: the others are there."""
+    """Unreachable, silent, without a file, without the register: the others are there."""
     monkeypatch.setattr(active_workers_feed, "KNOWN", 0.0)
     urls = {name: f"sqlite:///{tmp_path}/{name}.db" for name in ("prod", "dev", "bare", "missing")}
     await working(urls["prod"], "w1")
@@ -59,17 +59,17 @@ async def test_environments_without_an_answer_are_told_beside_the_others(
         finally:
             await feed.close()
         assert names(found) == [("prod", "w1", "tasks", 1), ("dev", "w2", "tasks", 1)]
-        told = problems(found)
-        assert told.pop("silent") in ("too_slow", "unreachable")
-        assert told == {"bare": "not_migrated", "missing": "unreachable", "gone": "unreachable"}
+        result = problems(found)
+        assert result.pop("silent") in ("too_slow", "unreachable")
+        assert result == {"bare": "not_migrated", "missing": "unreachable", "gone": "unreachable"}
         assert not (tmp_path / "missing.db").exists()
         assert (tmp_path / "bare.db").stat().st_size == 0
         await store.counts(tasks_queue())  # the server's own store stays open
 
 
 @asynchronous
-async def test_many_who_ask_cost_one_look(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one of them was told is told to all others for a moment."""
+async def test_many_requests_cost_one_query(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer to one is used for all others for a moment."""
     looks: list[str] = []
 
     async def counted(environment: str, *rest: object) -> object:
@@ -90,7 +90,7 @@ async def test_many_who_ask_cost_one_look(url: str, monkeypatch: pytest.MonkeyPa
 
 @asynchronous
 async def test_an_environment_that_is_back_is_shown_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked again and again, and not waited for until it has answered."""
+    """It is queried repeatedly, and not waited for until it has answered."""
     monkeypatch.setattr(active_workers_feed, "KNOWN", 0.0)
     feed = ActiveWorkersFeed([Environment("prod", f"sqlite:///{tmp_path}/prod.db")], [tasks_queue()], {}, deadline=30)
     try:
@@ -105,8 +105,8 @@ async def test_an_environment_that_is_back_is_shown_again(tmp_path: Path, monkey
 
 
 @asynchronous
-async def test_a_slow_environment_is_asked_once_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Questions do not pile up behind one that has no answer, and nobody waits for it a second time."""
+async def test_a_slow_environment_is_queried_once_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries do not pile up behind one without an answer, and nobody waits for it twice."""
     monkeypatch.setattr(active_workers_feed, "KNOWN", 0.0)
     asked: list[asyncio.Event] = []
 

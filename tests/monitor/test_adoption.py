@@ -17,12 +17,12 @@ TIMES = {"sqlite": "TIMESTAMP", "postgresql": "timestamptz"}
 
 
 def dialect(url: str) -> str:
-    """Which database it is."""
+    """Return which database it is."""
     return url.partition(":")[0]
 
 
 def run(url: str, *statements: str) -> None:
-    """Statements of the table's owner; KEY and TIME are what this database calls them."""
+    """Run statements of the table's owner; KEY and TIME are this database's types."""
 
     async def work() -> None:
         store = Store(url)
@@ -36,7 +36,7 @@ def run(url: str, *statements: str) -> None:
 
 
 def adopted(url: str, table: str = "jobs", **options: Any) -> Adoption:
-    """What is made of the table, by a look that changes nothing."""
+    """Return the proposal for the table, without changing anything."""
 
     async def work() -> Adoption:
         store = Store(url, read_only=True)
@@ -51,7 +51,7 @@ def adopted(url: str, table: str = "jobs", **options: Any) -> Adoption:
 
 
 def declared(found: Adoption) -> Queue:
-    """The queue that the written text declares."""
+    """Return the queue that the written text declares."""
     names: dict[str, Any] = {}
     exec(found.declaration, names)
     [queue] = [value for value in names.values() if isinstance(value, Queue)]
@@ -59,12 +59,12 @@ def declared(found: Adoption) -> Queue:
 
 
 def why(found: Adoption, argument: str) -> str:
-    """The reason for a guess; empty: it is none."""
+    """Return the reason for a guess; empty if it is not one."""
     return next((one["why"] for one in found.guesses if one["argument"] == argument), "")
 
 
 def test_every_guess_is_marked_with_its_reason(url: str) -> None:
-    """In the text and in the data; what the caller said is not a guess."""
+    """In the text and in the data; what the caller gave is not a guess."""
     run(
         url,
         "CREATE TABLE jobs (id KEY, status text NOT NULL DEFAULT 'new', worker_id text, started_at TIME)",
@@ -92,17 +92,17 @@ def test_every_guess_is_marked_with_its_reason(url: str) -> None:
         (("en attente", "terminé"), ("en attente", "processing", "terminé", "failed")),
     ],
 )
-def test_words_are_found_however_they_are_spelled(
+def test_values_are_recognised_however_they_are_spelled(
     url: str, words: tuple[str, ...], states: tuple[str, str, str, str]
 ) -> None:
-    """Case, spaces, hyphens and accents do not matter; a word that is added is spelled like the others."""
+    """Case, spaces, hyphens and accents do not matter; an added value is spelled like the others."""
     rows = ", ".join(f"('{word}')" for word in words)
     run(url, "CREATE TABLE jobs (id KEY, status text)", f"INSERT INTO jobs (status) VALUES {rows}")
     assert tuple(adopted(url).states.values()) == states
 
 
-def test_an_empty_table_gets_the_usual_words(url: str) -> None:
-    """And says that they are only that."""
+def test_an_empty_table_gets_the_usual_values(url: str) -> None:
+    """And says that they are a guess."""
     run(url, "CREATE TABLE jobs (id KEY, state text)")
     found = adopted(url)
     assert tuple(found.states.values()) == ("pending", "processing", "completed", "failed")
@@ -117,7 +117,7 @@ def test_an_empty_table_gets_the_usual_words(url: str) -> None:
         "CHECK (status = 'new' OR status = 'busy' OR status = 'done' OR status = 'broken')",
     ],
 )
-def test_only_words_that_a_check_allows_are_guessed(url: str, check: str) -> None:
+def test_only_values_that_a_check_allows_are_guessed(url: str, check: str) -> None:
     """`processing` is not among them; `busy` is."""
     run(url, f"CREATE TABLE jobs (id KEY, status text NOT NULL DEFAULT 'new' {check})")
     found = adopted(url)
@@ -126,7 +126,7 @@ def test_only_words_that_a_check_allows_are_guessed(url: str, check: str) -> Non
     assert found.problems == []
 
 
-def test_a_check_without_a_word_for_running_is_a_question(url: str) -> None:
+def test_a_check_without_a_running_value_is_a_question(url: str) -> None:
     """With the values that it allows."""
     run(url, "CREATE TABLE jobs (id KEY, status text CHECK (status IN ('new', 'done', 'error', 'archived', 'paused')))")
     with pytest.raises(ConfigurationError) as error:
@@ -135,15 +135,15 @@ def test_a_check_without_a_word_for_running_is_a_question(url: str) -> None:
     assert "it allows only 'new', 'done', 'error', 'archived', 'paused'" in str(error.value)
 
 
-def test_the_last_word_is_guessed_by_elimination(url: str) -> None:
-    """Four words, three of them known."""
+def test_the_last_value_is_guessed_by_elimination(url: str) -> None:
+    """Of four values, three are known."""
     run(url, "CREATE TABLE jobs (id KEY, status text CHECK (status IN ('new', 'chez_ocr', 'done', 'error')))")
     found = adopted(url)
     assert found.states["running"] == "chez_ocr"
     assert "the only remaining value" in why(found, "running")
 
 
-def test_words_of_the_owners_own_are_read_by_their_form(url: str) -> None:
+def test_custom_values_are_guessed_by_their_form(url: str) -> None:
     """`scraping` runs, `scraped` is done, `scrape_failed` failed; `archived` is none of these."""
     words = "'new', 'scraping', 'scraped', 'scrape_failed', 'archived'"
     run(url, f"CREATE TABLE jobs (id KEY, status text DEFAULT 'new' CHECK (status IN ({words})))")
@@ -151,8 +151,8 @@ def test_words_of_the_owners_own_are_read_by_their_form(url: str) -> None:
     assert found.states == {"ready": "new", "running": "scraping", "done": "scraped", "failed": "scrape_failed"}
 
 
-def test_a_word_that_the_table_refuses_is_replaced(url: str) -> None:
-    """A CHECK that lists nothing is tried on a row: another usual word fits, or what refuses is named."""
+def test_a_value_that_the_table_refuses_is_replaced(url: str) -> None:
+    """A CHECK without a list is tried on a row: another usual value fits, or the refusal is named."""
     run(
         url,
         "CREATE TABLE jobs (id KEY, status text DEFAULT 'new' CHECK (length(status) < 7))",
@@ -167,8 +167,8 @@ def test_a_word_that_the_table_refuses_is_replaced(url: str) -> None:
     assert adopted(url, "short", running="on", done="ok", failed="bad").problems == []
 
 
-def test_labels_of_an_enum_and_words_of_a_domain(pg_url: str) -> None:
-    """Both are all that the column takes."""
+def test_labels_of_an_enum_and_values_of_a_domain(pg_url: str) -> None:
+    """Only those are used."""
     run(
         pg_url,
         "CREATE TYPE mood AS ENUM ('QUEUED', 'WORKING', 'FINISHED', 'DEAD')",
@@ -184,8 +184,8 @@ def test_labels_of_an_enum_and_words_of_a_domain(pg_url: str) -> None:
     assert why(found, "ready") == "the column's default"
 
 
-def test_numbers_are_asked_for_beside_the_default(url: str) -> None:
-    """An integer enum tells only its default."""
+def test_numbers_are_asked_for(url: str) -> None:
+    """An integer status reveals only its default."""
     run(
         url,
         "CREATE TABLE jobs (id KEY, status integer NOT NULL DEFAULT 0)",
@@ -199,7 +199,7 @@ def test_numbers_are_asked_for_beside_the_default(url: str) -> None:
     assert (found.states["ready"], why(found, "ready")) == (0, "the column's default")
 
 
-def test_a_key_can_be_named_and_is_guessed_where_only_one_can_be_it(url: str) -> None:
+def test_a_key_can_be_named_or_guessed(url: str) -> None:
     """A table without a primary key needs one unique column."""
     run(
         url,
@@ -225,7 +225,7 @@ def test_a_key_can_be_named_and_is_guessed_where_only_one_can_be_it(url: str) ->
     ],
 )
 def test_rows_marked_as_deleted_are_left_alone(url: str, column: str, condition: str) -> None:
-    """The condition is proposed, and works."""
+    """The condition is suggested, and works."""
     run(
         url,
         f"CREATE TABLE jobs (id KEY, status text NOT NULL DEFAULT 'new', {column})",
@@ -244,7 +244,7 @@ def test_rows_marked_as_deleted_are_left_alone(url: str, column: str, condition:
 
 
 def test_three_booleans_are_four_states(url: str) -> None:
-    """A table without a status column that still tells them apart."""
+    """A table without a status column that still distinguishes them."""
     flags = ", ".join(f"{name} boolean NOT NULL DEFAULT false" for name in ("processing", "processed", "failed"))
     run(url, f"CREATE TABLE jobs (id KEY, {flags})", "INSERT INTO jobs (id) VALUES (1)")
     found = adopted(url)
@@ -254,8 +254,8 @@ def test_three_booleans_are_four_states(url: str) -> None:
     assert found.problems == []
 
 
-def test_two_booleans_cannot_say_running(url: str) -> None:
-    """What to do is said."""
+def test_two_booleans_cannot_express_running(url: str) -> None:
+    """The message says what to do."""
     run(url, "CREATE TABLE jobs (id KEY, processed boolean DEFAULT false, failed boolean DEFAULT false)")
     with pytest.raises(ConfigurationError) as error:
         adopted(url)
@@ -263,8 +263,8 @@ def test_two_booleans_cannot_say_running(url: str) -> None:
     assert 'ALTER TABLE "jobs" ADD COLUMN processing boolean' in str(error.value)
 
 
-def test_a_table_without_anything_like_a_status(url: str) -> None:
-    """Its columns are named, and the column that would do."""
+def test_a_table_without_a_status(url: str) -> None:
+    """Its columns are listed, and the column that is needed."""
     run(url, "CREATE TABLE jobs (id KEY, url text)")
     with pytest.raises(
         ConfigurationError, match="which column of 'jobs' is the status\\? Use --status; its columns are id, url"
@@ -272,8 +272,8 @@ def test_a_table_without_anything_like_a_status(url: str) -> None:
         adopted(url)
 
 
-def test_leftovers_are_counted_and_taken_over_only_when_wanted(url: str) -> None:
-    """Rows that run now may be somebody's: the line that takes them over is there, as a comment."""
+def test_orphans_are_counted_and_taken_over_only_on_request(url: str) -> None:
+    """Running rows may belong to another program: the option that takes them over is there, as a comment."""
     run(
         url,
         "CREATE TABLE jobs (id KEY, status text DEFAULT 'new', started_at TIME)",
@@ -291,7 +291,7 @@ def test_leftovers_are_counted_and_taken_over_only_when_wanted(url: str) -> None
     assert any("no column has the start time" in note for note in found.notes)
 
 
-def test_other_values_are_named(url: str) -> None:
+def test_other_values_are_listed(url: str) -> None:
     """The queue leaves them alone, and its owner should know."""
     run(
         url,
@@ -301,7 +301,7 @@ def test_other_values_are_named(url: str) -> None:
     assert any("'cancelled' (2 rows)" in note for note in adopted(url).notes)
 
 
-def test_two_words_for_one_state_are_both_named(url: str) -> None:
+def test_two_values_for_one_state_are_both_listed(url: str) -> None:
     """The default wins."""
     run(
         url,
@@ -313,7 +313,7 @@ def test_two_words_for_one_state_are_both_named(url: str) -> None:
     assert "'pending' could also mean it" in why(found, "ready")
 
 
-def test_columns_that_are_something_else_are_no_mirrors(url: str) -> None:
+def test_unrelated_columns_are_not_mirrors(url: str) -> None:
     """`owner` refers to people, `error` is a flag, `locked_by` is a number."""
     run(
         url,
@@ -325,7 +325,7 @@ def test_columns_that_are_something_else_are_no_mirrors(url: str) -> None:
 
 
 def test_quoted_names_and_other_schemas(url: str) -> None:
-    """Capital letters are kept; a name that is not quite right is answered with those that are."""
+    """Capital letters are kept; a misspelled name is answered with similar ones."""
     schema = "" if dialect(url) == "sqlite" else "sales."
     run(
         url,
@@ -343,8 +343,8 @@ def test_quoted_names_and_other_schemas(url: str) -> None:
         adopted(url, "workitem")
 
 
-def test_a_table_that_refuses_is_told_about(url: str) -> None:
-    """A trigger against a state that the caller named is a problem in the trigger's own words."""
+def test_a_table_that_refuses_is_reported(url: str) -> None:
+    """A trigger against a state that the caller named is a problem with the trigger's own message."""
     if dialect(url) == "sqlite":
         guard = """CREATE TRIGGER guard BEFORE UPDATE ON jobs WHEN NEW.status = 'done' BEGIN
   SELECT RAISE(ABORT, 'not before Monday'); END"""
@@ -380,18 +380,18 @@ def test_a_table_that_refuses_is_told_about(url: str) -> None:
         ("status >= 0", None),
     ],
 )
-def test_what_a_rule_lists(rule: str, values: tuple[Any, ...] | None) -> None:
+def test_the_values_of_a_check(rule: str, values: tuple[Any, ...] | None) -> None:
     """Lists are understood as both databases print them; anything else is left to the trial."""
     assert parse_listed_values(rule, "status") == values
 
 
-def test_plain_words() -> None:
+def test_values_are_normalised() -> None:
     """One spelling for all."""
     assert {plain(text) for text in ("In Progress", "IN-PROGRESS", "inProgress", "in_progress ")} == {"in_progress"}
 
 
-def test_a_word_fits_into_its_column(url: str) -> None:
-    """A guess that is too long for a varchar is replaced by a shorter one; where none fits, it is asked for."""
+def test_a_guess_fits_into_its_column(url: str) -> None:
+    """A value too long for a varchar is replaced by a shorter one; where none fits, it is asked for."""
     run(
         url,
         "CREATE TABLE jobs (id KEY, status varchar(9) NOT NULL DEFAULT 'new')",
@@ -403,8 +403,8 @@ def test_a_word_fits_into_its_column(url: str) -> None:
         adopted(url, "letters")
 
 
-def test_spaces_that_fill_up_a_char_are_not_part_of_a_value(pg_url: str) -> None:
-    """PostgreSQL adds them; the declaration has the words as people write them."""
+def test_padding_of_a_char_is_not_part_of_a_value(pg_url: str) -> None:
+    """PostgreSQL adds spaces; the declaration has the values as people write them."""
     run(
         pg_url,
         "CREATE TABLE jobs (id KEY, status char(12) NOT NULL DEFAULT 'new')",
@@ -414,8 +414,8 @@ def test_spaces_that_fill_up_a_char_are_not_part_of_a_value(pg_url: str) -> None
     assert (found.states["done"], found.seen, found.notes) == ("done", {"new": 1, "done": 1}, [])
 
 
-def test_rows_without_a_value_are_ready_where_nothing_else_says_so(url: str) -> None:
-    """NULL is what such a table has for new rows; where a value says ready, NULL is named as another."""
+def test_null_is_ready_where_no_value_is(url: str) -> None:
+    """NULL is what such a table has for new rows; where a value means ready, NULL is listed as another."""
     run(
         url,
         "CREATE TABLE jobs (id KEY, status text)",
@@ -431,8 +431,8 @@ def test_rows_without_a_value_are_ready_where_nothing_else_says_so(url: str) -> 
     assert note.endswith("NULL (1 row)")
 
 
-def test_booleans_that_are_null_are_told(url: str) -> None:
-    """Neither true nor false is no state, so such rows would wait for ever."""
+def test_nullable_booleans_are_reported(url: str) -> None:
+    """NULL is not a state, so such rows would wait forever."""
     run(
         url,
         "CREATE TABLE jobs (id KEY, processing boolean, processed boolean NOT NULL, failed boolean NOT NULL)",
@@ -445,8 +445,8 @@ def test_booleans_that_are_null_are_told(url: str) -> None:
 
 
 @pytest.mark.parametrize("column", ["createdAt", "Created At", "inserted_at"])
-def test_the_oldest_comes_first_however_its_time_is_called(url: str, column: str) -> None:
-    """A key that is random says nothing about who came first."""
+def test_the_oldest_comes_first_whatever_its_column(url: str, column: str) -> None:
+    """A random key says nothing about the order."""
     run(
         url,
         f"""CREATE TABLE jobs (id varchar(40) NOT NULL UNIQUE, status text DEFAULT 'new', "{column}" TIME)""",
@@ -455,14 +455,14 @@ def test_the_oldest_comes_first_however_its_time_is_called(url: str, column: str
     assert declared(adopted(url)).order == ((column, False),)
 
 
-def test_a_status_that_the_database_computes_is_not_taken(url: str) -> None:
-    """It cannot be written: the column behind it is asked for, or the booleans that it is made of are taken."""
-    made = "GENERATED ALWAYS AS (CASE WHEN code = 1 THEN 'new' ELSE 'done' END) STORED"
+def test_a_computed_status_is_not_used(url: str) -> None:
+    """It cannot be written: the column behind it is asked for, or its booleans are used."""
+    generated = "GENERATED ALWAYS AS (CASE WHEN code = 1 THEN 'new' ELSE 'done' END) STORED"
     flags = "processing boolean NOT NULL, processed boolean NOT NULL, failed boolean NOT NULL"
     run(
         url,
-        f"CREATE TABLE jobs (id KEY, code integer, status text {made})",
-        f"CREATE TABLE mails (id KEY, {flags}, code integer, status text {made})",
+        f"CREATE TABLE jobs (id KEY, code integer, status text {generated})",
+        f"CREATE TABLE mails (id KEY, {flags}, code integer, status text {generated})",
     )
     for given in (None, "status"):
         with pytest.raises(ConfigurationError, match=r"computed by the database.*--status.*one of id, code;"):
@@ -470,8 +470,8 @@ def test_a_status_that_the_database_computes_is_not_taken(url: str) -> None:
     assert adopted(url, "mails").status is None
 
 
-def test_changes_that_only_people_make_are_noted(url: str) -> None:
-    """A trigger that keeps failed rows failed stops no worker, and `tabellion retry`."""
+def test_refused_manual_moves_are_noted(url: str) -> None:
+    """A trigger that keeps failed rows failed does not stop a worker, but it stops `tabellion retry`."""
     body = "SELECT RAISE(ABORT, 'stays failed')" if dialect(url) == "sqlite" else ""
     trigger = f"""CREATE TRIGGER stay BEFORE UPDATE ON jobs FOR EACH ROW
 WHEN (OLD.status = 'failed' AND NEW.status <> 'failed') {f"BEGIN {body}; END" if body else "EXECUTE FUNCTION stay()"}"""
@@ -490,7 +490,7 @@ $$ BEGIN RAISE EXCEPTION 'stays failed'; END $$"""
     assert "failed → ready is refused: stays failed" in note
 
 
-def test_a_view_is_refused_before_anything_is_asked_about_it(url: str) -> None:
+def test_a_view_is_rejected_first(url: str) -> None:
     """Nobody is told to add a status to a view."""
     run(url, "CREATE TABLE jobs (id KEY, status text)", "CREATE VIEW seen AS SELECT id FROM jobs")
     with pytest.raises(DeclarationError, match=r"on the table behind it \('jobs'\)"):

@@ -16,7 +16,7 @@ from tests.monitor.settled import fail, settle
 
 @asynchronous
 async def test_every_state_is_counted(store: Store) -> None:
-    """With those that run outside the register."""
+    """Including those that run outside the register."""
     queue = await tasks(store, 10)
     await settle(store, queue)
     await fail(store, queue, "bad", "worse")
@@ -28,8 +28,8 @@ async def test_every_state_is_counted(store: Store) -> None:
 
 
 @asynchronous
-async def test_counting_ends_somewhere(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has more rows than are counted is said to have more."""
+async def test_counting_is_limited(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More rows than are counted are reported as more."""
     monkeypatch.setattr(counting, "MOST", 3)
     queue = await tasks(store, 5)
     await settle(store, queue)
@@ -38,8 +38,8 @@ async def test_counting_ends_somewhere(store: Store, monkeypatch: pytest.MonkeyP
 
 
 @asynchronous
-async def test_the_oldest_ready_row_is_told(store: Store, clock: Clock) -> None:
-    """By `created_at`, whatever the order of the line and the type of the column; those not ready do not count."""
+async def test_the_oldest_ready_row_is_reported(store: Store, clock: Clock) -> None:
+    """By `created_at`, whatever the order and the type of the column; only ready rows count."""
     types = {"sqlite": ("REAL", "TEXT", "TIMESTAMP"), "postgresql": ("timestamptz", "timestamp", "double precision")}
     await store.open()
     for number, kind in enumerate(types[store.dialect]):
@@ -61,8 +61,8 @@ async def test_the_oldest_ready_row_is_told(store: Store, clock: Clock) -> None:
 
 
 @asynchronous
-async def test_a_table_that_is_not_as_declared_is_a_sentence(store: Store) -> None:
-    """The other queues are counted all the same."""
+async def test_a_table_that_does_not_match_is_a_sentence(store: Store) -> None:
+    """The other queues are still counted."""
     await store.open()
     found = await counts(store, QueueView(Queue("nowhere", ready=1, running=2, done=3, failed=4)), AnswerCache())
     assert found.problem is not None

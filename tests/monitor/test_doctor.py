@@ -1,4 +1,4 @@
-"""What the doctor sees in a table that only PostgreSQL has, and in one that leaves doubts."""
+"""What the doctor finds in PostgreSQL-only tables, and in tables that leave doubts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.engine.tables import STATES
 
 
 def findings(url: str, queue: Queue, *statements: str) -> list[Finding]:
-    """What is said of a queue on tables that these statements make."""
+    """Return the findings for a queue on tables created by these statements."""
 
     async def story() -> list[Finding]:
         async with Store(url) as store:
@@ -22,7 +22,7 @@ def findings(url: str, queue: Queue, *statements: str) -> list[Finding]:
 
 
 def test_a_key_in_two_partitions(pg_url: str) -> None:
-    """No index forbids it, so it is looked for."""
+    """No index forbids it, so it is searched for."""
     found = findings(
         pg_url,
         Queue("parts", **STATES),
@@ -37,7 +37,7 @@ def test_a_key_in_two_partitions(pg_url: str) -> None:
 
 
 def test_a_doubt_is_a_warning(url: str) -> None:
-    """What the handler's result may satisfy is told, and is no error."""
+    """What the handler's result may satisfy is reported, and is not an error."""
     found = findings(
         url,
         Queue("jobs", **STATES),
@@ -50,16 +50,16 @@ def test_a_doubt_is_a_warning(url: str) -> None:
     assert any("is suitable" in one.what for one in found)
 
 
-def test_states_that_are_not_to_be_tried(url: str) -> None:
-    """The doctor says that it kept its hands off."""
+def test_states_that_are_not_tried(url: str) -> None:
+    """The doctor says that it changed no row."""
     found = findings(
         url, Queue("jobs", **STATES, try_states=False), "CREATE TABLE jobs (id integer PRIMARY KEY, status text)"
     )
     assert any("try_states=False" in one.what for one in found)
 
 
-def test_parked_rows_are_named(url: str) -> None:
-    """With the way to see why, and the way back; nobody else's worker is blamed."""
+def test_parked_rows_are_listed(url: str) -> None:
+    """With the command that shows why, and the way back; no other worker is blamed."""
     queue = Queue("jobs", **STATES)
 
     async def story() -> list[Finding]:
@@ -77,10 +77,10 @@ def test_parked_rows_are_named(url: str) -> None:
     assert not [one for one in found if "no claim in the register" in one.what]
 
 
-def test_row_security_is_told_before_there_is_a_register(pg_url: str) -> None:
-    """A role that policies bind sees too few rows, and its worker would wait for nothing."""
+def test_row_security_is_reported_before_the_register_exists(pg_url: str) -> None:
+    """A role bound by policies sees too few rows, and its worker would wait forever."""
     role = "bound_by_policies"
-    made = (
+    statements = (
         "CREATE TABLE jobs (id integer PRIMARY KEY, status text)",
         "ALTER TABLE jobs ENABLE ROW LEVEL SECURITY",
         f"CREATE ROLE {role} LOGIN",
@@ -91,7 +91,7 @@ def test_row_security_is_told_before_there_is_a_register(pg_url: str) -> None:
     async def story() -> tuple[list[Finding], list[Finding]]:
         queue, address = Queue("jobs", **STATES), pg_url.replace("postgres@", f"{role}@")
         store = Store(pg_url)
-        await store.database.transact([(statement, ()) for statement in made])
+        await store.database.transact([(statement, ()) for statement in statements])
         try:
             return await examine(Environment("here", address), [queue]), await examine(
                 Environment("here", pg_url), [queue]

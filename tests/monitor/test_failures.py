@@ -1,4 +1,4 @@
-"""Failed rows by what went wrong."""
+"""Failed rows grouped by error."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.monitor.settled import fail, settle
 
 
 @asynchronous
-async def test_the_same_trouble_is_one_group(store: Store, clock: Clock) -> None:
-    """The largest first, with how many, since when, until when, and the newest of them as a sample."""
+async def test_similar_errors_are_one_group(store: Store, clock: Clock) -> None:
+    """The largest first, with count, first and last time, and the newest as a sample."""
     queue = await tasks(store, 10)
     began = clock.at
     for number in range(3):
@@ -34,8 +34,8 @@ async def test_the_same_trouble_is_one_group(store: Store, clock: Clock) -> None
 
 
 @asynchronous
-async def test_only_what_is_failed_now_counts_and_by_its_last_error(store: Store) -> None:
-    """A row that was tried again and is done, or failed otherwise, is not in its old group."""
+async def test_only_current_failures_count_by_their_last_error(store: Store) -> None:
+    """A row that was retried and is done, or failed otherwise, is not in its old group."""
     queue = await tasks(store, 3)
     await fail(store, queue, "old", "old", "old")
     assert await controls.restart(store, queue, [1, 2]) == 2
@@ -48,8 +48,8 @@ async def test_only_what_is_failed_now_counts_and_by_its_last_error(store: Store
 
 
 @asynchronous
-async def test_rows_that_others_failed_are_grouped_by_their_own_column(store: Store) -> None:
-    """The register knows nothing of them; without a word they are a group too."""
+async def test_rows_failed_by_others_are_grouped_by_their_own_column(store: Store) -> None:
+    """The register does not know them; without an error text they are a group too."""
     queue = await tasks(store)
     await run(store, "INSERT INTO tasks (id, status, error) VALUES (1, 'failed', 'by hand'), (2, 'failed', NULL)")
     found = await failures.groups(store, queue)
@@ -60,8 +60,8 @@ async def test_rows_that_others_failed_are_grouped_by_their_own_column(store: St
 
 
 @asynchronous
-async def test_a_group_is_tried_again_as_a_whole(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many they are, also behind those that are shown, and nothing else is."""
+async def test_a_group_is_retried_as_a_whole(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, beyond those shown too, and no others."""
     monkeypatch.setattr(failures, "PAGE", 3)
     monkeypatch.setattr(failures, "MOST", 6)
     queue = await tasks(store, 20)
@@ -76,7 +76,7 @@ async def test_a_group_is_tried_again_as_a_whole(store: Store, monkeypatch: pyte
 
 
 @asynchronous
-async def test_a_fingerprint_that_is_nobodys_moves_nothing(store: Store) -> None:
+async def test_an_unknown_fingerprint_retries_nothing(store: Store) -> None:
     """Zero is an answer."""
     queue = await tasks(store, 1)
     await fail(store, queue, "bad")

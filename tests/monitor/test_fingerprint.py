@@ -1,4 +1,4 @@
-"""The fingerprint of an error: the same for the same trouble, another for another."""
+"""The fingerprint of an error: the same for similar errors, different for others."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ OTHER = [
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
-def test_the_same_trouble_has_one_fingerprint(one: str, other: str) -> None:
-    """Whatever id, number, path, moment, address or quoted value it names."""
+def test_similar_errors_have_one_fingerprint(one: str, other: str) -> None:
+    """Whatever id, number, path, time, address or quoted value they contain."""
     assert shape(one) == shape(other)
     assert fingerprint(one) == fingerprint(other)
 
 
 @pytest.mark.parametrize(("one", "other"), OTHER)
-def test_other_troubles_have_others(one: str, other: str) -> None:
-    """Words tell them apart, and so do statuses of HTTP, signals and exit codes."""
+def test_different_errors_have_different_ones(one: str, other: str) -> None:
+    """Words distinguish them, and so do HTTP statuses, signals and exit codes."""
     assert fingerprint(one) != fingerprint(other)
 
 
@@ -59,8 +59,8 @@ def test_a_shape_reads_like_the_error() -> None:
     assert shape("the receiver answered 503 after 3 tries") == "the receiver answered 503 after <n> tries"
 
 
-def test_errors_of_documents_are_read() -> None:
-    """They are JSON with a code and a message; the number of attempts is nobody's trouble."""
+def test_errors_of_documents_are_parsed() -> None:
+    """They are JSON with a code and a message; the number of attempts does not count."""
     one = json.dumps({"code": "model_unavailable", "message": "status 502 from host 3", "attempts": 4})
     other = json.dumps({"code": "model_unavailable", "message": "status 502 from host 7", "attempts": 1})
     assert message(one) == "model_unavailable: status 502 from host 3"
@@ -69,14 +69,14 @@ def test_errors_of_documents_are_read() -> None:
     assert message('{"code": 1}') == '{"code": 1}'
 
 
-def test_nothing_said_is_a_fingerprint_too() -> None:
-    """Rows that failed without a word are one group."""
+def test_an_empty_error_has_a_fingerprint_too() -> None:
+    """Rows that failed without an error text are one group."""
     assert fingerprint(None) == fingerprint("") == fingerprint("  ")
     assert len(fingerprint(None)) == DIGITS
 
 
 @given(st.text(max_size=3 * LONGEST) | st.just("\ud800 lone"))
 def test_any_text_has_a_fingerprint(text: str) -> None:
-    """Control characters, lone surrogates and markup included, and the same one each time."""
+    """Control characters, lone surrogates and markup included, always the same one."""
     assert len(fingerprint(text)) == DIGITS
     assert fingerprint(text) == fingerprint(text)

@@ -1,4 +1,4 @@
-"""Gates as people look at them."""
+"""Gates as shown to people."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.engine.tables import asynchronous
 
 
 @asynchronous
-async def test_configured_and_used_gates_are_there(store: Store, clock: Clock) -> None:
-    """One that nobody has called yet too; a closed one says why and for how long."""
+async def test_configured_and_used_gates_are_listed(store: Store, clock: Clock) -> None:
+    """Also one without a call yet; a closed one says why and for how long."""
     settings = {"gemini": GateSettings(budget=10.0, threshold=2), "idle": GateSettings()}
     assert [one["name"] for one in await gates(store, settings)] == ["gemini", "idle"]
     await GateRow(store, "gemini", settings["gemini"]).turn(CallOutcomes(failed=3, why="503", spent=1.5), 0)

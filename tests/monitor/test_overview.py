@@ -23,8 +23,8 @@ from tests.monitor.test_workers import member
 
 
 @asynchronous
-async def test_a_queue_tells_how_it_stands(store: Store, clock: Clock) -> None:
-    """Counts, what it settled, what stands in its way and who works it."""
+async def test_a_queue_reports_its_state(store: Store, clock: Clock) -> None:
+    """Counts, what it settled, what blocks it and its workers."""
     queue = await tasks(store, 10, uses="gemini", limit=8)
     await settle(store, queue, cost=0.5)
     await fail(store, queue, "bad")
@@ -36,31 +36,31 @@ async def test_a_queue_tells_how_it_stands(store: Store, clock: Clock) -> None:
     worker.queues = "tasks"
     await roster.enlist(store, worker)
     broken = Queue("nowhere", ready=1, running=2, done=3, failed=4)
-    told: Any = await Overview("prod", store, [QueueView(queue), QueueView(broken)]).look()
-    assert json.loads(json.dumps(told)) == told
-    [mine, other] = told["queues"]
+    overview: Any = await Overview("prod", store, [QueueView(queue), QueueView(broken)]).look()
+    assert json.loads(json.dumps(overview)) == overview
+    [mine, other] = overview["queues"]
     assert (mine["ready"], mine["waiting"], mine["running"], mine["done"], mine["failed"]) == (7, 1, 1, 1, 1)
     assert mine["throughput"] == {"minute": {"done": 1, "failed": 1}, "hour": {"done": 1, "failed": 1}}
     assert mine["error_rate"] == pytest.approx(2 / 3, abs=0.001)
     assert (mine["spark"]["done"][-1], mine["spark"]["failed"][-1], len(mine["spark"]["done"])) == (1, 1, 60)
-    assert (mine["paused"], mine["reason"], mine["paused_at"]) == (True, "lunch", told["at"])
+    assert (mine["paused"], mine["reason"], mine["paused_at"]) == (True, "lunch", overview["at"])
     assert (mine["limit"], mine["workers"], mine["model"]) == (8, 1, "gemini")
     assert mine["gate"]["state"] == "closed"
     assert "bad key" in mine["gate"]["reason"]
     assert mine["states"]["ready"] == "status = 'new'"
     assert "nowhere" in other["problem"]
-    assert [(gate["name"], gate["state"], gate["queues"]) for gate in told["gates"]] == [
+    assert [(gate["name"], gate["state"], gate["queues"]) for gate in overview["gates"]] == [
         ("gemini", "closed", ["tasks"])
     ]  # fmt: skip
-    assert told["gates"][0]["reopens_at"] > told["at"]
-    assert [one["id"] for one in told["workers"]] == ["w1"]
-    assert told["spend"]["today"] == 0.5
-    assert (told["series"]["minutes"]["done"][-1], told["series"]["hours"]["failed"][-1]) == (1, 1)
+    assert overview["gates"][0]["reopens_at"] > overview["at"]
+    assert [one["id"] for one in overview["workers"]] == ["w1"]
+    assert overview["spend"]["today"] == 0.5
+    assert (overview["series"]["minutes"]["done"][-1], overview["series"]["hours"]["failed"][-1]) == (1, 1)
 
 
 @asynchronous
 async def test_the_document_changes_only_when_something_happened(store: Store, clock: Clock) -> None:
-    """Its moments stay the same while time goes on."""
+    """It has points in time, not ages."""
     await tables.SCHEMA.prepare(store)
     queue = await tasks(store, 3)
     await settle(store, queue)
@@ -74,23 +74,23 @@ async def test_the_document_changes_only_when_something_happened(store: Store, c
 
 
 @asynchronous
-async def test_a_queue_that_people_work_says_so(store: Store) -> None:
-    """Pages tell it from queues of workers by `people`, whatever its table is."""
+async def test_a_manual_queue_says_so(store: Store) -> None:
+    """Pages distinguish it from queues of workers by `people`, whatever its table."""
     queue = await tasks(store, 1)
     for people in (True, False):
-        [told] = (await Overview("prod", store, [QueueView(queue, people=people)]).look())["queues"]
-        assert told["people"] is people
+        [result] = (await Overview("prod", store, [QueueView(queue, people=people)]).look())["queues"]
+        assert result["people"] is people
 
 
 @asynchronous
-async def test_live_limits_stand_over_declared_ones(store: Store) -> None:
-    """And a queue that was resumed keeps no reason."""
+async def test_current_limits_override_declared_ones(store: Store) -> None:
+    """And a resumed queue has no reason left."""
     queue = await tasks(store, 1, limit=8)
     await controls.limit(store, queue, 2)
     await controls.pause(store, queue, "lunch")
     await controls.resume(store, queue)
-    [told] = (await Overview("prod", store, [QueueView(queue)]).look())["queues"]
-    assert (told["limit"], told["paused"], told["paused_at"], told["reason"]) == (2, False, None, None)
+    [result] = (await Overview("prod", store, [QueueView(queue)]).look())["queues"]
+    assert (result["limit"], result["paused"], result["paused_at"], result["reason"]) == (2, False, None, None)
 
 
 @asynchronous
@@ -99,5 +99,5 @@ async def test_gates_may_be_kept_elsewhere(store: Store, tmp_path_factory: pytes
     queue = await tasks(store, 1, uses="gemini")
     async with Store(f"sqlite:///{tmp_path_factory.mktemp('home')}/gates.db") as home:
         await GateRow(home, "gemini", GateSettings()).turn(CallOutcomes(refused="bad key"), 0)
-        told: Any = await Overview("dev", store, [QueueView(queue)], gates_at=home).look()
-    assert told["queues"][0]["gate"]["state"] == "closed"
+        overview: Any = await Overview("dev", store, [QueueView(queue)], gates_at=home).look()
+    assert overview["queues"][0]["gate"]["state"] == "closed"

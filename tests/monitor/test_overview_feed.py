@@ -1,4 +1,4 @@
-"""One look for everybody who watches."""
+"""One query for all watchers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.monitor.settled import settle
 
 
 class Counted(Overview):
-    """Counts its looks, and fails when told to."""
+    """Counts its queries, and fails on request."""
 
     looks = 0
     down: Exception | None = None
 
     async def look(self) -> OverviewPicture:
-        """One more."""
+        """Count one more."""
         self.looks += 1
         if self.down is not None:
             raise self.down
@@ -33,15 +33,15 @@ class Counted(Overview):
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Waits for it."""
+    """Wait for the condition."""
     async with asyncio.timeout(30):
         while not condition():
             await asyncio.sleep(0.005)
 
 
 @asynchronous
-async def test_many_watchers_are_told_by_one_look(store: Store) -> None:
-    """Each begins with how things stand, is told what changed, and nothing while nothing does."""
+async def test_many_watchers_share_one_query(store: Store) -> None:
+    """Each starts with the current state, is told about changes, and gets nothing while nothing changes."""
     queue = await tasks(store, 3)
     overview = Counted("prod", store, [QueueView(queue)])
     lookout = OverviewFeed(overview, every=0.01)
@@ -55,11 +55,11 @@ async def test_many_watchers_are_told_by_one_look(store: Store) -> None:
         assert await one.next(0.01) is None
         await settle(store, queue)
         for watch in (one, other):
-            told: Any = await watch.next(10)
-            while told is not None and told["queues"][0]["done"] == 0:
-                told = await watch.next(10)  # the claim was news already
-            assert told is not None
-            assert told["queues"][0]["done"] == 1
+            result: Any = await watch.next(10)
+            while result is not None and result["queues"][0]["done"] == 0:
+                result = await watch.next(10)  # the claim was news already
+            assert result is not None
+            assert result["queues"][0]["done"] == 1
         async with lookout.watch() as late:
             assert await late.next(10) is not None
     task = lookout._task
@@ -71,8 +71,8 @@ async def test_many_watchers_are_told_by_one_look(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_question_within_a_moment_is_answered_from_the_last_look(store: Store) -> None:
-    """Many who ask at once cost one look; whoever changed something sees it."""
+async def test_a_request_within_a_moment_uses_the_last_query(store: Store) -> None:
+    """Many requests at once cost one query; a change of one's own is visible."""
     queue = await tasks(store, 3)
     overview = Counted("prod", store, [QueueView(queue)])
     lookout = OverviewFeed(overview, every=1000.0)
@@ -87,8 +87,8 @@ async def test_a_question_within_a_moment_is_answered_from_the_last_look(store: 
 
 
 @asynchronous
-async def test_a_change_during_a_look_is_not_hidden_by_it(store: Store) -> None:
-    """A look that began before the change does not answer for after it."""
+async def test_a_change_during_a_query_is_not_hidden_by_it(store: Store) -> None:
+    """A query that started before the change does not answer for after it."""
     queue = await tasks(store, 3)
     overview = Counted("prod", store, [QueueView(queue)])
     lookout = OverviewFeed(overview, every=1000.0)
@@ -102,10 +102,8 @@ async def test_a_change_during_a_look_is_not_hidden_by_it(store: Store) -> None:
 
 @pytest.mark.parametrize("error", [Unreachable("gone"), KeyError("a mistake in a pipeline's figure")])
 @asynchronous
-async def test_watchers_hear_when_the_overview_cannot_be_read_and_when_it_can_again(
-    store: Store, error: Exception
-) -> None:
-    """Trouble is news, and so is its end, whatever the reason is."""
+async def test_watchers_are_told_when_the_overview_fails_and_recovers(store: Store, error: Exception) -> None:
+    """The failure is an update, and so is its end, whatever the reason."""
     queue = await tasks(store, 3)
     overview = Counted("prod", store, [QueueView(queue)])
     lookout = OverviewFeed(overview, every=0.01)

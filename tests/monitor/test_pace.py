@@ -1,4 +1,4 @@
-"""Questions that pace themselves."""
+"""Queries that limit their own rate."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from tabellion.monitor.pace import AnswerCache
 from tabellion.testing import Clock
 
 
-def test_what_took_long_is_asked_again_much_later() -> None:
-    """An answer holds for twenty times as long as it took; one that took no time is asked for each time."""
+def test_a_slow_query_is_repeated_much_later() -> None:
+    """An answer is reused for twenty times as long as it took; an instant one is repeated each time."""
     clock, asked = Clock(0.0), []
     pace = AnswerCache(20, clock)
 
@@ -34,8 +34,8 @@ def test_what_took_long_is_asked_again_much_later() -> None:
     asyncio.run(story())
 
 
-def test_a_change_is_seen_at_once() -> None:
-    """What starts with the name is asked for anew, and nothing else is."""
+def test_a_change_is_visible_at_once() -> None:
+    """Queries whose name starts like this are repeated, and no others."""
     clock, asked = Clock(0.0), []
     pace = AnswerCache(20, clock)
 

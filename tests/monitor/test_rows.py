@@ -19,7 +19,7 @@ from tests.monitor.settled import fail, settle
 
 
 async def paged(store: Store, queue: Queue, place: Place, limit: int = 2) -> list[str]:
-    """The keys of all pages."""
+    """Return the keys of all pages."""
     found, after = [], None
     while True:
         page, after = await rows(store, QueueView(queue), place, after, limit)
@@ -30,8 +30,8 @@ async def paged(store: Store, queue: Queue, place: Place, limit: int = 2) -> lis
 
 
 @asynchronous
-async def test_each_state_is_listed_whole(store: Store, clock: Clock) -> None:
-    """Ready rows in line, running ones by key, done and failed ones the last first, each once."""
+async def test_each_state_is_listed_completely(store: Store, clock: Clock) -> None:
+    """Ready rows in claim order, running ones by key, done and failed ones latest first, each once."""
     queue = await tasks(store, 20, order="id")
     for _ in range(5):
         await settle(store, queue)
@@ -47,8 +47,8 @@ async def test_each_state_is_listed_whole(store: Store, clock: Clock) -> None:
 
 @pytest.mark.parametrize("order", ["kind, id", "kind DESC, id", "small DESC, kind, id DESC"])
 @asynchronous
-async def test_the_line_is_listed_in_its_order(store: Store, order: str) -> None:
-    """With equal and empty values in the columns of the order, in either direction, no row is lost or told twice."""
+async def test_ready_rows_are_listed_in_claim_order(store: Store, order: str) -> None:
+    """With equal and empty values in the order columns, in either direction, no row is lost or repeated."""
     queue = await tasks(store, order=order)
     kinds: list[Any] = ["b", None, "a", "a", None, "c", "b"]
     await store.add_many(
@@ -62,8 +62,8 @@ async def test_the_line_is_listed_in_its_order(store: Store, order: str) -> None
 
 
 @asynchronous
-async def test_what_waits_is_listed_by_its_time(store: Store, clock: Clock) -> None:
-    """The next to be due first; what is due already does not wait."""
+async def test_waiting_rows_are_listed_by_due_time(store: Store, clock: Clock) -> None:
+    """The next one first; rows already due do not wait."""
     queue = await tasks(store, 6, order="id")
     for seconds in (50.0, 10.0, 30.0, 30.0):
         await settle(store, queue, "retried", error="later", after=seconds)
@@ -75,8 +75,8 @@ async def test_what_waits_is_listed_by_its_time(store: Store, clock: Clock) -> N
 
 
 @asynchronous
-async def test_a_row_tells_its_mirrors_and_its_last_attempt(store: Store, clock: Clock) -> None:
-    """Times as moments, the error as people read it, the fingerprint of that error."""
+async def test_a_row_has_its_mirrors_and_its_last_attempt(store: Store, clock: Clock) -> None:
+    """Times as timestamps, the error as people read it, the fingerprint of that error."""
     queue = await tasks(store, 1)
     await settle(store, queue, "retried", error="first", after=1.0, cost=0.5)
     clock.advance(2.0)
@@ -92,8 +92,8 @@ async def test_a_row_tells_its_mirrors_and_its_last_attempt(store: Store, clock:
 
 
 @asynchronous
-async def test_rows_that_the_register_does_not_know_are_there(store: Store) -> None:
-    """Someone else may have put them into the state."""
+async def test_rows_unknown_to_the_register_are_listed(store: Store) -> None:
+    """Another program may have put them into the state."""
     queue = await tasks(store)
     await run(store, "INSERT INTO tasks (id, status, error) VALUES (7, 'failed', 'by hand')")
     [row], _ = await rows(store, QueueView(queue), "failed", None, 10)
@@ -101,7 +101,7 @@ async def test_rows_that_the_register_does_not_know_are_there(store: Store) -> N
 
 
 @asynchronous
-async def test_a_row_is_called_by_its_name(store: Store) -> None:
+async def test_a_row_is_shown_by_its_name(store: Store) -> None:
     """The first of name, title and file_name that its table has; a table without them has none."""
     queue = await tasks(store, 1)
     await fail(store, queue, "bad")
@@ -118,8 +118,8 @@ async def test_a_row_is_called_by_its_name(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_page_after_a_row_that_is_gone_says_so(store: Store) -> None:
-    """Where the row stood in the line cannot be known any more."""
+async def test_a_page_after_a_deleted_row_says_so(store: Store) -> None:
+    """Its position in line is no longer known."""
     queue = await tasks(store, 3, order="kind, id")
     _, after = await rows(store, QueueView(queue), "ready", None, 1)
     await run(store, "DELETE FROM tasks WHERE id = 1")

@@ -10,7 +10,7 @@ from tests.monitor.settled import fail, settle
 
 
 @asynchronous
-async def test_errors_are_those_of_rows_that_are_failed_now(store: Store) -> None:
+async def test_errors_are_those_of_currently_failed_rows(store: Store) -> None:
     """Each row counts once, with its last error: as many as `retry --error` would retry."""
     queue = await tasks(store, 5)
     await fail(store, queue, "full", "full", "torn")
@@ -25,7 +25,7 @@ async def test_errors_are_those_of_rows_that_are_failed_now(store: Store) -> Non
 
 
 @asynchronous
-async def test_a_queue_that_does_not_fit_its_table_has_no_errors(store: Store) -> None:
-    """What is wrong with it is said elsewhere."""
+async def test_a_queue_that_does_not_match_its_table_has_no_errors(store: Store) -> None:
+    """Its problem is reported elsewhere."""
     await store.open()
     assert await snapshot.errors(store, Queue("nowhere", ready=1, running=2, done=3, failed=4)) == []

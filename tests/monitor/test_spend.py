@@ -1,4 +1,4 @@
-"""What models have cost."""
+"""The cost of models."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.monitor.settled import settle
 
 
 @asynchronous
-async def test_money_is_added_up_by_day_and_by_queue(store: Store, clock: Clock) -> None:
-    """Failed and repeated attempts cost too; the dearest queue first; one that is declared no longer is not lost."""
+async def test_costs_are_summed_by_day_and_by_queue(store: Store, clock: Clock) -> None:
+    """Failed and repeated attempts cost too; the most expensive queue first; an undeclared queue is not lost."""
     queue = await tasks(store, 9, uses="gemini")
     gone = tasks_queue(name="gone", ready="parked", running="w2", done="d2", failed="f2")
     await store.add(gone, id=20)
@@ -37,8 +37,8 @@ async def test_money_is_added_up_by_day_and_by_queue(store: Store, clock: Clock)
     ]
 
 
-def test_a_queues_model_is_what_its_rows_or_its_gate_say() -> None:
-    """The documents of one model are told apart by a column."""
+def test_the_model_of_a_queue_comes_from_its_rows_or_its_gate() -> None:
+    """Documents of one model are distinguished by a column."""
     ready = {"status": "new", "model": "gemini-pro"}
     assert model_of(tasks_queue(ready=ready, uses="gate")) == "gemini-pro"
     assert model_of(tasks_queue(uses="gate")) == "gate"

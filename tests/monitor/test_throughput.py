@@ -1,4 +1,4 @@
-"""Minutes, hours and days of what was settled."""
+"""Settled jobs per minute, hour and day."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.monitor.settled import fail, settle
 
 
 @asynchronous
-async def test_a_look_counts_the_minute_the_hour_and_the_day(store: Store, clock: Clock) -> None:
-    """Each settlement stands in the stretch in which it happened, with what it cost."""
+async def test_a_query_counts_the_minute_the_hour_and_the_day(store: Store, clock: Clock) -> None:
+    """Each settlement is in the period in which it happened, with its cost."""
     queue = await tasks(store, 10)
     began = clock.at
     await settle(store, queue, cost=0.5)
@@ -41,8 +41,8 @@ async def test_a_look_counts_the_minute_the_hour_and_the_day(store: Store, clock
 
 
 @asynchronous
-async def test_later_looks_add_what_is_new(store: Store, clock: Clock) -> None:
-    """However often it looks, each settlement counts once; what is long ago drops out."""
+async def test_later_queries_add_what_is_new(store: Store, clock: Clock) -> None:
+    """However often it is queried, each settlement counts once; old ones drop out."""
     queue = await tasks(store, 200)
     seen = Throughput(store)
     for _ in range(100):
@@ -71,7 +71,7 @@ async def test_later_looks_add_what_is_new(store: Store, clock: Clock) -> None:
 
 
 @asynchronous
-async def test_queues_are_counted_apart(store: Store, clock: Clock) -> None:
+async def test_queues_are_counted_separately(store: Store, clock: Clock) -> None:
     """One line for each, and one for all together."""
     queue = await tasks(store, 2)
     other = tasks_queue(name="other", ready="parked", running="w2", done="d2", failed="f2")
@@ -85,23 +85,23 @@ async def test_queues_are_counted_apart(store: Store, clock: Clock) -> None:
 
 
 @asynchronous
-async def test_neither_question_reads_history(store: Store) -> None:
-    """What was settled is counted, and what waits has an index: nobody looks through all attempts."""
+async def test_no_query_scans_the_history(store: Store) -> None:
+    """Settled jobs are counted, and waiting ones have an index: attempts are never scanned."""
     await store.open()
-    told: list[str] = []
+    plans: list[str] = []
     ask = store.database.fetch
     begin = "EXPLAIN QUERY PLAN" if store.dialect == "sqlite" else "EXPLAIN"
     first = [("SET LOCAL enable_seqscan = off", ())] if store.dialect == "postgresql" else []  # all is small here
 
     async def fetch(text: str, *values: object) -> list[dict[str, object]]:
         if "tabellion_attempts" in text:
-            told.append(str(await store.database.transact([*first, (f"{begin} {text}", values)])))
+            plans.append(str(await store.database.transact([*first, (f"{begin} {text}", values)])))
         return await ask(text, *values)
 
     store.database.fetch = fetch  # type: ignore[method-assign]
     await Throughput(store).look()
     await waiting(store)
-    [plan] = told
+    [plan] = plans
     assert "tabellion_attempts_due" in plan
     if store.dialect == "postgresql":
         assert "Index Cond" in plan

@@ -1,4 +1,4 @@
-"""Queues as people look at them."""
+"""Queues as shown to people."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def test_states_are_as_declared_where_there_is_one_ending() -> None:
 
 
 def test_every_ending_counts_as_done() -> None:
-    """And no other state is touched by that."""
+    """And no other state is affected."""
     view = QueueView(tasks_queue(), endings=(tasks_queue(), tasks_queue(done="sent")))
     assert view.holds("done", "sqlite") == "((t.\"status\" = 'done') OR (t.\"status\" = 'sent'))"
     assert view.words("done") == "status = 'done' or status = 'sent'"
     assert view.words("ready") == "status = 'new'"
 
 
-def test_two_queues_of_one_name_are_refused() -> None:
-    """Whoever asks for one would get the other."""
+def test_two_queues_with_one_name_are_rejected() -> None:
+    """A request for one would get the other."""
     view = QueueView(tasks_queue())
     assert together([view], [view]) == [view]
     with pytest.raises(ConfigurationError, match="two queues are named 'tasks'"):

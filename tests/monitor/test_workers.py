@@ -1,4 +1,4 @@
-"""The workers of a database as people look at them."""
+"""The workers of a database as shown to people."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def member(name: str) -> WorkerRecord:
 
 @asynchronous
 async def test_live_workers_are_shown_however_many_have_ended(store: Store, clock: Clock) -> None:
-    """The list is limited; those that live come first, then those that ended last."""
+    """The list is limited; live ones come first, then those that ended last."""
     await store.open()
     await store.database.fetch(
         f"""WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < {SHOWN})
@@ -37,8 +37,8 @@ SELECT CAST(i AS text), 'host', i, CAST(i AS text), '0.1', 'jobs', 1, {NOW}, {NO
 
 
 @asynchronous
-async def test_workers_live_end_or_are_lost(store: Store, clock: Clock) -> None:
-    """Those that live first; one that says nothing for a while is lost; after an hour it is forgotten."""
+async def test_workers_are_live_ended_or_lost(store: Store, clock: Clock) -> None:
+    """Live ones first; one that is silent for a while is lost; after an hour it is left out."""
     began = clock.at
     await roster.enlist(store, member("silent"))
     await roster.enlist(store, member("ended"))

@@ -27,7 +27,7 @@ from tabellion.net.browsing import BrowserDied, BrowserFailed, _file_name
 from tabellion.net.chromium import Chromium
 from tabellion.net.guard import Blocked, Rules
 from tests.browser.chromium import find, why_not
-from tests.models.scripted import Answer, Asked, Scripted
+from tests.models.scripted import Answer, RecordedRequest, ScriptedServer
 from tests.waiting import eventually
 
 HOME, OTHER, REFUSED = "127.0.0.2", "127.0.0.4", "127.0.0.3"
@@ -88,9 +88,9 @@ def browser(runner: asyncio.Runner) -> Iterator[Chromium]:
 
 
 @asynccontextmanager
-async def site(host: str, script: Callable[[Asked], Answer]) -> AsyncIterator[Scripted]:
-    """A server on an address of loopback."""
-    running = Scripted(script)
+async def site(host: str, script: Callable[[RecordedRequest], Answer]) -> AsyncIterator[ScriptedServer]:
+    """Run a server on an address of loopback."""
+    running = ScriptedServer(script)
     server = await asyncio.start_server(running.serve, host, 0)
     running.url = f"http://{host}:{server.sockets[0].getsockname()[1]}"
     try:
@@ -99,12 +99,12 @@ async def site(host: str, script: Callable[[Asked], Answer]) -> AsyncIterator[Sc
         server.close()
 
 
-def page(text: str) -> Callable[[Asked], Answer]:
+def page(text: str) -> Callable[[RecordedRequest], Answer]:
     return lambda _: Answer(text.encode(), 200, HTML)
 
 
 def family(pid: int) -> dict[int, str]:
-    """The descendants of a process, with their start times."""
+    """Return the descendants of a process, with their start times."""
     return {one: browser_parent.read_start_time(one) for one in browser_parent._descendants(pid)}
 
 
@@ -137,7 +137,7 @@ def test_a_page_reaches_what_is_allowed_and_nothing_else(
     async def story() -> tuple[set[str], list[str]]:
         async with site(host, page("")) as target:
 
-            def answer(request: Asked) -> Answer:
+            def answer(request: RecordedRequest) -> Answer:
                 if request.path == "/away":
                     return Answer(b"", 302, {"location": f"{target.url}/redirect"})
                 return Answer(ASKING.format(target=target.url).encode(), 200, HTML)
@@ -232,7 +232,7 @@ def test_files_of_this_machine_are_not_pages(runner: asyncio.Runner, browser: Ch
     runner.run(story())
 
 
-def test_a_site_that_asks_for_a_password_does_not_get_the_proxys(
+def test_a_site_that_asks_for_a_password_does_not_get_that_of_the_proxy(
     runner: asyncio.Runner, browser: Chromium, tmp_path: Path
 ) -> None:
     """It gets only the password that the caller passes for it."""
@@ -255,7 +255,7 @@ def test_a_download_lands_in_the_folder_of_its_session(
     """Two downloads get two names, and are stored nowhere else."""
     headers = {"content-type": "application/pdf", "content-disposition": 'attachment; filename="../../index.pdf"'}
 
-    def answer(request: Asked) -> Answer:
+    def answer(request: RecordedRequest) -> Answer:
         return Answer(b"%PDF-1", 200, headers) if request.path == "/file" else Answer(b"<a href=/file>x", 200, HTML)
 
     async def story() -> list[Path]:
@@ -300,7 +300,7 @@ def test_a_stored_session_is_used_again_and_others_do_not_see_it(
     state = tmp_path / "states" / "account.json"
     cookie = {"set-cookie": "sid=1; Max-Age=99"}
 
-    async def visit(home: Scripted, path: Path | None) -> str:
+    async def visit(home: ScriptedServer, path: Path | None) -> str:
         async with browser.open_session(tmp_path, state=path) as session:
             await session.visit(await session.new_page(), home.url)
             if path is not None:
@@ -336,7 +336,7 @@ def test_a_browser_that_dies_shows_no_typed_text(runner: asyncio.Runner, browser
 
 
 @pytest.mark.parametrize("victim", ["--type=renderer", "browser", "run-driver"])
-def test_a_browser_that_dies_is_an_error_to_try_again(
+def test_a_browser_that_dies_is_a_retryable_error(
     victim: str, runner: asyncio.Runner, browser: Chromium, tmp_path: Path
 ) -> None:
     """The page's process, the whole browser, or its driver: the next session works."""
@@ -360,7 +360,7 @@ def test_a_browser_that_dies_is_an_error_to_try_again(
 
 
 def end(victim: str) -> None:
-    """Kills a process of the browser that this test runs."""
+    """Kill a process of the browser that this test runs."""
     below = {pid: command_line(pid) for pid in family(os.getpid())}
     mains = [pid for pid, line in below.items() if "--user-data-dir" in line and "--type=" not in line]
     chosen = {
@@ -448,7 +448,7 @@ def test_nothing_of_a_browser_survives_us(how: str, tmp_path: Path) -> None:
             shutil.rmtree(place, ignore_errors=True)
 
 
-def test_a_missing_browser_is_told_with_the_command_that_installs_it(
+def test_a_missing_browser_is_reported_with_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The error names the package, or the variable whose program does not exist."""
@@ -465,13 +465,13 @@ def test_a_missing_browser_is_told_with_the_command_that_installs_it(
     assert chromium.find_program() == str(tmp_path / "google-chrome")
 
 
-def test_a_program_that_is_not_a_browser_is_told_so(tmp_path: Path) -> None:
+def test_a_program_that_is_not_a_browser_is_reported(tmp_path: Path) -> None:
     """A retry may help if it was killed, so this is not a configuration error."""
     with pytest.raises(BrowserFailed, match="did not start"):
         asyncio.run(Chromium(program="/bin/false").start())
 
 
-def test_playwright_is_brought_by_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_playwright_comes_with_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it, the command that installs it is named."""
     monkeypatch.setitem(sys.modules, "playwright.async_api", None)
 

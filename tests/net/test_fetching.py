@@ -15,15 +15,15 @@ import pytest
 import tabellion
 from tabellion.net.fetching import Fetched, FetchFailed, client, fetch, file_name
 from tabellion.net.guard import Blocked, Rules
-from tests.models.scripted import Answer, Asked, Scripted, scripted
+from tests.models.scripted import Answer, RecordedRequest, ScriptedServer, scripted
 
 Value = TypeVar("Value")
 HOME = Rules.of(["127.0.0.0/8"])
 PDF = {"content-type": "application/pdf"}
 
 
-def visit(script: Callable[[Asked], Answer], story: Callable[[Scripted], Awaitable[Value]]) -> Value:
-    """Runs a story with a server that answers by this function."""
+def visit(script: Callable[[RecordedRequest], Answer], story: Callable[[ScriptedServer], Awaitable[Value]]) -> Value:
+    """Run a story with a server that answers by this function."""
 
     async def go() -> Value:
         async with scripted(script) as server:
@@ -32,10 +32,12 @@ def visit(script: Callable[[Asked], Answer], story: Callable[[Scripted], Awaitab
     return asyncio.run(go())
 
 
-def fetched(script: Callable[[Asked], Answer], path: str = "/a.pdf", **options: object) -> tuple[bytes, Fetched]:
-    """The result of a fetch."""
+def fetch_url(
+    script: Callable[[RecordedRequest], Answer], path: str = "/a.pdf", **options: object
+) -> tuple[bytes, Fetched]:
+    """Return the result of a fetch."""
 
-    async def story(server: Scripted) -> tuple[bytes, Fetched]:
+    async def story(server: ScriptedServer) -> tuple[bytes, Fetched]:
         async with fetch(server.url + path, HOME, **options) as found:  # type: ignore[arg-type]
             return b"".join([chunk async for chunk in found.chunks]), found
 
@@ -44,13 +46,13 @@ def fetched(script: Callable[[Asked], Answer], path: str = "/a.pdf", **options: 
 
 def test_a_document_is_fetched_with_its_name_and_kind() -> None:
     """The name is what the server sent, or else the end of the path."""
-    content, found = fetched(lambda _: Answer(b"%PDF-1", 200, PDF), "/x/my%20bill.pdf?token=1")
+    content, found = fetch_url(lambda _: Answer(b"%PDF-1", 200, PDF), "/x/my%20bill.pdf?token=1")
     assert (content, found.media, found.name) == (b"%PDF-1", "application/pdf", "my bill.pdf")
     named = PDF | {"content-disposition": 'attachment; filename="b.pdf"'}
-    assert fetched(lambda _: Answer(b"%PDF-1", 200, named))[1].name == "b.pdf"
+    assert fetch_url(lambda _: Answer(b"%PDF-1", 200, named))[1].name == "b.pdf"
 
 
-def test_the_name_of_the_host_is_kept_though_the_address_is_pinned() -> None:
+def test_the_host_name_is_kept_though_the_address_is_pinned() -> None:
     """The request goes to the vetted address with the host's own name."""
     asked_names = []
 
@@ -58,7 +60,7 @@ def test_the_name_of_the_host_is_kept_though_the_address_is_pinned() -> None:
         asked_names.append(host)
         return ["127.0.0.1"]
 
-    async def story(server: Scripted) -> None:
+    async def story(server: ScriptedServer) -> None:
         port = httpx2.URL(server.url).port
         async with fetch(f"http://bills.example:{port}/a", Rules(HOME.allow, resolver=resolve)) as found:
             assert [chunk async for chunk in found.chunks] == [b"x"]
@@ -68,7 +70,7 @@ def test_the_name_of_the_host_is_kept_though_the_address_is_pinned() -> None:
     assert asked_names == ["bills.example"]
 
 
-def test_a_name_that_moves_home_after_the_look_is_not_followed_there() -> None:
+def test_a_name_that_changes_to_a_private_address_is_not_followed() -> None:
     """The name is resolved once: a second DNS answer is never used."""
     answers = iter([["93.184.216.34", "127.0.0.1"], ["127.0.0.1"]])
 
@@ -84,19 +86,19 @@ def test_a_name_that_moves_home_after_the_look_is_not_followed_there() -> None:
     assert next(answers) == ["127.0.0.1"]
 
 
-def test_redirects_are_followed_a_few_times_and_looked_at_each_time() -> None:
+def test_redirects_are_limited_and_checked_each_time() -> None:
     """Three redirects are fine, four are not, and one to a forbidden address is blocked."""
 
-    def hops(count: int) -> Callable[[Asked], Answer]:
-        def answer(request: Asked) -> Answer:
+    def hops(count: int) -> Callable[[RecordedRequest], Answer]:
+        def answer(request: RecordedRequest) -> Answer:
             number = int(request.path.strip("/") or 0)
             return Answer(b"there") if number == count else Answer(b"", 302, {"location": f"/{number + 1}"})
 
         return answer
 
-    assert fetched(hops(3), "/")[0] == b"there"
+    assert fetch_url(hops(3), "/")[0] == b"there"
     with pytest.raises(FetchFailed, match="too many redirects"):
-        fetched(hops(4), "/")
+        fetch_url(hops(4), "/")
     for place in (
         "http://169.254.169.254/",
         "file:///etc/passwd",
@@ -105,18 +107,18 @@ def test_redirects_are_followed_a_few_times_and_looked_at_each_time() -> None:
         "//0x7f.1",
     ):
         with pytest.raises(Blocked):
-            fetched(lambda _, place=place: Answer(b"", 302, {"location": place}))  # type: ignore[misc]
+            fetch_url(lambda _, place=place: Answer(b"", 302, {"location": place}))  # type: ignore[misc]
 
 
 def test_more_bytes_than_allowed_are_not_read() -> None:
     """Whether the server announces the length or not."""
-    assert fetched(lambda _: Answer(b"x" * 100), limit=100)[0] == b"x" * 100
+    assert fetch_url(lambda _: Answer(b"x" * 100), limit=100)[0] == b"x" * 100
     with pytest.raises(FetchFailed) as caught:
-        fetched(lambda _: Answer(b"x" * 101), limit=100)
+        fetch_url(lambda _: Answer(b"x" * 101), limit=100)
     assert caught.value.code == "too_large"
     chunks = b"65\r\n" + b"x" * 101 + b"\r\n0\r\n\r\n"
     with pytest.raises(FetchFailed, match="larger than 100 bytes"):
-        fetched(lambda _: Answer(chunks, 200, {"content-length": "101", "transfer-encoding": "chunked"}), limit=100)
+        fetch_url(lambda _: Answer(chunks, 200, {"content-length": "101", "transfer-encoding": "chunked"}), limit=100)
 
 
 @pytest.mark.parametrize(
@@ -128,13 +130,13 @@ def test_more_bytes_than_allowed_are_not_read() -> None:
         (Answer(b"", 302, {}), "status 302 without a Location header"),
     ],
 )
-def test_what_is_no_document_is_refused(answer: Answer, message: str) -> None:
+def test_what_is_not_a_document_is_rejected(answer: Answer, message: str) -> None:
     """An error status, a compressed body, an unsupported type."""
     with pytest.raises(FetchFailed, match=message):
-        fetched(lambda _: answer, media={"application/pdf"})
+        fetch_url(lambda _: answer, media={"application/pdf"})
 
 
-def test_a_server_that_does_not_answer_is_left() -> None:
+def test_a_server_that_does_not_answer_is_abandoned() -> None:
     """One deadline covers everything; the error does not reveal whether something listens."""
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -156,10 +158,10 @@ def test_a_server_that_does_not_answer_is_left() -> None:
     asyncio.run(silent())
 
 
-def test_the_client_is_guarded_whoever_uses_it() -> None:
+def test_the_client_is_guarded_for_every_caller() -> None:
     """POST requests are checked too."""
 
-    async def story(server: Scripted) -> int:
+    async def story(server: ScriptedServer) -> int:
         async with client(HOME) as http:
             answer = await http.post(server.url, content=b"hello", headers={"x-a": "1"})
             with pytest.raises(Blocked):
@@ -185,7 +187,7 @@ def test_the_name_in_a_disposition(header: str, name: str) -> None:
     assert found == name or "�" in found
 
 
-def test_nothing_else_goes_out() -> None:
+def test_no_other_module_sends_requests() -> None:
     """Only guarded modules create HTTP clients and browsers, and models and commands, whose URLs are configured."""
     root = Path(tabellion.__file__).parent
     makers = {"AsyncClient", "Client", "AsyncHTTPTransport", "HTTPTransport", "urlopen", "HTTPConnection",

@@ -18,7 +18,7 @@ from tabellion.net.guard import Blocked, Rules, Target, parse, vet_url
 
 
 def answering(*addresses: str) -> Rules:
-    """Rules under which every name resolves to these addresses."""
+    """Return rules under which every name resolves to these addresses."""
 
     async def resolve(_host: str, _port: int) -> list[str]:
         return list(addresses)
@@ -27,7 +27,7 @@ def answering(*addresses: str) -> Rules:
 
 
 def vet(url: str, rules: Rules | None = None) -> Target:
-    """The vetted target of a URL."""
+    """Return the vetted target of a URL."""
     return asyncio.run(vet_url(url, rules or answering("93.184.216.34")))
 
 
@@ -42,7 +42,7 @@ def vet(url: str, rules: Rules | None = None) -> Target:
         ("https://[2606:2800:0220::1]/", "2606:2800:220::1", 443, "/"),
     ],
 )
-def test_a_url_with_one_reading_is_taken_apart(url: str, host: str, port: int, rest: str) -> None:
+def test_an_unambiguous_url_is_parsed(url: str, host: str, port: int, rest: str) -> None:
     """Scheme, host, port and the rest, normalized."""
     target = vet(url)
     assert (target.host, target.port, target.rest) == (host, port, rest)
@@ -66,7 +66,7 @@ def test_a_url_with_one_reading_is_taken_apart(url: str, host: str, port: int, r
         "http://example.com/" + "x" * 2040,
     ],
 )  # fmt: skip
-def test_a_url_that_could_be_read_otherwise_is_blocked(url: str) -> None:
+def test_an_ambiguous_url_is_blocked(url: str) -> None:
     """Schemes, users, backslashes, control characters, numbers in disguise, other alphabets, ports, length."""
     with pytest.raises(Blocked, match="cannot be fetched"):
         parse(url)
@@ -98,7 +98,7 @@ def test_ports_are_few() -> None:
             vet(f"http://example.com:{port}/")
 
 
-def test_a_network_of_ones_own_can_be_opened() -> None:
+def test_a_private_network_can_be_allowed() -> None:
     """Its addresses pass on every port; its neighbours and the metadata servers do not."""
     rules = Rules.of(["127.0.0.0/8", "169.254.0.0/16", "fd00::/8"])
     assert vet("http://127.0.0.1:5000/", rules).port == 5000
@@ -109,7 +109,7 @@ def test_a_network_of_ones_own_can_be_opened() -> None:
 
 
 @pytest.mark.parametrize("network", ["10.0.0.0", "10.0.0.1/8", "intranet", "10.0.0.0/40"])
-def test_a_network_that_is_none_is_refused(network: str) -> None:
+def test_an_invalid_network_is_rejected(network: str) -> None:
     """A single address is a valid network; anything else is a configuration error."""
     if network == "10.0.0.0":
         assert Rules.of([network]).allows(ip_address("10.0.0.0"))
@@ -118,7 +118,7 @@ def test_a_network_that_is_none_is_refused(network: str) -> None:
         Rules.of([network])
 
 
-def test_a_name_that_is_not_known_is_blocked_like_any_other() -> None:
+def test_an_unknown_name_is_blocked_like_any_other() -> None:
     """A name without addresses, or with too many."""
 
     async def fails(_host: str, _port: int) -> list[str]:
@@ -130,7 +130,7 @@ def test_a_name_that_is_not_known_is_blocked_like_any_other() -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_no_address_of_four_bytes_passes_that_is_not_global(number: int) -> None:
+def test_no_ipv4_address_passes_that_is_not_global(number: int) -> None:
     """What passes is global to Python too, and never multicast."""
     address = IPv4Address(number)
     with contextlib.suppress(Blocked):
@@ -167,7 +167,7 @@ def test_a_service_opens_one_port_of_one_address(url: str, is_allowed: bool) -> 
 
 
 @given(st.integers(0, 2**128 - 1) | st.integers(0, 2**48).map(lambda tail: (0x2000 << 112) | tail))
-def test_no_address_that_carries_another_one_passes(number: int) -> None:
+def test_no_ipv6_address_that_embeds_another_passes(number: int) -> None:
     """What passes is within 2000::/3 and does not embed an IPv4 address in any known way."""
     address = IPv6Address(number)
     with contextlib.suppress(Blocked):
@@ -179,7 +179,7 @@ def test_no_address_that_carries_another_one_passes(number: int) -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["{}", "0x{:x}", "0{:o}"]))
-def test_a_number_is_no_host(number: int, form: str) -> None:
+def test_a_number_is_not_a_host(number: int, form: str) -> None:
     """Decimal, hexadecimal and octal forms of an address are blocked."""
     with pytest.raises(Blocked):
         parse(f"http://{form.format(number)}/")
@@ -195,7 +195,7 @@ URLS = st.builds(
 
 
 @given(URLS)
-def test_what_is_let_through_is_read_alike_by_others(url: str) -> None:
+def test_others_parse_an_allowed_url_the_same_way(url: str) -> None:
     """The standard library and the HTTP client parse the same host and port as the guard."""
     try:
         target = parse(url)

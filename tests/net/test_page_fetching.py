@@ -13,7 +13,7 @@ import pytest
 
 from tabellion.net.guard import Blocked, Rules
 from tabellion.net.page_fetching import FetchedPage, PageFailed, fetch_page, quote_url
-from tests.models.scripted import Answer, Asked, Scripted, scripted
+from tests.models.scripted import Answer, RecordedRequest, ScriptedServer, scripted
 from tests.net.serving import raw_server, tls_server
 
 HOME = Rules.of(["127.0.0.0/8"])
@@ -24,8 +24,10 @@ async def get(url: str, **options: Any) -> FetchedPage:
     return await fetch_page(url, HOME, **{"user_agent": "test/1", "limit": 1000, "seconds": 10.0, **options})
 
 
-def fetched(script: Callable[[Asked], Answer], path: str = "/", **options: Any) -> tuple[FetchedPage, Scripted]:
-    async def story() -> tuple[FetchedPage, Scripted]:
+def fetched(
+    script: Callable[[RecordedRequest], Answer], path: str = "/", **options: Any
+) -> tuple[FetchedPage, ScriptedServer]:
+    async def story() -> tuple[FetchedPage, ScriptedServer]:
         async with scripted(script) as server:
             return await get(server.url + path, **options), server
 
@@ -58,7 +60,7 @@ def test_redirects_are_followed_and_listed() -> None:
     async def before(url: str) -> None:
         announced.append(url.partition("//")[2].partition("/")[2])
 
-    def script(asked: Asked) -> Answer:
+    def script(asked: RecordedRequest) -> Answer:
         target = {"/": "/é à", "/%C3%A9%20%C3%A0": "/end"}.get(asked.path)
         return Answer(b"", 302, {"location": target}) if target else Answer(b"end", 200, HTML)
 
@@ -71,7 +73,7 @@ def test_redirects_are_followed_and_listed() -> None:
 def test_a_redirect_to_the_same_url_with_a_cookie_is_followed() -> None:
     """Some sites answer only after they have set a cookie."""
 
-    def script(asked: Asked) -> Answer:
+    def script(asked: RecordedRequest) -> Answer:
         if "cookie" in asked.headers:
             return Answer(b"in", 200, HTML)
         return Answer(b"", 302, {"location": "/", "set-cookie": "seen=1"})
@@ -91,10 +93,10 @@ def test_a_redirect_to_the_same_url_with_a_cookie_is_followed() -> None:
     ],
     ids=["loop", "endless", "invalid", "damaged", "unrequested", "short"],
 )
-def test_a_page_that_cannot_be_fetched_says_why(script: Callable[[Asked], Answer], code: str) -> None:
+def test_a_page_that_cannot_be_fetched_says_why(script: Callable[[RecordedRequest], Answer], code: str) -> None:
     """Each cause has its own code."""
 
-    def close(asked: Asked) -> Answer:
+    def close(asked: RecordedRequest) -> Answer:
         answer = script(asked)
         return Answer(answer.body, answer.status, {**answer.headers, "connection": "close"})
 

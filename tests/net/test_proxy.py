@@ -37,7 +37,7 @@ class Counting:
         return f"{self.host}:{self.port}"
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answers one connection."""
+        """Answer one connection."""
         self.received.append(b"")
         number = len(self.received) - 1
         try:
@@ -62,7 +62,7 @@ def run(
     answer: bytes = OK,
     keeps: bool = False,
 ) -> Value:
-    """Runs a story with a proxy, an account, an allowed server and a forbidden one."""
+    """Run a story with a proxy, an account, an allowed server and a forbidden one."""
 
     async def go() -> Value:
         good, bad = Counting(ALLOWED, answer, keeps=keeps), Counting(REFUSED)
@@ -85,7 +85,7 @@ def authorization(account: ProxyAccount) -> str:
 
 
 async def ask(proxy: GuardProxy, request: str | bytes, more: bytes = b"") -> bytes:
-    """Everything that the proxy answers to these bytes, until it closes; `more` follows its first answer."""
+    """Return everything that the proxy answers to these bytes, until it closes; `more` follows its first answer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
     try:
         async with asyncio.timeout(30):
@@ -119,7 +119,7 @@ def test_a_request_reaches_an_allowed_server_without_the_secret() -> None:
     run(story)
 
 
-def test_an_account_with_rules_of_its_own_uses_only_those() -> None:
+def test_an_account_with_its_own_rules_uses_only_those() -> None:
     """Accounts share a proxy, not what they may reach."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, good: Counting, bad: Counting) -> None:
@@ -135,7 +135,7 @@ def test_an_account_with_rules_of_its_own_uses_only_those() -> None:
     "more",
     ["GET http://{good}/second HTTP/1.1\r\n\r\n", "POST / HTTP/1.1\r\nProxy-Authorization: Basic x\r\n\r\n"],
 )
-def test_what_follows_a_request_is_not_passed_on(more: str) -> None:
+def test_a_second_request_on_a_connection_is_not_passed_on(more: str) -> None:
     """A second request on the same connection would go to the first server, including the secret."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, good: Counting, _bad: Counting) -> None:
@@ -187,7 +187,7 @@ def test_a_tunnel_passes_bytes_both_ways() -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "CONNECT"])
-def test_a_private_address_is_refused_and_remembered(method: str) -> None:
+def test_a_private_address_is_refused_and_recorded(method: str) -> None:
     """Nothing arrives there; the answer says why, and the account records it."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, _good: Counting, bad: Counting) -> None:
@@ -347,7 +347,7 @@ def test_an_account_that_ends_takes_its_connections_with_it() -> None:
 @pytest.mark.parametrize(
     "line", ["GET /path HTTP/1.1", "GET ftp://127.0.0.2/ HTTP/1.1", "nonsense", "CONNECT 127.0.0.2:80/x HTTP/1.1"]
 )
-def test_what_is_not_a_request_to_a_proxy_is_told_so(line: str) -> None:
+def test_an_invalid_request_to_the_proxy_is_rejected(line: str) -> None:
     """It gets 400, and no connection is made."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, good: Counting, _bad: Counting) -> None:
@@ -358,7 +358,7 @@ def test_what_is_not_a_request_to_a_proxy_is_told_so(line: str) -> None:
     run(story)
 
 
-def test_a_server_that_is_not_there_is_told_in_one_sentence() -> None:
+def test_an_unreachable_server_is_reported_in_one_sentence() -> None:
     """Whether it refused, did not answer or closed the connection is not revealed."""
 
     async def story(proxy: GuardProxy, account: ProxyAccount, good: Counting, _bad: Counting) -> None:
@@ -373,7 +373,7 @@ def test_a_server_that_is_not_there_is_told_in_one_sentence() -> None:
     run(story)
 
 
-def test_heads_that_can_be_read_in_two_ways_are_not_read() -> None:
+def test_ambiguous_heads_are_rejected() -> None:
     """A header without a colon, with a space before it, or with a lone line feed."""
     for head in (b"GET / HTTP/1.1\r\nno colon", b"GET / HTTP/1.1\r\nA : 1", b"GET / HTTP/1.1\r\nA: 1\nB: 2"):
         with pytest.raises(ValueError, match="two ways"):

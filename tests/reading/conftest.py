@@ -12,7 +12,7 @@ from tests import forking
 
 @pytest.fixture(scope="package", autouse=True)
 def real_children() -> Iterator[None]:
-    """Starts the children of sandboxes as they are started outside tests: these tests are about them."""
+    """Start the children of sandboxes as outside tests: these tests are about them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forking.Popen, "forks_readers", False)
         yield

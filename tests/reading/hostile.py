@@ -101,7 +101,7 @@ def refuse(file: int | None) -> Items:
 
 
 def flaky(file: int | None) -> Items:
-    """Is killed before its first word, the first time."""
+    """Is killed before its first message, the first time."""
     assert file is not None
     if not os.fstat(file).st_size:
         os.write(file, b"died")

@@ -1,4 +1,4 @@
-"""E-invoices that tests make and break: one CII and one UBL invoice, right in every way."""
+"""E-invoices for tests: one CII and one UBL invoice, both valid."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ ZUGFERD_1 = """<rsm:CrossIndustryDocument xmlns:rsm="urn:ferd:CrossIndustryDocum
 
 
 def changed(text: str, *changes: tuple[str, str]) -> bytes:
-    """The invoice with pieces replaced, each of which must be there exactly once."""
+    """Return the invoice with pieces replaced, each of which must be there exactly once."""
     for old, new in changes:
         assert text.count(old) == 1, f"{text.count(old)} times: {old}"
         text = text.replace(old, new)

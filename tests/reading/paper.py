@@ -8,7 +8,7 @@ CHARACTER, LINE, SPACE = 0.008, 0.02, 0.008
 
 
 def page(*lines: str, number: int = 1) -> Page:
-    """A page of lines; two spaces are a gap between columns, one is a space."""
+    """Return a page of lines; two spaces are a gap between columns, one is a space."""
     words = []
     for row, line in enumerate(lines):
         x, y = 0.05, 0.05 + row * LINE

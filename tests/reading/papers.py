@@ -1,4 +1,4 @@
-"""Makes the documents the tests read."""
+"""Creates the documents the tests read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def pdf(
     lines: Sequence[str] = LINES, pages: int = 1, password: str | None = None, rotation: int = 0,
     locked: EncryptionMethod | None = None,
 ) -> bytes:  # fmt: skip
-    """A PDF with a text layer, a line every 10 mm from the top left; `locked`: only its owner may change it."""
+    """Return a PDF with a text layer, a line every 10 mm from the top left; `locked`: only its owner may change it."""
     paper = FPDF()
     paper.set_font("Helvetica", size=14)
     for _ in range(pages):
@@ -33,7 +33,7 @@ def pdf(
 
 
 def damaged(content: bytes, number: int) -> bytes:
-    """The PDF with the contents of page `number`, its streams being pages, made impossible to unpack."""
+    """Return the PDF with the contents of page `number` corrupted."""
     start = -1
     for _ in range(number):
         start = content.index(b"stream\n", content.index(b"/FlateDecode", start + 1)) + len(b"stream\n")
@@ -41,14 +41,14 @@ def damaged(content: bytes, number: int) -> bytes:
 
 
 def taller(content: bytes, times: int) -> bytes:
-    """The JPEG with a header that says so many times the height."""
+    """Return the JPEG with a header that claims a multiple of its height."""
     start = max(content.find(b"\xff\xc0"), content.find(b"\xff\xc2")) + 5
     height = int.from_bytes(content[start : start + 2], "big") * times
     return content[:start] + height.to_bytes(2, "big") + content[start + 2 :]
 
 
 def pdf_with_file(name: str, content: bytes, metadata: str = "") -> bytes:
-    """A PDF with an embedded file."""
+    """Return a PDF with an embedded file."""
     paper = FPDF()
     paper.add_page()
     paper.set_font("Helvetica", size=14)
@@ -60,7 +60,7 @@ def pdf_with_file(name: str, content: bytes, metadata: str = "") -> bytes:
 
 
 def pdf_of(image: Image.Image) -> bytes:
-    """A PDF whose page is a picture from edge to edge."""
+    """Return a PDF whose page is an image from edge to edge."""
     paper = FPDF(unit="pt", format=(image.width / 2, image.height / 2))
     paper.add_page()
     paper.image(image, 0, 0, image.width / 2, image.height / 2)
@@ -68,7 +68,7 @@ def pdf_of(image: Image.Image) -> bytes:
 
 
 def raw_pdf(page: bytes, stream: bytes = b"BT /F1 12 Tf 20 50 Td (Hello World) Tj ET", extra: bytes = b"") -> bytes:
-    """A PDF of one page written by hand: its page dictionary as given, more objects after the fifth."""
+    """Return a one-page PDF written by hand: its page dictionary as given, more objects after the fifth."""
     objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
@@ -82,8 +82,8 @@ def raw_pdf(page: bytes, stream: bytes = b"BT /F1 12 Tf 20 50 Td (Hello World) T
     return body + extra + b"trailer<</Root 1 0 R/Size 9>>\n%%EOF"
 
 
-def written(*objects: bytes) -> bytes:
-    """A PDF of these objects, the first being its catalog, with its table."""
+def pdf_of_objects(*objects: bytes) -> bytes:
+    """Return a PDF of these objects, the first being its catalog, with its table."""
     body, places = b"%PDF-1.7\n", []
     for number, content in enumerate(objects, 1):
         places.append(len(body))
@@ -95,16 +95,16 @@ def written(*objects: bytes) -> bytes:
 
 
 def stream(dictionary: bytes, content: bytes) -> bytes:
-    """The object of a stream."""
+    """Return the object of a stream."""
     return b"<<%s/Length %d>>stream\n%s\nendstream" % (dictionary, len(content), content)
 
 
 def nested(depth: int) -> bytes:
-    """A PDF whose words lie in a form within so many others."""
+    """Return a PDF whose words are in a form nested this deep."""
     form = b"/Type/XObject/Subtype/Form/BBox[0 0 600 800]/Resources"
     inner = [stream(form + b"<</XObject<</X %d 0 R>>>>" % (6 + place), b"/X Do") for place in range(depth)]
     font = b"<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>"
-    return written(
+    return pdf_of_objects(
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
         b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Resources<</XObject<</X 5 0 R>>>>/Contents 4 0 R>>",
@@ -115,7 +115,7 @@ def nested(depth: int) -> bytes:
 
 
 def loose_file(xml: bytes) -> bytes:
-    """The object of an embedded file that no table of names leads to."""
+    """Return the object of an embedded file that no table of names refers to."""
     packed = zlib.compress(xml)
     head = b"8 0 obj<</Type/EmbeddedFile/Subtype/text#2Fxml/Filter/FlateDecode/Length %d>>stream\n" % len(packed)
     return head + packed + b"\nendstream endobj\n"
@@ -124,7 +124,7 @@ def loose_file(xml: bytes) -> bytes:
 def drawing(
     lines: Sequence[str] = LINES, size: tuple[int, int] = (900, 420), ink: int = 0, paper: int = 255
 ) -> Image.Image:
-    """A picture of printed lines."""
+    """Return an image of printed lines."""
     image = Image.new("L", size, paper)
     draw = ImageDraw.Draw(image)
     font = ImageFont.load_default(44)
@@ -134,7 +134,7 @@ def drawing(
 
 
 def encoded(image: Image.Image, kind: str = "PNG", **options: object) -> bytes:
-    """An image as the bytes of a file."""
+    """Return an image as the bytes of a file."""
     stream = io.BytesIO()
     image.save(stream, kind, **options)
     return stream.getvalue()

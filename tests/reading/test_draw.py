@@ -1,4 +1,4 @@
-"""Pages are drawn in the sandbox, with boxes where the words are."""
+"""Pages are rendered in the sandbox, with boxes around the words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def opened(content: bytes) -> Image.Image:
     return Image.open(io.BytesIO(content))
 
 
-def test_a_page_is_drawn_at_the_width_asked_for(sandbox: Sandbox) -> None:
+def test_a_page_is_rendered_at_the_requested_width(sandbox: Sandbox) -> None:
     """PDFs and images, as PNG or JPEG."""
     page = opened(draw(papers.pdf(pages=2), 2, width=400, sandbox=sandbox))
     assert (page.format, page.size) == ("PNG", (400, 566))
@@ -30,8 +30,8 @@ def test_a_page_is_drawn_at_the_width_asked_for(sandbox: Sandbox) -> None:
     assert (image.format, image.size) == ("JPEG", (300, 140))
 
 
-def test_a_page_is_turned_as_it_was_for_its_boxes(sandbox: Sandbox) -> None:
-    """A quarter turn makes the width the height."""
+def test_a_page_is_rotated_like_its_boxes(sandbox: Sandbox) -> None:
+    """A quarter turn swaps width and height."""
     for content in (papers.pdf(), papers.encoded(Image.new("L", (210, 297)))):
         assert opened(draw(content, rotation=90, width=594, sandbox=sandbox)).size == (594, 420)
     corner = Image.new("L", (100, 50), 255)
@@ -40,8 +40,8 @@ def test_a_page_is_turned_as_it_was_for_its_boxes(sandbox: Sandbox) -> None:
     assert (turned.getpixel((45, 5)), turned.getpixel((5, 5))) == (0, 255)
 
 
-def test_boxes_are_drawn_around_what_they_name(sandbox: Sandbox) -> None:
-    """The frame stands on the box's edge and its name beside it."""
+def test_boxes_are_drawn_around_their_words(sandbox: Sandbox) -> None:
+    """The frame is on the box's edge and its name beside it."""
     content = papers.encoded(Image.new("L", (200, 100), 255))
     plain = opened(draw(content, width=800, sandbox=sandbox)).convert("RGB")
     boxed = opened(draw(content, width=800, boxes={"total": (0.5, 0.5, 0.75, 0.75)}, sandbox=sandbox)).convert("RGB")
@@ -58,8 +58,8 @@ def test_names_at_the_edges_stay_on_the_page() -> None:
     assert image.getpixel((398, 50)) == RED
 
 
-def test_what_cannot_be_drawn_is_refused(sandbox: Sandbox) -> None:
-    """A page that is not there, and a document that cannot be opened, are named."""
+def test_what_cannot_be_rendered_is_rejected(sandbox: Sandbox) -> None:
+    """A missing page and a document that cannot be opened are named."""
     small = papers.encoded(Image.new("L", (9, 9)))
     for content, number, code in (
         (papers.pdf(), 2, "page_missing"),
@@ -73,15 +73,15 @@ def test_what_cannot_be_drawn_is_refused(sandbox: Sandbox) -> None:
     assert draw(papers.pdf(password="x"), password="x", sandbox=sandbox).startswith(b"\x89PNG")
 
 
-def test_absurd_sizes_are_drawn_small(sandbox: Sandbox) -> None:
-    """A page of many kilometres is drawn within the limit of pixels, at whatever width was asked for."""
+def test_absurd_sizes_are_rendered_small(sandbox: Sandbox) -> None:
+    """A page of many kilometres stays within the limit of pixels, at any requested width."""
     content = papers.raw_pdf(b"/MediaBox[0 0 10 2147483647]")
     drawn = opened(draw(content, width=10**9, sandbox=sandbox, limits=Limits(pixels=1_000_000)))
     assert drawn.width * drawn.height <= 1_020_000
 
 
-def test_a_page_that_was_turned_is_drawn_as_its_boxes_say(sandbox: Sandbox) -> None:
-    """Where a word of a sideways text layer is said to stand, there is its ink."""
+def test_a_rotated_page_matches_its_boxes(sandbox: Sandbox) -> None:
+    """Where a word of a sideways text layer is located, there is its ink."""
     content = papers.pdf(("Northern",), rotation=90)
     with open_document(content, sandbox=sandbox) as document:
         (page,) = document
@@ -106,7 +106,7 @@ def test_boxes_of_any_order_are_drawn_on_the_page(sandbox: Sandbox) -> None:
     "options", [{"width": 0}, {"width": -5}, {"format": "EXE"}, {"rotation": 45}, {"boxes": {"a": (0, 0, 1)}},
                 {"boxes": {"a": (0, 0, 1, float("nan"))}}],
 )  # fmt: skip
-def test_mistakes_of_the_caller_are_told_to_the_caller(options: dict[str, Any], sandbox: Sandbox) -> None:
-    """Before anything is drawn; the document is not to blame."""
+def test_errors_of_the_caller_are_raised(options: dict[str, Any], sandbox: Sandbox) -> None:
+    """Before anything is rendered; the document is not at fault."""
     with pytest.raises(ValueError, match="not"):
         draw(papers.encoded(Image.new("L", (9, 9))), sandbox=sandbox, **options)

@@ -33,8 +33,8 @@ XML = EInvoice(
 )  # fmt: skip
 
 
-def test_xml_is_exact_and_placed_on_the_page() -> None:
-    """What the XML says wins, with the box where the paper says the same."""
+def test_xml_is_exact_and_located_on_the_page() -> None:
+    """The XML's value wins, with the box where the page has the same."""
     fields, issues = extract_fields(PAGES, XML, INVOICE)
     assert (fields["total"].source, fields["total"].value, fields["total"].page) == ("xml", "119.00", 1)
     assert fields["total"].box is not None
@@ -43,45 +43,45 @@ def test_xml_is_exact_and_placed_on_the_page() -> None:
     assert issues == []
 
 
-def test_words_fill_in_what_xml_does_not_say() -> None:
-    """An address that the profile lacks is read from the paper; sums are not."""
+def test_words_complete_the_xml() -> None:
+    """An address that the profile lacks is read from the page; sums are not."""
     fields, _ = extract_fields(PAGES, XML, INVOICE)
     assert (fields["vendor_address"].value, fields["vendor_address"].source) == ("Hafenstr. 9 24103 Kiel", "text")
     less = replace(XML, fields={name: field for name, field in XML.fields.items() if name != "tax"})
     assert "tax" not in extract_fields(PAGES, less, INVOICE)[0]
 
 
-def test_xml_that_breaks_off_is_helped_out() -> None:
-    """Without a total in the XML the words are asked for everything that is missing."""
+def test_truncated_xml_is_completed() -> None:
+    """Without a total in the XML, the words supply everything that is missing."""
     broken = replace(XML, fields={"vendor": XML.fields["vendor"]}, issues=(Issue("xml_damaged", "error", "cut"),))
     fields, issues = extract_fields(PAGES, broken, INVOICE)
     assert (fields["total"].value, fields["total"].source, issues[0].code) == ("119.00", "text", "xml_damaged")
 
 
-def test_paper_and_xml_that_differ_are_told() -> None:
-    """Somebody would pay by one and book by the other."""
+def test_a_difference_between_page_and_xml_is_reported() -> None:
+    """Someone would pay by one and book by the other."""
     other = replace(XML, fields={**XML.fields, "total": Field("911.00", 0.99, quote="911.00", source="xml")})
     _, issues = extract_fields(PAGES, other, INVOICE)
     assert [issue.code for issue in issues] == ["xml_differs"]
 
 
-def test_what_the_paper_says_beside_xml_is_offered() -> None:
-    """Where they differ, the printed value comes first, with its place; without being asked nothing is offered."""
+def test_values_of_the_page_are_offered_beside_xml() -> None:
+    """Where they differ, the printed value comes first, with its place; only on request."""
     arguments: dict[str, Any] = {
         "pages": [serialize_page(page) for page in PAGES], "types": [str(typefile.SHIPPED / "invoice.yaml")],
         "attachments": [("factur-x.xml", base64.b64encode(invoices.CII.encode()).decode())],
     }  # fmt: skip
-    [said] = extract_in_child(None, **arguments, offers=True)
-    assert (said["fields"]["total"]["value"], said["fields"]["total"]["source"]) == ("144.00", "xml")
-    first = said["offers"]["total"][0]
+    [reading] = extract_in_child(None, **arguments, offers=True)
+    assert (reading["fields"]["total"]["value"], reading["fields"]["total"]["source"]) == ("144.00", "xml")
+    first = reading["offers"]["total"][0]
     assert (first["value"], first["from"], first["page"], first["quote"]) == ("119.00", "words", 1, "119,00 €")
     [silent] = extract_in_child(None, **arguments)
     assert "offers" not in silent
-    assert silent["fields"] == said["fields"]
+    assert silent["fields"] == reading["fields"]
 
 
 def test_wrong_check_digits_are_doubted() -> None:
-    """An IBAN that cannot be one is kept, with little confidence and the reason."""
+    """An IBAN with wrong check digits is kept, with a low confidence and the reason."""
     fields, _ = extract_fields(paper("Rechnung Nr. 5\nIBAN DE88 2008 0000 0970 3757 01"), None, INVOICE)
     assert (fields["iban"].value, fields["iban"].confidence) == ("DE88200800000970375701", DOUBTED)
     assert "but its check digits are wrong" in fields["iban"].reasons

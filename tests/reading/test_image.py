@@ -1,4 +1,4 @@
-"""Images become plain upright pixels, frame by frame; what is too large is refused before it is decoded."""
+"""Images become plain upright pixels, frame by frame; too large ones are rejected before decoding."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ def refusal(content: bytes, kind: Kind, limits: Limits | None = None) -> Unreada
 
 
 def ink(image: Image.Image) -> float:
-    """How light the image is on the whole, 0..255."""
+    """Return the mean brightness of the image, 0..255."""
     return float(np.asarray(image.convert("L")).mean())
 
 
-def test_a_bomb_is_refused_by_its_header() -> None:
-    """144 million pixels in 18 kilobytes are refused with both numbers."""
+def test_a_bomb_is_rejected_by_its_header() -> None:
+    """144 million pixels in 18 kilobytes are rejected with both numbers."""
     error = refusal(papers.encoded(Image.new("1", (12_000, 12_000))), Kind.PNG)
     assert error.code == "image_too_large"
     assert "144,000,000 pixels; the limit is 64,000,000" in str(error)
 
 
-def test_what_is_a_little_too_large_is_refused_too() -> None:
-    """Pillow's own warning, which begins at the limit, is an error here."""
+def test_a_slightly_too_large_image_is_rejected_too() -> None:
+    """Pillow's own warning at the limit is an error here."""
     error = refusal(papers.encoded(Image.new("L", (110, 100))), Kind.PNG, Limits(pixels=10_000))
     assert (error.code, "11,000 pixels" in str(error)) == ("image_too_large", True)
 
 
-def test_what_unpacks_to_far_more_is_refused() -> None:
+def test_a_high_compression_ratio_is_rejected() -> None:
     """A large image in a few bytes is a bomb within the limit of pixels."""
     content = papers.encoded(Image.new("L", (4000, 4000), 255), "WEBP", lossless=True)
     assert refusal(content, Kind.WEBP, Limits(pixels=20_000_000, ratio=500)).code == "ratio_exceeded"
 
 
-def test_only_the_kind_that_was_sniffed_is_tried() -> None:
-    """A file is not handed to another decoder than the one its first bytes name."""
+def test_only_the_detected_format_is_tried() -> None:
+    """A file is not passed to another decoder than the one its first bytes name."""
     assert refusal(papers.encoded(Image.new("L", (8, 8)), "PNG"), Kind.JPEG).code == "image_damaged"
 
 
 @pytest.mark.parametrize("kind", [Kind.TIFF, Kind.GIF])
 def test_frames_are_pages(kind: Kind) -> None:
-    """Every frame of a TIFF or GIF is there, and they may be too many."""
+    """Every frame of a TIFF or GIF is a page, and their number is limited."""
     frames = [Image.new("L", (20, 10), shade) for shade in (0, 120, 250)]
     content = papers.encoded(frames[0], kind.name, save_all=True, append_images=frames[1:])
     picture = Picture(content, kind, Limits())
@@ -64,7 +64,7 @@ def test_frames_are_pages(kind: Kind) -> None:
 
 
 def test_a_loop_of_directories_ends() -> None:
-    """A TIFF whose second directory leads back to its first has two pages at most."""
+    """A TIFF whose second directory points back to its first has at most two pages."""
     frames = [Image.new("L", (20, 10), shade) for shade in (0, 250)]
     content = bytearray(papers.encoded(frames[0], "TIFF", save_all=True, append_images=frames[1:]))
     (first,) = struct.unpack_from("<I", content, 4)
@@ -86,8 +86,8 @@ def test_an_animation_is_one_page() -> None:
     assert Picture(content, Kind.WEBP, Limits()).count == 1
 
 
-def test_a_picture_is_turned_as_its_camera_says() -> None:
-    """EXIF orientation is applied."""
+def test_exif_orientation_is_applied() -> None:
+    """A photo is rotated as its camera says."""
     image = Image.new("L", (40, 20), 255)
     exif = Image.Exif()
     exif[0x0112] = 6
@@ -95,7 +95,7 @@ def test_a_picture_is_turned_as_its_camera_says() -> None:
     assert picture.frame(0).size == (20, 40)
 
 
-def test_sixteen_bits_become_eight() -> None:
+def test_16_bits_become_8() -> None:
     """Grey of 16 bits, even if it uses only 12, keeps its contrast."""
     values = np.full((10, 10), 4095, dtype=np.uint16)
     values[:5] = 100
@@ -105,8 +105,8 @@ def test_sixteen_bits_become_eight() -> None:
     assert plain(Image.fromarray(np.full((4, 4), 65_535, dtype=np.uint16))).getpixel((0, 0)) == 255
 
 
-def test_what_is_transparent_is_white() -> None:
-    """Transparent parts show paper, not black."""
+def test_transparency_becomes_white() -> None:
+    """Transparent parts are white, not black."""
     clear = Image.new("RGBA", (10, 10), (0, 0, 0, 0))
     assert ink(plain(clear)) == 255
     palette = clear.convert("P")
@@ -116,12 +116,12 @@ def test_what_is_transparent_is_white() -> None:
 
 @pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "CMYK", "YCbCr", "LA", "I", "F", "HSV", "LAB"])
 def test_every_mode_becomes_grey_or_colour(mode: str) -> None:
-    """Whatever Pillow decodes ends as L or RGB."""
+    """Whatever Pillow decodes becomes L or RGB."""
     assert plain(Image.new(mode, (4, 4))).mode in ("L", "RGB")
 
 
-def test_what_is_cut_off_is_read_as_far_as_it_goes() -> None:
-    """A truncated image is decoded as far as possible, and that is noted."""
+def test_a_truncated_image_is_read_as_far_as_possible() -> None:
+    """The truncation is noted."""
     rows = np.random.default_rng(4).integers(0, 255, (200, 200), dtype=np.uint8)
     content = papers.encoded(Image.fromarray(rows), "JPEG")
     picture = Picture(content[: len(content) // 2], Kind.JPEG, Limits())
@@ -138,22 +138,22 @@ SPECKS = Image.fromarray(np.random.default_rng(4).integers(0, 255, (96, 60), dty
 @pytest.mark.parametrize("options", [{}, {"progressive": True}, {"restart_marker_rows": 1}], ids=str)
 @pytest.mark.parametrize("mode", ["L", "RGB", "CMYK"])
 def test_a_jpeg_with_fewer_rows_than_its_header_says_is_damaged(mode: str, options: dict[str, Any]) -> None:
-    """Its decoder shows grey where there is nothing and says nothing; the image is not taken for whole."""
+    """Its decoder silently fills the rest with grey; the image is marked as damaged."""
     content = papers.encoded(SPECKS.convert(mode), "JPEG", **options)
     whole, short = (Picture(one, Kind.JPEG, Limits()) for one in (content, papers.taller(content, 3)))
     assert (whole.frame(0).size, whole.notes, whole.damaged) == ((60, 96), [], {})
     assert (short.frame(0).size, short.notes, short.damaged) == ((60, 288), [CUT_OFF], {0: CUT_OFF})
 
 
-def test_a_grey_picture_is_not_damaged() -> None:
-    """Grey that is there is no grey of a decoder that has run out."""
+def test_a_grey_image_is_not_damaged() -> None:
+    """Real grey is not taken for missing rows."""
     picture = Picture(papers.encoded(Image.new("RGB", (64, 64), (128, 128, 128)), "JPEG"), Kind.JPEG, Limits())
     picture.frame(0)
     assert picture.notes == []
 
 
-def test_every_frame_that_is_damaged_is_known() -> None:
-    """Also one behind the first."""
+def test_every_damaged_frame_is_reported() -> None:
+    """Also one after the first."""
     frames = [SPECKS, SPECKS.rotate(180)]
     content = papers.encoded(frames[0], "TIFF", save_all=True, append_images=frames[1:])
     picture = Picture(content[:-1500], Kind.TIFF, Limits())
@@ -161,8 +161,8 @@ def test_every_frame_that_is_damaged_is_known() -> None:
     assert picture.damaged == {1: CUT_OFF}
 
 
-def test_what_cannot_be_decoded_is_damaged() -> None:
-    """A header alone is no image."""
+def test_an_image_that_cannot_be_decoded_is_damaged() -> None:
+    """A header alone is not an image."""
     content = papers.encoded(Image.new("L", (50, 50)))
     assert refusal(content[:20], Kind.PNG).code == "image_damaged"
     torn = refusal(b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01" + bytes(200), Kind.JPEG)

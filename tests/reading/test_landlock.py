@@ -1,4 +1,4 @@
-"""What a child that was taken over can still reach: no file beside what it needs, no socket, no other program."""
+"""What a compromised child can still reach: no file except those it needs, no socket, no other program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HERE = "tests.reading.test_landlock:"
 
 
 def take_over(_file: int | None, path: str) -> Iterator[dict[str, Any]]:
-    """What code in a child can do, one try after the other."""
+    """Try what code in a child can do, one attempt after the other."""
     tries: dict[str, Callable[[], object]] = {
         "read": lambda: open(path).close(),
         "list": lambda: os.listdir(os.path.dirname(path)),
@@ -57,8 +57,8 @@ def take_over(_file: int | None, path: str) -> Iterator[dict[str, Any]]:
     yield done | {"rights": capabilities.get_capabilities()}
 
 
-def taken_over(tmp_path: Path) -> dict[str, Any]:
-    """What a child says of its tries, with a secret in this file."""
+def compromised(tmp_path: Path) -> dict[str, Any]:
+    """Return the results of a child's attempts, with a secret in this file."""
     (tmp_path / "admin.key").write_text("secret")
     with Sandbox(size=1, allowed=("tests.",)) as pool:
         [found] = pool.run(HERE + "take_over", {"path": str(tmp_path / "admin.key")})
@@ -68,7 +68,7 @@ def taken_over(tmp_path: Path) -> dict[str, Any]:
 @pytest.mark.skipif(not landlock.version(), reason="this kernel has no Landlock, or it is switched off")
 def test_a_child_opens_no_file_of_the_installation(tmp_path: Path) -> None:
     """Neither the database nor the key can be read, listed or written; libraries can be read."""
-    found = taken_over(tmp_path)
+    found = compromised(tmp_path)
     assert {found[one] for one in ("read", "list", "write")} == {"Permission denied"}
     assert found["library"] == "done"
 
@@ -78,43 +78,43 @@ def test_a_child_opens_no_file_of_the_installation(tmp_path: Path) -> None:
 )
 def test_a_child_opens_no_socket_and_runs_no_program(tmp_path: Path) -> None:
     """Sockets of any kind and other programs are refused by the kernel."""
-    found = taken_over(tmp_path)
+    found = compromised(tmp_path)
     assert {found[one] for one in ("unix", "inet", "run")} == {"Operation not permitted"}
 
 
 @pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() not in seccomp.MACHINES, reason="there is no filter for this machine"
 )
-def test_a_child_harms_no_other_process_and_marks_no_file(tmp_path: Path) -> None:
-    """Limits, signals, children, modes, times: what is refused of others is allowed of itself, and so are threads."""
-    found = taken_over(tmp_path)
+def test_a_child_affects_no_other_process_and_changes_no_file(tmp_path: Path) -> None:
+    """Limits, signals, children, modes, times: refused for others, allowed for itself, and so are threads."""
+    found = compromised(tmp_path)
     refused = ("other's limits", "other's end", "fork", "mode", "open mode", "times", "mark")
     assert {name: found[name] for name in refused} == dict.fromkeys(refused, "Operation not permitted")
     assert (found["own limits"], found["thread"]) == ("done", "done")
 
 
-def test_an_environment_beside_other_files_does_not_open_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`python -m venv .` in the folder of an application leaves its data closed; its libraries are open."""
+def test_a_virtual_environment_beside_other_files_does_not_expose_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m venv .` in an application's folder keeps its data closed; its libraries are readable."""
     monkeypatch.setattr(sys, "prefix", "/srv/app")
     assert "/srv/app/lib" in landlock.python_folders()
     assert not {"/srv/app", "/usr"} & {*landlock.python_folders(), *landlock.SYSTEM}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the rights of root are one on other systems")
-def test_a_child_has_no_rights_of_root_and_gets_no_more_memory(tmp_path: Path) -> None:
-    """Whoever runs the service; one that needs root's right to read its own libraries keeps that one."""
-    found = taken_over(tmp_path)
+def test_a_child_drops_root_and_gets_no_more_memory(tmp_path: Path) -> None:
+    """Whoever runs the service; a child that needs root's right to read its own libraries keeps that one."""
+    found = compromised(tmp_path)
     assert found["rights"] in (0, 1 << capabilities.READ_ANY_FILE)
     assert found["memory"] == "not allowed to raise maximum limit"
 
 
 def have(_file: int | None, size: int) -> Iterator[dict[str, Any]]:
-    """Whether there is so much memory."""
+    """Return whether this much memory can be allocated."""
     yield {"had": len(bytearray(size))}
 
 
-def test_a_task_that_may_have_more_memory_gets_another_child() -> None:
-    """The limit of the first task is one for good."""
+def test_a_task_with_more_memory_gets_another_child() -> None:
+    """The limit of the first task cannot be raised."""
     few, many = Limits(address_space=1 << 30), Limits(address_space=2 << 30)
     with Sandbox(size=1, allowed=("tests.",)) as pool:
         for limits in (few, many, few, many):
@@ -123,12 +123,12 @@ def test_a_task_that_may_have_more_memory_gets_another_child() -> None:
 
 
 def look(_file: int | None, types: list[str]) -> Iterator[dict[str, Any]]:
-    """What the files say that a task names."""
+    """Return the content of the files that a task names."""
     yield {"said": [Path(path).read_text() for path in types]}
 
 
-def test_a_task_that_names_other_files_gets_another_child(tmp_path: Path) -> None:
-    """Document types may be anywhere, and others may come later."""
+def test_a_task_with_other_files_gets_another_child(tmp_path: Path) -> None:
+    """Document types may be anywhere, and others may be added later."""
     for name in ("a", "b"):
         (tmp_path / name).write_text(name)
     with Sandbox(size=1, allowed=("tests.",)) as pool:
@@ -137,8 +137,8 @@ def test_a_task_that_names_other_files_gets_another_child(tmp_path: Path) -> Non
             assert found == [{"said": list(names)}]
 
 
-def test_a_file_that_was_replaced_is_read_by_another_child(tmp_path: Path) -> None:
-    """Editors and deployments put a new file in the old one's place: the right to read is the old one's alone."""
+def test_a_replaced_file_is_read_by_another_child(tmp_path: Path) -> None:
+    """Editors and deployments replace files: the right to read belongs to the old one."""
     path = tmp_path / "a"
     path.write_text("old")
     with Sandbox(size=1, allowed=("tests.",)) as pool:

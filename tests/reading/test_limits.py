@@ -1,4 +1,4 @@
-"""Each limit refuses what passes it, with its own code and both numbers."""
+"""Each limit rejects what exceeds it, with its own code and both numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def refusal(check: object, *found: int) -> Unreadable:
     return caught.value
 
 
-def test_what_is_at_the_limit_passes() -> None:
+def test_a_value_at_the_limit_passes() -> None:
     """A limit is the most that is allowed."""
     SMALL.check_bytes(10)
     SMALL.check_pages(2)
@@ -35,7 +35,7 @@ def test_what_is_at_the_limit_passes() -> None:
         ("check_image", (10, 10, 24), "ratio_exceeded", "24 bytes to 100 pixels; the limit is 4"),
     ],
 )
-def test_a_refusal_names_the_limit_and_what_was_found(check: str, found: tuple[int, ...], code: str, said: str) -> None:
+def test_an_error_names_the_limit_and_the_value(check: str, found: tuple[int, ...], code: str, said: str) -> None:
     """Each limit has its own code; the sentence has both numbers."""
     error = refusal(getattr(SMALL, check), *found)
     assert error.code == code
@@ -43,20 +43,20 @@ def test_a_refusal_names_the_limit_and_what_was_found(check: str, found: tuple[i
     assert said in str(error)
 
 
-def test_a_small_image_may_be_packed_well() -> None:
-    """The ratio is asked only of images that cost something."""
+def test_a_small_image_may_have_a_high_ratio() -> None:
+    """The ratio is checked only for large images."""
     SMALL.check_image(5, 5, 1)
 
 
-def test_limits_travel_as_json() -> None:
-    """What is told to a child is heard there as the same limits."""
+def test_limits_round_trip_as_json() -> None:
+    """A child gets the same limits."""
     limits = Limits(pages=7, page_seconds=1.5)
     assert Limits.from_dict(limits.as_dict()) == limits
     assert Limits.from_dict({}) == Limits()
 
 
-def test_a_limit_of_nothing_is_a_mistake() -> None:
-    """Zero and less are refused where they are written."""
+def test_a_limit_of_zero_is_an_error() -> None:
+    """Zero and less are rejected where they are set."""
     with pytest.raises(ValueError, match="pages must be more than 0"):
         replace(SMALL, pages=0)
 

@@ -1,4 +1,4 @@
-"""OCR finds words where they stand, whichever way up the page is."""
+"""OCR finds words and their places, whatever the orientation of the page."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def found(seen: ocr.OcrResult, word: str) -> Word:
     return next(one for one in seen.words if one.text == word)
 
 
-def test_words_are_read_where_they_stand() -> None:
-    """Each word has the box its ink takes, and a score."""
+def test_words_are_read_with_their_places() -> None:
+    """Each word has the box of its ink, and a score."""
     image = papers.drawing()
     seen = ocr.see(image)
     assert text(seen) == "\n".join(papers.LINES)
@@ -39,8 +39,8 @@ def test_words_are_read_where_they_stand() -> None:
 
 
 @pytest.mark.parametrize("turned", [90, 180, 270])
-def test_a_page_on_its_side_or_head_is_turned(turned: int) -> None:
-    """The rotation that makes it upright is told, and boxes are in the upright page."""
+def test_a_sideways_or_upside_down_page_is_rotated(turned: int) -> None:
+    """The rotation is reported, and boxes are in the upright page."""
     seen = ocr.see(papers.drawing().rotate(-turned, expand=True))
     assert (seen.rotation + turned) % 360 == 0
     assert text(seen) == "\n".join(papers.LINES)
@@ -48,12 +48,12 @@ def test_a_page_on_its_side_or_head_is_turned(turned: int) -> None:
 
 
 def test_light_print_on_dark_paper_is_read() -> None:
-    """White on black needs no help."""
+    """White on black works."""
     assert text(ocr.see(papers.drawing(ink=255, paper=0))) == "\n".join(papers.LINES)
 
 
-def test_a_long_till_roll_is_read_in_bands() -> None:
-    """A picture many times as long as wide loses no line, and none is read twice."""
+def test_a_long_receipt_is_read_in_bands() -> None:
+    """An image many times as long as wide loses no line, and none is read twice."""
     image = Image.new("L", (400, 4000), 255)
     draw = ImageDraw.Draw(image)
     for row in range(40):
@@ -63,7 +63,7 @@ def test_a_long_till_roll_is_read_in_bands() -> None:
 
 
 def test_an_empty_page_is_empty() -> None:
-    """A blank or faintly grained page has no words and no score; no model is asked."""
+    """A blank or faintly grained page has no words and no score; no model is run."""
     grain = np.random.default_rng(4).integers(245, 255, (300, 300), dtype=np.uint8)
     for image in (Image.new("L", (1600, 2300), 250), Image.fromarray(grain), Image.new("RGB", (1, 1))):
         assert ocr.see(image) == ocr.OcrResult((), 0.0, 0)
@@ -79,12 +79,12 @@ def test_an_empty_page_is_empty() -> None:
     ],
 )  # fmt: skip
 def test_a_gap_is_a_space_where_one_may_be(before: str, letter: str, after: str, gap: float, parts: bool) -> None:
-    """Behind punctuation a narrow gap parts words; inside numbers and before punctuation none does."""
+    """After punctuation a narrow gap separates words; inside numbers and before punctuation none does."""
     assert (gap > ocr._min_gap(before, letter, after, 0.08)) is parts
 
 
 def test_lost_spaces_are_found_in_the_ink() -> None:
-    """A line that was read without its spaces is parted where there is no ink."""
+    """A line read without its spaces is split where there is no ink."""
     font = ImageFont.load_default(40)
     crop = Image.new("RGB", (460, 50), "white")
     draw = ImageDraw.Draw(crop)
@@ -102,13 +102,13 @@ def test_lost_spaces_are_found_in_the_ink() -> None:
     assert words[0].box[2] < words[1].box[0] < words[1].box[2] < words[2].box[0]
 
 
-def test_wide_punctuation_is_ours() -> None:
+def test_wide_punctuation_is_normalised() -> None:
     """The recogniser's Chinese punctuation becomes ASCII."""
     assert "（RM）：１，".translate(ocr.NARROW) == "(RM):1,"
 
 
-def test_the_slope_of_a_page_that_lies_askew_is_told() -> None:
-    """Half a degree and more; a page that lies straight has none."""
+def test_the_slope_of_a_skewed_page_is_reported() -> None:
+    """From half a degree on; a straight page has none."""
     image = papers.drawing()
     assert ocr.see(image).slope == 0.0
     assert ocr.see(image.rotate(3, fillcolor=255)).slope == pytest.approx(-0.052, abs=0.01)

@@ -1,4 +1,4 @@
-"""A document is opened by path or bytes, streams its pages, and says what is wrong with which."""
+"""A document is opened by path or bytes, streams its pages, and reports which page has which problem."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_pdf_with_text_is_read(sandbox: Sandbox, tmp_path: Path) -> None:
         assert (round(pages[0].width), round(pages[0].height)) == (595, 842)
 
 
-def test_the_header_tells_what_is_embedded_and_noted(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_the_header_has_embedded_files_and_notes(sandbox: Sandbox, tmp_path: Path) -> None:
     """Embedded XML comes with the header, and so does a name that contradicts the content."""
     path = tmp_path / "invoice.png"
     path.write_bytes(papers.pdf_with_file("factur-x.xml", b"<?xml version='1.0'?><a/>"))
@@ -45,7 +45,7 @@ def test_the_header_tells_what_is_embedded_and_noted(sandbox: Sandbox, tmp_path:
         assert repr(opened) == "<Document PDF, 1 pages>"
 
 
-def test_what_cannot_be_opened_says_so_at_once(sandbox: Sandbox) -> None:
+def test_a_document_that_cannot_be_opened_fails_at_once(sandbox: Sandbox) -> None:
     """Opening raises the named error of the child."""
     for content, code in (
         (papers.pdf(password="x"), "pdf_encrypted"),
@@ -60,22 +60,22 @@ def test_what_cannot_be_opened_says_so_at_once(sandbox: Sandbox) -> None:
 
 
 def test_limits_reach_the_child(sandbox: Sandbox) -> None:
-    """A limit given for one document holds inside."""
+    """A limit given for one document applies inside."""
     with pytest.raises(Unreadable) as caught:
         open_document(papers.pdf(pages=3), sandbox=sandbox, limits=Limits(pages=2))
     assert caught.value.code == "too_many_pages"
 
 
-def test_pages_travel_as_json() -> None:
-    """What is told is heard as the same page; nonsense is not heard."""
+def test_pages_round_trip_as_json() -> None:
+    """Invalid JSON is rejected."""
     page = Page(3, 100.0, 50.0, "ocr", 0.5, (Word("a", (0.1, 0.2, 0.3, 0.4), 0.9, 2),), 90, "no", "timed_out", 0.05)
     assert parse_page(serialize_page(page)) == page
     with pytest.raises(ValueError, match="no such source"):
         parse_page({**serialize_page(page), "source": "elsewhere"})
 
 
-def test_headers_travel_as_json() -> None:
-    """What is told is heard as the same header."""
+def test_headers_round_trip_as_json() -> None:
+    """A header is read back unchanged."""
     header = Header(Kind.PDF, 2, 10, ("note",), {"facturx": {"profile": "BASIC"}}, (("a.xml", b"\xff"),))
     assert Header.from_dict(header.as_dict()) == header
 
@@ -83,8 +83,8 @@ def test_headers_travel_as_json() -> None:
 @pytest.mark.parametrize(
     "text", ["Rechnung Nr. 2026-118 vom 14.03.2026, Gesamtbetrag 99,93 €", "Общая сумма 12,00", "合計 1,200"]
 )
-def test_what_people_write_has_quality(text: str) -> None:
-    """Words and numbers of several languages are language."""
+def test_real_text_has_quality(text: str) -> None:
+    """Words and numbers of several languages count as text."""
     assert language([Word(piece, (0, 0, 1, 1)) for piece in text.split()]) > 0.9
 
 
@@ -97,8 +97,8 @@ def test_what_people_write_has_quality(text: str) -> None:
         "5HFKQXQJ 1U YRP JHVDPWEHWUDJ QHWWR PZVW VNRQWR " * 3,
     ],
 )
-def test_what_fonts_without_a_table_give_has_none(text: str) -> None:
-    """Glyph numbers, private use and replacement characters are rubbish."""
+def test_text_of_fonts_without_a_table_has_no_quality(text: str) -> None:
+    """Glyph numbers, private use and replacement characters are garbage."""
     assert language([Word(piece, (0, 0, 1, 1)) for piece in text.split()]) < 0.5
 
 
@@ -108,12 +108,12 @@ def test_no_words_have_no_quality() -> None:
 
 
 def scan(lines: Sequence[str] = papers.LINES) -> bytes:
-    """A PDF that is only a picture."""
+    """A PDF that is only an image."""
     return papers.pdf_of(papers.drawing(lines))
 
 
 def test_a_scan_is_read_by_ocr(sandbox: Sandbox) -> None:
-    """A page that is only a picture is read by OCR, unless that is not wanted."""
+    """A page that is only an image is read by OCR, unless that is disabled."""
     with open_document(scan(), sandbox=sandbox) as opened:
         (page,) = opened
     assert page.source == "ocr"
@@ -124,7 +124,7 @@ def test_a_scan_is_read_by_ocr(sandbox: Sandbox) -> None:
     assert (page.source, page.words) == ("text", ())
 
 
-def test_ocr_can_be_asked_for(sandbox: Sandbox) -> None:
+def test_ocr_can_be_forced(sandbox: Sandbox) -> None:
     """With `always` a good text layer is not used."""
     with open_document(papers.pdf(papers.LINES[:2]), sandbox=sandbox, ocr="always") as opened:
         (page,) = opened
@@ -132,7 +132,7 @@ def test_ocr_can_be_asked_for(sandbox: Sandbox) -> None:
 
 
 def test_an_image_is_read_and_its_size_is_in_pixels(sandbox: Sandbox) -> None:
-    """An image is a page of its own, on its head or not."""
+    """An image is one page, upside down or not."""
     with open_document(papers.encoded(papers.drawing().rotate(90, expand=True)), sandbox=sandbox) as opened:
         assert (opened.header.kind, opened.header.count) == (Kind.PNG, 1)
         (page,) = opened
@@ -140,7 +140,7 @@ def test_an_image_is_read_and_its_size_is_in_pixels(sandbox: Sandbox) -> None:
     assert page.text == "\n".join(papers.LINES)
 
 
-def test_a_bad_frame_does_not_sink_the_others(sandbox: Sandbox) -> None:
+def test_a_bad_frame_does_not_affect_the_others(sandbox: Sandbox) -> None:
     """Blank pages have no words and no error; a page beyond the limit fails alone."""
     frames = [Image.new("L", (50, 50), 255), Image.new("L", (50, 500), 255), Image.new("L", (50, 50), 255)]
     content = papers.encoded(frames[0], "TIFF", save_all=True, append_images=frames[1:])
@@ -158,8 +158,8 @@ def test_an_empty_page_of_a_pdf_is_not_read_by_ocr(sandbox: Sandbox) -> None:
     assert (page.source, page.words, page.error) == ("text", (), None)
 
 
-def test_pages_to_be_skipped_come_as_failed() -> None:
-    """A task that knows of a deadly page goes around it."""
+def test_skipped_pages_come_as_failed() -> None:
+    """A task that knows of a fatal page skips it."""
     header, pages = document(papers.pdf(pages=3), skip={2: "it was deadly"}, first=2)
     assert header.count == 3
     assert [(page.number, page.source, page.error) for page in pages] == [
@@ -169,7 +169,7 @@ def test_pages_to_be_skipped_come_as_failed() -> None:
 
 
 def test_a_page_that_kills_its_child_fails_alone() -> None:
-    """Reading goes on behind it in a fresh child."""
+    """Reading continues after it in a fresh child."""
     with Sandbox(size=1, allowed=("tests.reading.",)) as pool:
         with open_document(papers.pdf(pages=4), sandbox=pool, task="tests.reading.hostile:deadly") as opened:
             pages = list(opened)
@@ -178,8 +178,8 @@ def test_a_page_that_kills_its_child_fails_alone() -> None:
         assert [page.error_code for page in pages] == [None, "reader_crashed", None, "reader_crashed"]
 
 
-def test_a_document_that_kills_every_child_is_given_up() -> None:
-    """After a few deaths the document is unreadable."""
+def test_a_document_that_kills_every_child_is_abandoned() -> None:
+    """After a few crashes the document is unreadable."""
     with Sandbox(size=1, allowed=("tests.reading.",)) as pool:
         opened = open_document(papers.pdf(pages=40), sandbox=pool, task="tests.reading.hostile:deadly")
         with opened, pytest.raises(Unreadable) as caught:
@@ -187,8 +187,8 @@ def test_a_document_that_kills_every_child_is_given_up() -> None:
         assert caught.value.code == "reader_crashed"
 
 
-def test_what_a_mad_child_says_is_checked() -> None:
-    """A header or page of another form is an error of the reader, not ours."""
+def test_invalid_output_of_a_child_is_rejected() -> None:
+    """A header or page of another form is an error of the reader."""
     with Sandbox(size=1, allowed=("tests.reading.",)) as pool:
         with pytest.raises(Unreadable) as caught:
             open_document(papers.pdf(), sandbox=pool, task="tests.reading.hostile:mad")
@@ -196,16 +196,16 @@ def test_what_a_mad_child_says_is_checked() -> None:
 
 
 @pytest.mark.parametrize("task", ["misnumbered", "boundless"])
-def test_a_child_cannot_send_other_pages_than_there_are(task: str) -> None:
-    """Pages with other numbers, and more of them than the limit, make the document unreadable."""
+def test_a_child_cannot_send_other_pages_than_announced(task: str) -> None:
+    """Pages with other numbers, or more than the limit, make the document unreadable."""
     with Sandbox(size=1, allowed=("tests.reading.",)) as pool, pytest.raises(Unreadable) as caught:
         _read_some(pool, task)
     assert caught.value.code == "reader_crashed"
 
 
 @pytest.mark.parametrize("task", ["endless", "dies_at_the_end"])
-def test_what_a_child_does_after_the_last_page_changes_nothing(task: str) -> None:
-    """Pages beyond those it announced are left out, and so is a crash."""
+def test_what_a_child_does_after_the_last_page_is_ignored(task: str) -> None:
+    """Pages beyond those it announced are dropped, and a crash has no effect."""
     with Sandbox(size=1, allowed=("tests.reading.",)) as pool:
         assert [page.number for page in _read_some(pool, task)] == [1]
         assert [page.number for page in _read_some(pool, task)] == [1]  # its place in the pool is free again
@@ -216,16 +216,16 @@ def _read_some(pool: Sandbox, task: str) -> list[Page]:
         return list(itertools.islice(opened, 20))
 
 
-def test_a_page_whose_text_lies_sideways_is_read_upright(sandbox: Sandbox) -> None:
-    """A page that the file itself turns wrongly has its lines, its size and the rotation that mends it."""
+def test_a_page_with_sideways_text_is_read_upright(sandbox: Sandbox) -> None:
+    """A page that the file itself rotates wrongly has its lines, its size and the correcting rotation."""
     with open_document(papers.pdf(rotation=90), sandbox=sandbox) as opened:
         (page,) = opened
     assert (page.source, page.rotation, page.text) == ("text", 270, "\n".join(papers.LINES))
     assert (round(page.width), round(page.height)) == (595, 842)
 
 
-def test_rows_of_a_page_that_lies_askew_stay_together(sandbox: Sandbox) -> None:
-    """What stands far to the right of a line is read with it, though the line above is nearer in height."""
+def test_rows_of_a_skewed_page_stay_together(sandbox: Sandbox) -> None:
+    """A word far to the right of a line is read with it, although the line above is nearer in height."""
     image = Image.new("L", (1600, 600), 255)
     pen, font = ImageDraw.Draw(image), ImageFont.load_default(36)
     for row in range(6):
@@ -238,7 +238,7 @@ def test_rows_of_a_page_that_lies_askew_stay_together(sandbox: Sandbox) -> None:
     assert page.text.split() == [part for row in range(6) for part in ("Article", "number", str(row), f"{row}{row}.00")]
 
 
-def test_a_page_whose_contents_are_damaged_has_failed(sandbox: Sandbox) -> None:
+def test_a_page_with_damaged_contents_fails(sandbox: Sandbox) -> None:
     """It is not taken for an empty one; its neighbours are read."""
     with open_document(papers.damaged(papers.pdf(pages=3), 2), sandbox=sandbox) as opened:
         pages = list(opened)
@@ -246,7 +246,7 @@ def test_a_page_whose_contents_are_damaged_has_failed(sandbox: Sandbox) -> None:
     assert (pages[1].error_code, round(pages[1].width)) == ("pdf_damaged", 595)
 
 
-def test_a_document_that_was_pieced_together_says_so(sandbox: Sandbox) -> None:
+def test_a_repaired_document_says_so(sandbox: Sandbox) -> None:
     """In the notes of its header."""
     with open_document(papers.pdf().partition(b"startxref")[0], sandbox=sandbox) as opened:
         (note,) = opened.header.notes
@@ -254,7 +254,7 @@ def test_a_document_that_was_pieced_together_says_so(sandbox: Sandbox) -> None:
 
 
 def test_embedded_files_that_do_not_fit_are_left_out_and_noted(sandbox: Sandbox) -> None:
-    """The smallest are handed on, as many as fit together."""
+    """The smallest are passed on, as many as fit together."""
     paper = FPDF()
     paper.add_page()
     for name, size in (("a.xml", 60), ("b.xml", 50), ("c.xml", 40), ("d.xml", 200)):
@@ -264,8 +264,8 @@ def test_embedded_files_that_do_not_fit_are_left_out_and_noted(sandbox: Sandbox)
         assert opened.header.notes == ("embedded files skipped because they are too large or too many: 2",)
 
 
-def test_content_of_any_kind_is_taken_and_may_have_a_name(sandbox: Sandbox) -> None:
-    """What behaves like bytes is opened like bytes; the name is compared with what it is."""
+def test_content_of_any_bytes_like_type_is_accepted(sandbox: Sandbox) -> None:
+    """With an optional name, which is compared with the content."""
     content = papers.pdf()
     for source in (bytearray(content), memoryview(content)):
         with open_document(source, sandbox=sandbox, name="scans/a.png") as opened:
@@ -274,7 +274,7 @@ def test_content_of_any_kind_is_taken_and_may_have_a_name(sandbox: Sandbox) -> N
             assert len(list(opened)) == 1
 
 
-def test_a_way_to_use_ocr_that_there_is_not_is_refused() -> None:
-    """It is a mistake of the caller, said at once."""
+def test_an_unknown_ocr_mode_is_rejected() -> None:
+    """It is an error of the caller, raised at once."""
     with pytest.raises(ValueError, match="auto, never, always, not 'bogus'"):
         open_document(papers.pdf(), ocr="bogus")  # type: ignore[arg-type]

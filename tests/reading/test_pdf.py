@@ -1,4 +1,4 @@
-"""PDFs give words where they are seen, pictures within the limit, embedded files; or say what is wrong."""
+"""PDFs give words with their places, images within the limit and embedded files; or a named error."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def refusal(content: bytes, password: str | None = None) -> Unreadable:
     return caught.value
 
 
-def test_words_stand_where_they_are_seen() -> None:
-    """Boxes are shares of the page from the top left."""
-    said = words(papers.pdf())
-    assert [word.text for word in said[:4]] == ["Northern", "Tool", "Hire", "Ltd"]
-    x0, y0, x1, y1 = found(said, "Northern").box
+def test_words_have_the_places_where_they_are_seen() -> None:
+    """Boxes are fractions of the page from the top left."""
+    read_words = words(papers.pdf())
+    assert [word.text for word in read_words[:4]] == ["Northern", "Tool", "Hire", "Ltd"]
+    x0, y0, x1, y1 = found(read_words, "Northern").box
     assert x0 == pytest.approx(20 / 210, abs=0.003)
     assert y0 < 30 / 297 < y1  # the baseline
     assert 0.05 < x1 - x0 < 0.15
@@ -54,7 +54,7 @@ def test_words_stand_where_they_are_seen() -> None:
     ("rotation", "corner"), [(90, (0.9, 0.1)), (180, (0.9, 0.9)), (270, (0.1, 0.9))], ids=["90", "180", "270"]
 )
 def test_a_rotated_page_is_measured_as_seen(rotation: int, corner: tuple[float, float]) -> None:
-    """What is at the top left of the paper is seen in another corner after the page's own rotation."""
+    """The top left of the paper is in another corner after the page's own rotation."""
     pdf = Pdf(papers.pdf(rotation=rotation), Limits())
     with pdf.page(0) as page:
         x0, y0, x1, y1 = found(page.words(), "Northern").box
@@ -65,35 +65,35 @@ def test_a_rotated_page_is_measured_as_seen(rotation: int, corner: tuple[float, 
 
 @pytest.mark.parametrize("boxes", [b"/MediaBox[200 100 0 0]", b"/MediaBox[0 0 400 400]/CropBox[0 0 200 100]",
                                    b"/MediaBox[-50 -50 200 100]/CropBox[0 0 200 100]"])  # fmt: skip
-def test_odd_boxes_are_measured_as_seen(boxes: bytes) -> None:
+def test_unusual_boxes_are_measured_as_seen(boxes: bytes) -> None:
     """Swapped corners, a crop box and an origin elsewhere do not move the words."""
     x0, y0, _, y1 = found(words(papers.raw_pdf(boxes)), "Hello").box
     assert x0 == pytest.approx(0.1, abs=0.01)
     assert y0 < 0.5 < y1
 
 
-def test_words_are_parted_without_spaces() -> None:
-    """A step sideways parts words, kerning does not."""
+def test_words_are_separated_without_spaces() -> None:
+    """A horizontal step separates words, kerning does not."""
     stream = b"BT /F1 12 Tf 20 50 Td [(Hel) -60 (lo) -900 (World)] TJ ET"
     assert [word.text for word in words(papers.raw_pdf(b"/MediaBox[0 0 200 100]", stream))] == ["Hello", "World"]
 
 
-def test_text_on_its_side_stays_whole() -> None:
+def test_vertical_text_stays_together() -> None:
     """A word printed upwards is one word, higher than wide."""
     (word,) = words(papers.raw_pdf(b"/MediaBox[0 0 200 100]", b"BT /F1 12 Tf 0 1 -1 0 50 20 Tm (Sideways) Tj ET"))
     assert word.text == "Sideways"
     assert word.box[3] - word.box[1] > 3 * (word.box[2] - word.box[0])
 
 
-def test_what_is_filled_into_a_form_is_read() -> None:
-    """A form field's look is part of the page."""
+def test_form_fields_are_read() -> None:
+    """A form field's appearance is part of the page."""
     extra = (
         b"6 0 obj<</Type/Annot/Subtype/Widget/FT/Tx/T(a)/F 4/Rect[20 20 180 40]/AP<</N 7 0 R>>>>endobj\n"
         b"7 0 obj<</Type/XObject/Subtype/Form/BBox[0 0 160 20]/Resources<</Font<</F1 5 0 R>>>>/Length 43>>stream\n"
         b"BT /F1 12 Tf 2 5 Td (Filled in field) Tj ET\nendstream endobj\n"
     )
-    said = words(papers.raw_pdf(b"/MediaBox[0 0 200 100]/Annots[6 0 R]", extra=extra))
-    assert {"Hello", "Filled"} <= {word.text for word in said}
+    read_words = words(papers.raw_pdf(b"/MediaBox[0 0 200 100]/Annots[6 0 R]", extra=extra))
+    assert {"Hello", "Filled"} <= {word.text for word in read_words}
 
 
 def test_lines_follow_the_print() -> None:
@@ -101,7 +101,7 @@ def test_lines_follow_the_print() -> None:
     assert Page(1, 1, 1, "text", words=arrange(words(papers.pdf()), 0.7)).text == "\n".join(papers.LINES)
 
 
-def test_a_password_is_asked_for_and_taken() -> None:
+def test_a_password_is_required_and_used() -> None:
     """Without it and with a wrong one the file is encrypted; with it, it opens."""
     content = papers.pdf(password="view")
     assert refusal(content).code == refusal(content, "wrong").code == "pdf_encrypted"
@@ -110,7 +110,7 @@ def test_a_password_is_asked_for_and_taken() -> None:
     assert found(words(content, password="view"), "Northern")
 
 
-def test_what_is_broken_is_named_whatever_came_before() -> None:
+def test_broken_files_are_named_whatever_came_before() -> None:
     """Damaged and empty files have their codes, also after an encrypted one."""
     refusal(papers.pdf(password="view"))
     assert refusal(b"%PDF-1.7\nnothing").code == "pdf_damaged"
@@ -119,30 +119,30 @@ def test_what_is_broken_is_named_whatever_came_before() -> None:
     assert refusal(empty + b"trailer<</Root 1 0 R>>\n%%EOF").code == "pdf_empty"
 
 
-def test_too_many_pages_are_refused() -> None:
-    """The number of pages is limited before any is read."""
+def test_too_many_pages_are_rejected() -> None:
+    """The number of pages is checked before any is read."""
     with pytest.raises(Unreadable) as caught:
         Pdf(papers.pdf(pages=3), Limits(pages=2))
     assert caught.value.code == "too_many_pages"
 
 
 def test_embedded_files_come_with_their_names() -> None:
-    """Files in the table of names are given, unless they are too large."""
+    """Files in the table of names are returned, unless they are too large."""
     content = papers.pdf_with_file("factur-x.xml", XML, XMP)
     assert Pdf(content, Limits()).attachments() == [("factur-x.xml", XML)]
     assert Pdf(content, Limits(attachment_bytes=10)).attachments() == []
 
 
 def test_embedded_xml_is_found_without_a_table_of_names() -> None:
-    """XML that only /AF leads to is found by its stream."""
+    """XML that only /AF refers to is found by its stream."""
     content = papers.raw_pdf(b"/MediaBox[0 0 200 100]", extra=papers.loose_file(XML))
     assert Pdf(content, Limits()).attachments() == [("embedded.xml", XML)]
 
 
-def test_metadata_tells_what_the_file_claims_to_be() -> None:
+def test_metadata_has_what_the_file_claims_to_be() -> None:
     """Profile, name and type are read from elements or attributes; without them there is no claim."""
-    told = {"facturx": {"profile": "EN 16931", "filename": "factur-x.xml", "type": "INVOICE"}}
-    assert Pdf(papers.pdf_with_file("a.xml", XML, XMP), Limits()).claims() == told
+    expected = {"facturx": {"profile": "EN 16931", "filename": "factur-x.xml", "type": "INVOICE"}}
+    assert Pdf(papers.pdf_with_file("a.xml", XML, XMP), Limits()).claims() == expected
     attributes = b"% zf:ConformanceLevel='BASIC' zf:DocumentFileName=\"ZUGFeRD-invoice.xml\"\n"
     claims = Pdf(papers.raw_pdf(b"/MediaBox[0 0 200 100]", extra=attributes), Limits()).claims()
     assert claims == {"facturx": {"profile": "BASIC", "filename": "ZUGFeRD-invoice.xml"}}
@@ -150,8 +150,8 @@ def test_metadata_tells_what_the_file_claims_to_be() -> None:
 
 
 @pytest.mark.parametrize("box", [b"[0 0 2147483647 2147483647]", b"[0 0 900000 1]", b"[0 0 200 100]"])
-def test_a_page_is_drawn_within_the_limit(box: bytes) -> None:
-    """However large the page says it is, its picture has no more pixels than allowed."""
+def test_a_page_is_rendered_within_the_limit(box: bytes) -> None:
+    """However large the page claims to be, its image has no more pixels than allowed."""
     limits = Limits(pixels=50_000)
     pdf = Pdf(papers.raw_pdf(b"/MediaBox" + box), limits)
     with pdf.page(0) as page:
@@ -161,8 +161,8 @@ def test_a_page_is_drawn_within_the_limit(box: bytes) -> None:
     assert 0 < drawn.width * drawn.height <= limits.pixels * 1.02
 
 
-def test_a_page_is_drawn_as_seen() -> None:
-    """White paper, black print, at the width asked for."""
+def test_a_page_is_rendered_as_seen() -> None:
+    """White paper, black print, at the requested width."""
     pdf = Pdf(papers.pdf(), Limits())
     with pdf.page(0) as page:
         drawn = page.image(width=500)
@@ -173,8 +173,8 @@ def test_a_page_is_drawn_as_seen() -> None:
     assert min(drawn.convert("L").tobytes()) < 60
 
 
-def test_a_page_of_no_size_and_one_that_cannot_be_loaded_are_told_apart_from_the_rest() -> None:
-    """A page that is not there is an error of that page."""
+def test_pages_without_size_or_content_fail_alone() -> None:
+    """A missing page is an error of that page."""
     pdf = Pdf(papers.pdf(pages=2).replace(b"/Type /Page\n", b"/Type /Pagx\n", 1), Limits())
     with pdf.page(1) as page:
         assert page.words()
@@ -188,8 +188,8 @@ def test_a_page_of_no_size_and_one_that_cannot_be_loaded_are_told_apart_from_the
     [(b"0 1 -1 0 150 20", 0, 90), (b"-1 0 0 -1 180 50", 0, 180), (b"0 -1 1 0 50 180", 0, 270),
      (b"1 0 0 1 20 50", 90, 270), (b"0 1 -1 0 150 20", 90, 0), (b"1 0 0 1 20 50", 0, 0)],
 )  # fmt: skip
-def test_text_that_lies_sideways_is_turned_upright(matrix: bytes, rotate: int, turned: int) -> None:
-    """Words stand side by side, wider than high, on a page that is turned by as much as it is told."""
+def test_sideways_text_is_turned_upright(matrix: bytes, rotate: int, turned: int) -> None:
+    """Words are side by side, wider than high, on a page rotated by the reported angle."""
     page = b"/MediaBox[0 0 200 200]/Rotate %d" % rotate
     pdf = Pdf(papers.raw_pdf(page, b"BT /F1 12 Tf %s Tm [(Total) -3000 (120.00)] TJ ET" % matrix), Limits())
     with pdf.page(0) as opened:
@@ -202,7 +202,7 @@ def test_text_that_lies_sideways_is_turned_upright(matrix: bytes, rotate: int, t
         assert x1 - x0 > 1.5 * (y1 - y0)
 
 
-def test_a_note_in_the_margin_does_not_turn_the_page() -> None:
+def test_a_note_in_the_margin_does_not_rotate_the_page() -> None:
     """Most of the text decides."""
     stream = b"BT /F1 12 Tf 20 50 Td (Most of the text) Tj ET BT /F1 12 Tf 0 1 -1 0 190 20 Tm (Note) Tj ET"
     pdf = Pdf(papers.raw_pdf(b"/MediaBox[0 0 200 100]", stream), Limits())
@@ -217,8 +217,8 @@ def test_a_note_in_the_margin_does_not_turn_the_page() -> None:
      (papers.pdf() + b"\n9 0 obj\n<</Type", False)],
     ids=["whole", "junk", "no end", "half an update"],
 )  # fmt: skip
-def test_a_file_that_was_pieced_together_is_known(content: bytes, whole: bool) -> None:
-    """One that has lost its end, or holds half of a newer version, opens all the same."""
+def test_a_repaired_file_is_recognised(content: bytes, whole: bool) -> None:
+    """One that has lost its end, or holds half of a newer version, still opens."""
     pdf = Pdf(content, Limits())
     assert (len(pdf), pdf.whole) == (1, whole)
     pdf.close()
@@ -227,15 +227,15 @@ def test_a_file_that_was_pieced_together_is_known(content: bytes, whole: bool) -
 @pytest.mark.parametrize(
     ("depth", "words", "damage"), [(20, 4, None), (39, 4, None), (41, 0, TOO_DEEP), (60, 0, TOO_DEEP)]
 )
-def test_forms_that_lie_too_deep_are_known(depth: int, words: int, damage: str | None) -> None:
-    """PDFium follows forty, and leaves the rest out without a word."""
+def test_too_deeply_nested_forms_are_recognised(depth: int, words: int, damage: str | None) -> None:
+    """PDFium follows forty, and silently drops the rest."""
     pdf = Pdf(papers.nested(depth), Limits())
     with pdf.page(0) as page:
         assert (len(page.words()), page.damage()) == (words, damage)
     pdf.close()
 
 
-def test_actions_are_found_where_objects_are_packed() -> None:
+def test_actions_are_found_in_packed_objects() -> None:
     """As most programs write them today."""
     packed = zlib.compress(b"9 0 <</S/JavaScript/JS(app.alert(1))>>")
     stream = papers.stream(b"/Type/ObjStm/N 1/First 4/Filter/FlateDecode", packed)

@@ -1,4 +1,4 @@
-"""What a PDF's bytes tell."""
+"""What can be read from a PDF's bytes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ PAPER = papers.pdf()
 
 
 def shifted(by: int) -> bytes:
-    """The paper with a table that counts wrong."""
+    """The PDF with wrong offsets in its table."""
     body, mark, table = PAPER.partition(b"\nxref\n")
     return body + mark + re.sub(rb"(\d{10}) 00000 n", lambda found: b"%010d 00000 n" % (int(found[1]) + by), table)
 
 
 @pytest.mark.parametrize("by", [-3, 7])
-def test_a_table_that_counts_a_little_wrong_is_no_damage(by: int) -> None:
-    """Every object is there: programs miscount, and nothing is lost by it."""
+def test_slightly_wrong_offsets_are_not_damage(by: int) -> None:
+    """Every object is there: programs miscount, and nothing is lost."""
     content = shifted(by)
     assert has_slipped_xref(content)
     pdf = Pdf(content, Limits())
@@ -42,8 +42,8 @@ def test_a_table_that_counts_a_little_wrong_is_no_damage(by: int) -> None:
     ],
     ids=["no table", "a table elsewhere", "an object less", "far off", "an older version", "cut off"],
 )
-def test_a_table_that_leads_nowhere_is_damage(content: bytes) -> None:
-    """What was there cannot be known."""
+def test_a_table_that_points_nowhere_is_damage(content: bytes) -> None:
+    """Its former content cannot be known."""
     assert not has_slipped_xref(content)
     pdf = Pdf(content, Limits())
     assert not pdf.whole
@@ -61,5 +61,5 @@ def test_a_table_that_leads_nowhere_is_damage(content: bytes) -> None:
     ],
 )  # fmt: skip
 def test_actions_are_found(objects: bytes, names: set[str]) -> None:
-    """Those that do something; turning to a page and links that a reader follows do not."""
+    """Those that do something; page changes and links do not count."""
     assert actions(objects) == names

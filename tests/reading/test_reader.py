@@ -1,4 +1,4 @@
-"""Documents read as a whole, in children."""
+"""Whole documents read in child processes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def values(reading: Reading) -> dict[str, object]:
 
 
 def test_an_invoice_is_read_from_bytes(sandbox: Sandbox) -> None:
-    """Pages, type, fields and a verdict, with nothing but the bytes."""
+    """Pages, type, fields and a verdict, from bytes alone."""
     reading = read_local(papers.pdf(INVOICE), sandbox=sandbox, types=())
     assert (reading.type, reading.kind, reading.error) == ("invoice", "pdf", None)
     read = values(reading)
@@ -38,26 +38,32 @@ def test_an_invoice_is_read_from_bytes(sandbox: Sandbox) -> None:
     assert [(page.number, page.source) for page in reading.pages] == [(1, "text")]
 
 
-def test_the_json_has_what_people_script_against(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_the_json_has_the_documented_keys(sandbox: Sandbox, tmp_path: Path) -> None:
     """File as given, type, pages with source, quality and size, fields, issues."""
     path = tmp_path / "a.pdf"
     path.write_bytes(papers.pdf(INVOICE))
-    told = read_local(path, "invoice", sandbox=sandbox, types=()).as_dict()
-    assert told["file"] == str(path)
-    assert told["pages"][0] == {"number": 1, "source": "text", "quality": 1.0, "size": [595.28, 841.89], "rotation": 0}
-    assert set(told["fields"]["total"]) == {
+    result = read_local(path, "invoice", sandbox=sandbox, types=()).as_dict()
+    assert result["file"] == str(path)
+    assert result["pages"][0] == {
+        "number": 1,
+        "source": "text",
+        "quality": 1.0,
+        "size": [595.28, 841.89],
+        "rotation": 0,
+    }
+    assert set(result["fields"]["total"]) == {
         "value", "confidence", "page", "box", "quote", "source", "reasons", "translatable",
     }  # fmt: skip
-    assert len(told["fields"]["total"]["box"]) == 4
-    assert "error" not in told
-    assert told["verdict"] in ("accept", "warn")
+    assert len(result["fields"]["total"]["box"]) == 4
+    assert "error" not in result
+    assert result["verdict"] in ("accept", "warn")
 
 
-def test_words_are_told_on_request(sandbox: Sandbox) -> None:
-    """With words come the text and each word's box."""
-    told = read_local(papers.pdf(), sandbox=sandbox, words=True, types=()).as_dict(words=True)
-    assert "Northern Tool Hire Ltd" in told["text"]
-    word, box, score = told["pages"][0]["words"][0]
+def test_words_are_returned_on_request(sandbox: Sandbox) -> None:
+    """With the text and each word's box."""
+    result = read_local(papers.pdf(), sandbox=sandbox, words=True, types=()).as_dict(words=True)
+    assert "Northern Tool Hire Ltd" in result["text"]
+    word, box, score = result["pages"][0]["words"][0]
     assert (word, score, len(box)) == ("Northern", 1.0, 4)
 
 
@@ -68,7 +74,7 @@ def test_words_are_told_on_request(sandbox: Sandbox) -> None:
         (papers.pdf(password="secret"), "pdf_encrypted"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_says_why(content: bytes, code: str, sandbox: Sandbox) -> None:
+def test_an_unreadable_document_says_why(content: bytes, code: str, sandbox: Sandbox) -> None:
     """An error with a stable code, never an exception."""
     reading = read_local(content, sandbox=sandbox, types=())
     assert reading.error is not None
@@ -76,7 +82,7 @@ def test_what_cannot_be_read_says_why(content: bytes, code: str, sandbox: Sandbo
 
 
 def test_a_missing_file_is_an_error_of_that_file(sandbox: Sandbox) -> None:
-    """The name is told as given."""
+    """The name is reported as given."""
     reading = read_local("no/such.pdf", sandbox=sandbox, types=())
     assert reading.error is not None
     assert (reading.file, reading.error["code"]) == ("no/such.pdf", "file_missing")
@@ -87,14 +93,14 @@ def test_a_password_opens(sandbox: Sandbox) -> None:
     assert read_local(papers.pdf(INVOICE, password="x"), password="x", sandbox=sandbox, types=()).error is None
 
 
-def test_an_unknown_type_is_the_callers_mistake(sandbox: Sandbox) -> None:
-    """It is not the document that is wrong."""
+def test_an_unknown_type_is_an_error_of_the_caller(sandbox: Sandbox) -> None:
+    """Not of the document."""
     with pytest.raises(ConfigurationError, match="invoise"):
         read_local(papers.pdf(), "invoise", sandbox=sandbox, types=())
 
 
 def test_long_documents_keep_only_the_words_that_fields_need(sandbox: Sandbox) -> None:
-    """Every page is told of; the words of the middle are let go."""
+    """Every page is listed; the words of the middle are dropped."""
     count = HEAD + TAIL + 20
     seen: list[tuple[int, int]] = []
     reading = read_local(
@@ -105,8 +111,8 @@ def test_long_documents_keep_only_the_words_that_fields_need(sandbox: Sandbox) -
     assert seen == [(number, count) for number in range(1, count + 1)]
 
 
-def test_a_document_without_words_is_no_error(sandbox: Sandbox) -> None:
-    """A blank page is read, and it is noted that it says nothing."""
+def test_a_document_without_words_is_not_an_error(sandbox: Sandbox) -> None:
+    """A blank page is read, and a note says that it is empty."""
     reading = read_local(papers.pdf(()), sandbox=sandbox, types=(), ocr="never")
     assert reading.error is None
     assert reading.notes == ("no text was found", "it matches none of the document types")
@@ -120,19 +126,19 @@ fields:
 """
 
 
-def test_a_reading_says_by_what_of_what_it_was_made(sandbox: Sandbox) -> None:
-    """The type's version and key, the bytes' digest, the name they were given, the time."""
+def test_a_reading_records_its_origin(sandbox: Sandbox) -> None:
+    """The type's version and key, the bytes' digest, the given name, the time."""
     content = papers.pdf(INVOICE)
-    told = read_local(bytearray(content), "invoice", sandbox=sandbox, types=(), name="post/a.pdf").as_dict()
-    assert (told["file"], told["sha256"], told["type_version"]) == (
+    result = read_local(bytearray(content), "invoice", sandbox=sandbox, types=(), name="post/a.pdf").as_dict()
+    assert (result["file"], result["sha256"], result["type_version"]) == (
         "post/a.pdf", hashlib.sha256(content).hexdigest(), "1",
     )  # fmt: skip
-    assert told["type_key"].startswith("invoice/1/")
-    assert told["seconds"] >= 0.0
+    assert result["type_key"].startswith("invoice/1/")
+    assert result["seconds"] >= 0.0
 
 
 def test_a_limit_keeps_its_code_when_no_page_is_left() -> None:
-    """An image that is too much for its child is not a damaged PDF."""
+    """An image that is too large for its child is not a damaged PDF."""
     if not Path("/proc/self/statm").exists():
         pytest.skip("this system does not say")
     with Sandbox(size=1) as pool:
@@ -143,8 +149,8 @@ def test_a_limit_keeps_its_code_when_no_page_is_left() -> None:
     assert reading.error["code"] == "resource_limit"
 
 
-def test_a_type_with_a_mistake_does_not_stop_what_does_not_ask_for_it(sandbox: Sandbox, tmp_path: Path) -> None:
-    """Reading goes on without it and notes the line; who asks for it is told."""
+def test_an_invalid_type_affects_only_requests_for_it(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Reading continues without it and notes the line; requesting it fails."""
     (tmp_path / "lease.yaml").write_text("name: lease\nversion: [\n")
     reading = read_local(papers.pdf(INVOICE), sandbox=sandbox, types=(tmp_path,))
     assert (reading.error, reading.type) == (None, "invoice")
@@ -155,8 +161,8 @@ def test_a_type_with_a_mistake_does_not_stop_what_does_not_ask_for_it(sandbox: S
         read_local(papers.pdf(INVOICE), "lease", sandbox=sandbox, types=(tmp_path,))
 
 
-def test_a_type_that_was_edited_is_read_anew(sandbox: Sandbox, tmp_path: Path) -> None:
-    """A child that knows it from before does not use what it knew."""
+def test_an_edited_type_is_reloaded(sandbox: Sandbox, tmp_path: Path) -> None:
+    """A child that loaded it before does not use the old version."""
     path = tmp_path / "hire.yaml"
     for version, field in (("1", "number"), ("2", "invoice_number")):
         path.write_text(TYPE.format(version=version, field=field))
@@ -164,10 +170,10 @@ def test_a_type_that_was_edited_is_read_anew(sandbox: Sandbox, tmp_path: Path) -
         assert (reading.type_version, values(reading)) == (version, {field: "A-77"})
 
 
-def test_a_type_is_found_from_where_we_are_now(
+def test_a_type_is_found_from_the_current_folder(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Children that were started elsewhere read the same file."""
+    """Children started elsewhere read the same file."""
     read_local(papers.pdf(INVOICE), sandbox=sandbox, types=())
     monkeypatch.chdir(tmp_path)
     Path("types").mkdir()
@@ -179,7 +185,7 @@ def test_a_type_is_found_from_where_we_are_now(
 def test_more_words_than_a_message_holds_are_trimmed_and_noted(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first and the last pages are looked at; all pages are told."""
+    """The first and the last pages are used; all pages are listed."""
     monkeypatch.setattr(reader, "FRAME", reader.REST + 4000)
     reading = read_local(papers.pdf(INVOICE, pages=6), sandbox=sandbox, types=(), words=True)
     assert (reading.error, reading.notes, values(reading)["total"]) == (None, (reader.TRIMMED,), "120.00")
@@ -190,13 +196,13 @@ def test_more_words_than_a_message_holds_are_trimmed_and_noted(
 
 
 def test_pages_and_embedded_files_fit_a_message_together(sandbox: Sandbox) -> None:
-    """Files as large as are handed on leave room for the words."""
+    """The largest embedded files leave room for the words."""
     paper = papers.pdf_with_file("a.xml", b"<a>" + b"x" * 9_990_000 + b"</a>")
     assert read_local(paper, "receipt", sandbox=sandbox, types=()).error is None
 
 
 def test_prose_has_no_type_and_no_fields(sandbox: Sandbox) -> None:
-    """What is none of the types is read as text, and nothing is made up."""
+    """Text of no known type is read as text, and nothing is invented."""
     reading = read_local(papers.pdf(("Once upon a time", "there was a page")), sandbox=sandbox, types=(), words=True)
     assert (reading.type, reading.fields, reading.issues) == (None, {}, ())
     assert "Once upon a time" in reading.text
@@ -204,7 +210,7 @@ def test_prose_has_no_type_and_no_fields(sandbox: Sandbox) -> None:
 
 
 def test_a_blank_page_is_not_accepted(sandbox: Sandbox, tmp_path: Path) -> None:
-    """Neither as nothing nor as a type that wants no field: nobody can say that it is right."""
+    """Neither without a type nor as a type without required fields: nobody can say that it is right."""
     (tmp_path / "slip.yaml").write_text('name: slip\nversion: "1"\nfields:\n  total: money\n')
     blank = papers.pdf(("",))
     for kind in (None, "slip"):
@@ -213,7 +219,7 @@ def test_a_blank_page_is_not_accepted(sandbox: Sandbox, tmp_path: Path) -> None:
 
 
 def test_a_lost_page_is_an_issue(sandbox: Sandbox) -> None:
-    """What could not be read may have said something else: the document is not accepted in silence."""
+    """It may have said something else: the document is not accepted silently."""
     reading = read_local(papers.damaged(papers.pdf(INVOICE, pages=2), 2), sandbox=sandbox, types=())
     assert [page.source for page in reading.pages] == ["text", "failed"]
     assert ("page_failed", "warning") in [(issue.code, issue.severity) for issue in reading.issues]
@@ -231,8 +237,8 @@ SCAN = papers.encoded(papers.drawing(INVOICE, (900, 900)), "JPEG")
     ],
     ids=["half a JPEG", "wrong height", "broken startxref"],
 )  # fmt: skip
-def test_what_is_damaged_is_an_issue(content: bytes, said: str, sandbox: Sandbox) -> None:
-    """What was read of it is told, and that something may be missing: nobody is to take it for whole."""
+def test_damage_is_an_issue(content: bytes, said: str, sandbox: Sandbox) -> None:
+    """What was read is returned, with the note that something may be missing."""
     reading = read_local(content, "invoice", sandbox=sandbox, types=())
     assert reading.fields["vendor"].value == "Northern Tool Hire Ltd"
     (issue,) = [one for one in reading.issues if one.code == "damaged"]
@@ -240,7 +246,7 @@ def test_what_is_damaged_is_an_issue(content: bytes, said: str, sandbox: Sandbox
     assert reading.verdict != "accept"
 
 
-def test_the_page_that_is_damaged_is_named(sandbox: Sandbox) -> None:
+def test_the_damaged_page_is_named(sandbox: Sandbox) -> None:
     """Where there are several."""
     frames = [papers.drawing(INVOICE, (900, 900)), papers.drawing(("Second",), (900, 900))]
     content = papers.encoded(frames[0], "TIFF", save_all=True, append_images=frames[1:])

@@ -1,4 +1,4 @@
-"""Which type a document is of."""
+"""Detecting the type of a document."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ TYPES = [typefile.load(name, ()) for name in ("invoice", "receipt", "deed")]
         ),
     ],
 )
-def test_a_type_is_known_by_its_words(drawing: str, name: str) -> None:
-    """The type with the most of its phrases on the paper."""
+def test_a_type_is_detected_by_its_words(drawing: str, name: str) -> None:
+    """The type with the most of its phrases on the page."""
     kind, share = recognise(paper(drawing), TYPES)
     assert kind is not None
     assert kind.name == name
     assert share > 0.5
 
 
-def test_when_nothing_speaks_it_is_none() -> None:
-    """Prose is no invoice."""
+def test_without_evidence_there_is_no_type() -> None:
+    """Prose is not an invoice."""
     assert recognise(paper("Lorem ipsum"), TYPES) == (None, 0.0)

@@ -1,4 +1,4 @@
-"""Whatever a task does, it costs one child: the document gets an error, the next document gets a child."""
+"""Whatever a task does costs one child: the document gets an error, the next document gets a fresh child."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def alive(pid: int) -> bool:
     return not Path(f"/proc/{pid}/stat").exists() or ") Z" not in Path(f"/proc/{pid}/stat").read_text()
 
 
-def test_a_child_is_warm_and_used_again(pool: Sandbox) -> None:
+def test_a_child_is_reused(pool: Sandbox) -> None:
     """Two tasks run in the same process, with their arguments."""
     first, second = (run(pool, "echo", word="é\ud83d")[0] for _ in range(2))
     assert first == second
@@ -53,7 +53,7 @@ def test_a_child_is_warm_and_used_again(pool: Sandbox) -> None:
     assert first["pid"] != os.getpid()
 
 
-def test_a_task_reads_the_file_that_was_opened_here(pool: Sandbox, tmp_path: Path) -> None:
+def test_a_task_reads_the_open_file_it_is_given(pool: Sandbox, tmp_path: Path) -> None:
     """The child gets the open file, from its beginning, as often as it is passed."""
     path = tmp_path / "a"
     path.write_text("content")
@@ -64,7 +64,7 @@ def test_a_task_reads_the_file_that_was_opened_here(pool: Sandbox, tmp_path: Pat
 
 
 def test_only_allowed_modules_run(pool: Sandbox) -> None:
-    """A task outside the allowed prefixes is a mistake of the caller."""
+    """A task outside the allowed prefixes is an error of the caller."""
     for task in ("os:system", "tests.readingx:f", "tests.reading.hostile"):
         with pytest.raises(ValueError, match="does not run"):
             pool.run(task, {})
@@ -82,8 +82,8 @@ def test_only_allowed_modules_run(pool: Sandbox) -> None:
         ("slip", "reader_crashed", "a slip of ours"),
     ],
 )
-def test_a_task_that_goes_wrong_costs_one_child(pool: Sandbox, task: str, code: str, said: str) -> None:
-    """Crashes, hunger and mistakes each end as a named error, and the next document has a fresh child."""
+def test_a_failing_task_costs_one_child(pool: Sandbox, task: str, code: str, said: str) -> None:
+    """Crashes, lack of memory and exceptions each become a named error, and the next document has a fresh child."""
     before = run(pool, "echo")[0]["pid"]
     with pytest.raises(Unreadable, match=said) as caught:
         run(pool, task)
@@ -93,7 +93,7 @@ def test_a_task_that_goes_wrong_costs_one_child(pool: Sandbox, task: str, code: 
 
 
 def test_a_loop_ends_at_the_deadline(pool: Sandbox) -> None:
-    """Who gives no sign within the limit is killed."""
+    """A child without a message within the limit is killed."""
     items = pool.run(HERE + "loop", {}, limits=Limits(page_seconds=0.2))
     pid = next(items)["pid"]
     with pytest.raises(Unreadable, match=r"the limits of 0\.2 s per page") as caught:
@@ -102,8 +102,8 @@ def test_a_loop_ends_at_the_deadline(pool: Sandbox) -> None:
     assert not alive(pid)
 
 
-def test_the_kernel_keeps_processor_time(pool: Sandbox) -> None:
-    """Processor time is counted for each document, in a process that goes on."""
+def test_the_kernel_limits_cpu_time(pool: Sandbox) -> None:
+    """CPU time is counted per document, in a process that is reused."""
     limits = Limits(cpu_seconds=0.01)
     assert run(pool, "echo", limits) != []
     with pytest.raises(Unreadable, match="SIGXCPU") as caught:
@@ -111,8 +111,8 @@ def test_the_kernel_keeps_processor_time(pool: Sandbox) -> None:
     assert caught.value.code == "resource_limit"
 
 
-def test_memory_in_use_is_watched(pool: Sandbox) -> None:
-    """A child that has more in memory than allowed is killed, whatever it has mapped."""
+def test_memory_is_monitored(pool: Sandbox) -> None:
+    """A child that uses more memory than allowed is killed, whatever it has mapped."""
     if not Path("/proc/self/statm").exists():
         pytest.skip("this system does not say")
     with pytest.raises(Unreadable, match="MB of memory; the limit is 200") as caught:
@@ -132,8 +132,8 @@ def test_no_large_file_is_written(pool: Sandbox, tmp_path: Path) -> None:
         assert (tmp_path / "x").stat().st_size <= 64 << 10
 
 
-def test_the_network_is_out_of_reach(pool: Sandbox) -> None:
-    """A server on this machine cannot be reached, where the system lets the sandbox cut it off."""
+def test_the_network_is_unreachable(pool: Sandbox) -> None:
+    """A server on this machine cannot be reached, where the system lets the sandbox block it."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         if not pool.isolated:
             pytest.skip("this system does not allow it")
@@ -141,15 +141,15 @@ def test_the_network_is_out_of_reach(pool: Sandbox) -> None:
             run(pool, "connect", port=server.getsockname()[1])
 
 
-def test_the_environment_holds_no_secrets(pool: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_has_no_secrets(pool: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A child is started without the parent's keys."""
     monkeypatch.setenv("GEMINI_API_KEY", "secret")
     with Sandbox(size=1, allowed=ALLOWED) as fresh:
         assert "secret" not in run(fresh, "environment")[0].values()
 
 
-def test_what_a_child_started_dies_with_it(pool: Sandbox) -> None:
-    """The whole process group is killed; where system calls are filtered it cannot start anything."""
+def test_processes_of_a_child_die_with_it(pool: Sandbox) -> None:
+    """The whole process group is killed; where system calls are filtered it cannot start any."""
     items = pool.run(HERE + "fork", {}, limits=Limits(page_seconds=5))
     if sys.platform == "linux" and platform.machine() in seccomp.MACHINES:
         with pytest.raises(Unreadable, match="Operation not permitted"):
@@ -162,16 +162,16 @@ def test_what_a_child_started_dies_with_it(pool: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("body", ["[" * 100_000, "[1]", "no json", '{"item": 5}'])
-def test_a_child_out_of_its_senses_is_not_believed(pool: Sandbox, body: str) -> None:
-    """What is not JSON of the agreed form ends the child, and runs nothing here."""
+def test_invalid_output_of_a_child_is_rejected(pool: Sandbox, body: str) -> None:
+    """Anything but JSON of the agreed form ends the child, and is never executed here."""
     with pytest.raises(Unreadable) as caught:
         run(pool, "garbage", Limits(page_seconds=10), body=body)
     assert caught.value.code == "reader_crashed"
     assert run(pool, "count", to=2) == [{"number": 0}, {"number": 1}]
 
 
-def test_a_refusal_keeps_the_child(pool: Sandbox) -> None:
-    """An unreadable document is no reason to start another process."""
+def test_an_unreadable_document_keeps_the_child(pool: Sandbox) -> None:
+    """It is no reason to start another process."""
     before = run(pool, "echo")[0]["pid"]
     with pytest.raises(Unreadable) as caught:
         run(pool, "refuse")
@@ -179,7 +179,7 @@ def test_a_refusal_keeps_the_child(pool: Sandbox) -> None:
     assert run(pool, "echo")[0]["pid"] == before
 
 
-def test_a_child_is_replaced_after_its_share() -> None:
+def test_a_child_is_replaced_after_a_number_of_documents() -> None:
     """After `recycle` documents the next one has a fresh child, and the old one is gone."""
     with Sandbox(size=1, recycle=2, allowed=ALLOWED) as pool:
         pids = [run(pool, "echo")[0]["pid"] for _ in range(4)]
@@ -187,8 +187,8 @@ def test_a_child_is_replaced_after_its_share() -> None:
         assert not alive(pids[0])
 
 
-def test_stopping_early_frees_the_place(pool: Sandbox) -> None:
-    """Closing the iterator in the middle kills the child and lets the next caller in."""
+def test_stopping_early_frees_the_slot(pool: Sandbox) -> None:
+    """Closing the iterator midway kills the child and admits the next caller."""
     items = pool.run(HERE + "count", {"to": 10**9})
     assert next(items) == {"number": 0}
     items.close()  # type: ignore[attr-defined]
@@ -203,8 +203,8 @@ def test_threads_share_the_children() -> None:
     assert len({answer["pid"] for answer in answers}) <= 2
 
 
-def test_closing_ends_every_child_even_at_work() -> None:
-    """After close nothing runs; who was in the middle is told, and not that the document was at fault."""
+def test_closing_ends_every_child_even_a_busy_one() -> None:
+    """After close nothing runs; a waiting caller gets an error that does not blame the document."""
     pool = Sandbox(size=2, allowed=ALLOWED)
     items = pool.run(HERE + "loop", {})
     pid = next(items)["pid"]
@@ -231,7 +231,7 @@ def test_children_do_not_outlive_a_parent_that_is_killed() -> None:
     eventually(lambda: not alive(pid))
 
 
-def test_a_fork_starts_children_of_its_own(pool: Sandbox) -> None:
+def test_a_fork_starts_its_own_children(pool: Sandbox) -> None:
     """A forked process does not talk to its parent's children."""
     parent = run(pool, "echo")[0]["pid"]
     script = (
@@ -247,7 +247,7 @@ def test_a_fork_starts_children_of_its_own(pool: Sandbox) -> None:
     assert run(pool, "echo")[0]["pid"] == parent
 
 
-def test_a_child_that_cannot_start_is_no_fault_of_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_cannot_start_is_not_blamed_on_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broken installation is an error of its own."""
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if "lib/python" in entry and "site-" not in entry])
     with Sandbox(size=1, allowed=ALLOWED) as pool, pytest.raises(RuntimeError, match="could not be started"):
@@ -264,7 +264,7 @@ def test_a_child_can_be_started_ahead() -> None:
         assert repr(pool) == "<Sandbox of 1>"
 
 
-def test_a_child_killed_while_idle_costs_nobody_anything(pool: Sandbox) -> None:
+def test_a_child_killed_while_idle_is_replaced(pool: Sandbox) -> None:
     """The next document has a fresh one."""
     before = run(pool, "echo")[0]["pid"]
     os.kill(before, signal.SIGKILL)
@@ -272,15 +272,15 @@ def test_a_child_killed_while_idle_costs_nobody_anything(pool: Sandbox) -> None:
     assert run(pool, "echo")[0]["pid"] != before
 
 
-def test_a_child_that_dies_before_its_first_word_is_replaced_once(pool: Sandbox, tmp_path: Path) -> None:
-    """The task runs again in a fresh child: it need not have been the document."""
+def test_a_child_that_dies_before_its_first_message_is_replaced_once(pool: Sandbox, tmp_path: Path) -> None:
+    """The task runs again in a fresh child: the document need not be the cause."""
     with (tmp_path / "died").open("w") as file:
-        [said] = pool.run(HERE + "flaky", {}, file.fileno())
-        assert alive(said["pid"])
+        [messages] = pool.run(HERE + "flaky", {}, file.fileno())
+        assert alive(messages["pid"])
 
 
-def test_a_child_killed_from_outside_is_no_fault_of_the_document(pool: Sandbox) -> None:
-    """The error is one after which a job is tried again."""
+def test_a_child_killed_from_outside_is_not_blamed_on_the_document(pool: Sandbox) -> None:
+    """The error is one after which a job is retried."""
     items = pool.run(HERE + "loop", {})
     os.kill(next(items)["pid"], signal.SIGKILL)
     with pytest.raises(ReaderLost, match="SIGKILL") as caught:
@@ -288,8 +288,8 @@ def test_a_child_killed_from_outside_is_no_fault_of_the_document(pool: Sandbox) 
     assert not isinstance(caught.value, Permanent)
 
 
-def test_a_task_is_stopped_from_elsewhere(pool: Sandbox) -> None:
-    """Who sets the event ends the task and its child, or the wait for a child."""
+def test_a_task_can_be_stopped(pool: Sandbox) -> None:
+    """Setting the event ends the task and its child, or the wait for a child."""
     stop = threading.Event()
     items = pool.run(HERE + "loop", {}, stop=stop)
     pid = next(items)["pid"]
@@ -303,7 +303,7 @@ def test_a_task_is_stopped_from_elsewhere(pool: Sandbox) -> None:
 
 
 def test_a_fork_does_not_wait_for_what_its_parent_holds() -> None:
-    """Locks that other threads held, places they took and children they use stay behind."""
+    """Locks that other threads held, slots they took and children they use stay behind."""
     script = (
         "import os, signal; from tabellion.reading import default_sandbox\n"
         "from tabellion.reading.sandbox import Sandbox\n"

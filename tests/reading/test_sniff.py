@@ -1,4 +1,4 @@
-"""Files are known by their content, and refused by name."""
+"""Files are recognised by their content, and rejected by name."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def zipped(*names: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.PDF])
-def test_images_are_known_by_content(kind: Kind) -> None:
+def test_images_are_recognised_by_content(kind: Kind) -> None:
     """What Pillow writes in each of the six formats is recognised."""
     assert sniff(papers.encoded(Image.new("L", (8, 8)), kind.name)) is kind
 
 
-def test_a_pdf_is_known_behind_junk() -> None:
-    """The header may stand within the first 1,024 bytes, not beyond."""
+def test_a_pdf_is_recognised_after_junk() -> None:
+    """The header may be within the first 1,024 bytes, not beyond."""
     content = papers.pdf()
     assert sniff(content) is Kind.PDF
     assert sniff(b"\r\nHTTP junk " * 80 + content) is Kind.PDF
@@ -39,8 +39,8 @@ def test_a_pdf_is_known_behind_junk() -> None:
         sniff(b"\0" * 1025 + content)
 
 
-def test_nothing_is_an_empty_file() -> None:
-    """No bytes have a code of their own."""
+def test_an_empty_file_has_its_own_code() -> None:
+    """It is reported as empty."""
     with pytest.raises(Unreadable) as caught:
         sniff(b"")
     assert caught.value.code == "empty_file"
@@ -74,8 +74,8 @@ def test_nothing_is_an_empty_file() -> None:
         (b"\0" * 50, "an unknown format"),
     ],
 )
-def test_what_is_not_read_is_named(content: bytes, name: str) -> None:
-    """Everything else is refused by what it is."""
+def test_unsupported_files_are_named(content: bytes, name: str) -> None:
+    """Everything else is rejected with what it is."""
     assert describe_kind(content) == name
     with pytest.raises(Unreadable) as caught:
         sniff(content)
@@ -84,14 +84,14 @@ def test_what_is_not_read_is_named(content: bytes, name: str) -> None:
 
 
 def test_a_name_that_contradicts_the_content_is_noted() -> None:
-    """The ending is compared with the content and only noted."""
+    """The extension is compared with the content and only noted."""
     assert contradiction("a.pdf", Kind.PNG) == "the file name ends in '.pdf', but the content is PNG"
     assert contradiction("a.JPG", Kind.JPEG) is None
     assert contradiction("no ending", Kind.PDF) is None
 
 
 def test_a_file_is_opened_with_its_size_and_kind(tmp_path: Path) -> None:
-    """A path and bytes open alike."""
+    """A path and bytes are opened the same way."""
     content = papers.pdf()
     path = tmp_path / "a.pdf"
     path.write_bytes(content)
@@ -102,8 +102,8 @@ def test_a_file_is_opened_with_its_size_and_kind(tmp_path: Path) -> None:
             os.fstat(file)
 
 
-def test_what_is_no_file_is_refused_without_being_read(tmp_path: Path) -> None:
-    """Folders, devices, pipes nobody writes to, missing files and impossible names end at once."""
+def test_special_files_are_rejected_without_being_read(tmp_path: Path) -> None:
+    """Folders, devices, pipes without a writer, missing files and impossible names end at once."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for source, code, said in (
@@ -116,7 +116,7 @@ def test_what_is_no_file_is_refused_without_being_read(tmp_path: Path) -> None:
         assert caught.value.code == code
 
 
-def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_a_large_file_is_rejected_before_it_is_read(tmp_path: Path) -> None:
     """Size is checked on the open file, and on bytes."""
     path = tmp_path / "sparse"
     with path.open("wb") as stream:
@@ -127,8 +127,8 @@ def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
         assert caught.value.code == "too_large"
 
 
-def test_what_stands_behind_the_end_is_seen() -> None:
-    """An archive by its last record, a page by its letters; noise and what is embedded are neither."""
+def test_appended_content_is_noticed() -> None:
+    """An archive by its last record, a page by its letters; noise and embedded files are neither."""
     record = b"PK\5\6" + bytes(16) + b"\3\0abc"
     assert second(Kind.PDF, b"%PDF-1.7", b"%%EOF" + record) == "a ZIP archive"
     assert second(Kind.PNG, b"\x89PNG", b"word/document.xml" + record) == "a Word document (DOCX)"

@@ -1,4 +1,4 @@
-"""Blobs: taken in whole, hashed on the way, kept once, and nothing left of what failed."""
+"""Blobs: stored whole, hashed while written, kept once, and nothing left of a failed upload."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def received(blobs: Blobs, *chunks: bytes, limit: int | None = None) -> StoredBl
     return asyncio.run(run())
 
 
-def test_a_file_lies_under_its_hash(tmp_path: Path) -> None:
-    """Whole, with its size, readable by its owner only, and nothing beside it."""
+def test_a_file_is_stored_under_its_hash(tmp_path: Path) -> None:
+    """Complete, with its size, readable by its owner only, and nothing beside it."""
     chunks = [b"%PDF-1.7\n", b"x" * 700_000, b"y" * 700_000, b"", b"z" * 10]
     content = b"".join(chunks)
     blob = received(Blobs(tmp_path / "blobs"), *chunks)
@@ -64,7 +64,7 @@ def test_a_file_lies_under_its_hash(tmp_path: Path) -> None:
 
 
 def test_the_same_content_twice_is_one_file(tmp_path: Path) -> None:
-    """Twenty at once too."""
+    """Also with twenty at once."""
     blobs = Blobs(tmp_path / "blobs")
 
     async def one(cut: int) -> StoredBlob:
@@ -81,7 +81,7 @@ def test_the_same_content_twice_is_one_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [11, BATCH + 1, 3 * BATCH])
-def test_the_first_byte_too_many_ends_it(tmp_path: Path, size: int) -> None:
+def test_a_file_over_the_limit_is_rejected(tmp_path: Path, size: int) -> None:
     """The error names the limit, and nothing is left; exactly the limit is allowed."""
     blobs = Blobs(tmp_path / "blobs")
     assert received(blobs, b"x" * (size - 1), limit=size - 1).bytes == size - 1
@@ -92,8 +92,8 @@ def test_the_first_byte_too_many_ends_it(tmp_path: Path, size: int) -> None:
     assert everything(tmp_path) == before
 
 
-def test_nothing_is_left_of_an_upload_that_is_cut_off(tmp_path: Path) -> None:
-    """The sender goes away, or the task is cancelled in the middle of a write."""
+def test_nothing_is_left_of_an_interrupted_upload(tmp_path: Path) -> None:
+    """The client disconnects, or the task is cancelled during a write."""
     blobs = Blobs(tmp_path / "blobs")
 
     async def broken() -> None:
@@ -123,7 +123,7 @@ def test_nothing_is_left_of_an_upload_that_is_cut_off(tmp_path: Path) -> None:
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size: int) -> Iterator[None]:
-    """A file system of so many bytes, where this machine lets us make one."""
+    """A file system of this size, where this machine allows one."""
     folder.mkdir()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(b"tmpfs", str(folder).encode(), b"tmpfs", 0, f"size={size}".encode()) != 0:
@@ -134,8 +134,8 @@ def small_disk(folder: Path, size: int) -> Iterator[None]:
         libc.umount2(str(folder).encode(), 2)
 
 
-def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path) -> None:
-    """On a real file system that is too small; the next file that fits is taken."""
+def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
+    """On a real file system that is too small; the next file that fits is stored."""
     with small_disk(tmp_path / "disk", 3 << 20):
         blobs = Blobs(tmp_path / "disk" / "blobs")
         with pytest.raises(NoSpace, match=r"no space left for .*blobs.* free some"):
@@ -145,7 +145,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("call", ["write", "fsync", "rename"])
-def test_whatever_the_disk_refuses_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+def test_a_disk_error_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     """A full disk may show at the write, at the fsync or at the rename."""
 
     def refuse(*args: object) -> None:
@@ -162,8 +162,8 @@ def test_whatever_the_disk_refuses_leaves_nothing(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("place", ["put.mid_write@3", "put.pre_rename", "put.post_rename"])
-def test_kill_9_leaves_no_half_file_under_a_hash(tmp_path: Path, place: str) -> None:
-    """What has the name of a hash has its content; what has none is swept when it is old."""
+def test_kill_9_leaves_no_partial_file_under_a_hash(tmp_path: Path, place: str) -> None:
+    """A file named by a hash has its content; an unnamed one is deleted when it is old."""
     name, _, at = place.partition("@")
     environment = os.environ | {
         "PYTHONPATH": f"{ROOT / 'src'}", "TABELLION_FAILPOINTS": f"{name}:kill@{at or 1}",
@@ -185,12 +185,12 @@ def test_kill_9_leaves_no_half_file_under_a_hash(tmp_path: Path, place: str) -> 
     "name", ["../../etc/passwd", "ab", "", "A" * 64, "g" * 64, "0" * 63 + "\n", "0" * 65, "./" * 32]
 )
 def test_only_a_hash_is_a_name(tmp_path: Path, name: str) -> None:
-    """No text of a user's ever becomes a path."""
+    """No text of a user becomes a path."""
     with pytest.raises(ValueError, match="is not a SHA-256"):
         Blobs(tmp_path).path(name)
 
 
-def test_the_sender_s_name_is_kept_and_never_used(tmp_path: Path) -> None:
+def test_the_clients_file_name_is_stored_and_never_used(tmp_path: Path) -> None:
     """A name such as ../../x is only a text."""
 
     async def run() -> StoredBlob:
@@ -202,8 +202,8 @@ def test_the_sender_s_name_is_kept_and_never_used(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["blobs"]
 
 
-def test_the_start_of_a_file_is_at_hand(tmp_path: Path) -> None:
-    """Whoever must say what it is need not read it again; an unfinished file is no blob."""
+def test_the_start_of_a_file_is_available(tmp_path: Path) -> None:
+    """To detect its type it need not be read again; an unfinished file is not a blob."""
 
     async def run() -> None:
         async with Blobs(tmp_path).receive() as sink:
@@ -220,8 +220,8 @@ def test_the_start_of_a_file_is_at_hand(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_file_that_rests_is_neither_in_memory_nor_open(tmp_path: Path) -> None:
-    """It waits on the disk for the others of its request, and is finished or discarded like any other."""
+def test_a_waiting_file_is_neither_in_memory_nor_open(tmp_path: Path) -> None:
+    """It waits on disk for the others of its request, and is finished or discarded like any other."""
     blobs = Blobs(tmp_path / "blobs")
 
     async def run() -> None:
@@ -240,8 +240,8 @@ def test_a_file_that_rests_is_neither_in_memory_nor_open(tmp_path: Path) -> None
     assert len(everything(tmp_path)) == 2
 
 
-def test_many_files_together_keep_no_more_than_one_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond it bytes go to the disk as they come; who gives up gives its share back."""
+def test_many_files_together_share_one_memory_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond it bytes are written to disk at once; an aborted file returns its share."""
     monkeypatch.setattr("tabellion.storage.blobs.MOST_HELD", 10_000)
     blobs = Blobs(tmp_path / "blobs")
 
@@ -260,8 +260,8 @@ def test_many_files_together_keep_no_more_than_one_limit(tmp_path: Path, monkeyp
     asyncio.run(run())
 
 
-def test_a_blob_is_removed_unless_it_came_again(tmp_path: Path) -> None:
-    """Whoever clears up says how old it must be."""
+def test_a_blob_is_removed_unless_it_was_stored_again(tmp_path: Path) -> None:
+    """The caller says how old it must be."""
 
     async def run() -> None:
         blobs = Blobs(tmp_path / "blobs")
@@ -281,8 +281,8 @@ def test_a_blob_is_removed_unless_it_came_again(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_blob_that_turns_out_to_be_needed_is_put_back(tmp_path: Path) -> None:
-    """It is out of reach while that is asked; what cannot be asked leaves it where it was."""
+def test_a_blob_that_is_still_needed_is_restored(tmp_path: Path) -> None:
+    """It is out of reach while that is checked; if the check fails it stays where it was."""
 
     async def run() -> None:
         blobs = Blobs(tmp_path / "blobs")
@@ -318,8 +318,8 @@ def test_a_blob_that_turns_out_to_be_needed_is_put_back(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_what_was_set_aside_by_somebody_who_died_is_put_back(tmp_path: Path) -> None:
-    """He never knew whether it was needed."""
+def test_a_blob_moved_away_by_a_killed_process_is_restored(tmp_path: Path) -> None:
+    """That process never knew whether it was needed."""
 
     async def run() -> None:
         blobs = Blobs(tmp_path / "blobs")
@@ -333,26 +333,26 @@ def test_what_was_set_aside_by_somebody_who_died_is_put_back(tmp_path: Path) -> 
     asyncio.run(run())
 
 
-def test_what_came_between_two_times_is_known(tmp_path: Path) -> None:
-    """By when its content came last."""
+def test_blobs_of_a_period_are_found(tmp_path: Path) -> None:
+    """By when their content was last stored."""
 
     async def run() -> None:
         blobs = Blobs(tmp_path / "blobs")
-        made = {}
+        created = {}
         for number in range(3):
             async with blobs.receive() as sink:
                 await sink.write(f"{number}".encode())
             os.utime(sink.blob.path, (number, number))
-            made[number] = sink.blob.sha256
-        assert sorted(await blobs.came(0, 9)) == sorted(made.values())
-        assert await blobs.came(1, 1.5) == [made[1]]
+            created[number] = sink.blob.sha256
+        assert sorted(await blobs.came(0, 9)) == sorted(created.values())
+        assert await blobs.came(1, 1.5) == [created[1]]
         assert await blobs.came(time.time() + 60, time.time() + 90) == []
 
     asyncio.run(run())
 
 
-def test_a_file_of_this_machine_is_copied_in(tmp_path: Path) -> None:
-    """With its own name; the same cap holds."""
+def test_a_local_file_is_copied(tmp_path: Path) -> None:
+    """With its own name; the same limit applies."""
     source = tmp_path / "scan.pdf"
     source.write_bytes(b"x" * (BATCH + 5))
     blobs = Blobs(tmp_path / "blobs")

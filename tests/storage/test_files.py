@@ -1,4 +1,4 @@
-"""Files that are whole or not there: what is called in which order, and what a kill -9 leaves."""
+"""Files that are complete or missing: the order of system calls, and what a kill -9 leaves."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ write_whole(root / "json" / "2024" / "a.json", sys.argv[2].encode() * int(sys.ar
 
 
 def write(root: Path, text: str, times: int = 1, *, failpoint: str = "", under: tuple[str, ...] = ()) -> int:
-    """Writes a file in a process of its own; the process's exit code."""
+    """Write a file in a separate process; return its exit code."""
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}", "TABELLION_FAILPOINTS": failpoint}
     done = subprocess.run([*under, sys.executable, "-c", WRITE, str(root), text, str(times)], env=environment)
     return done.returncode
 
 
 def calls(root: Path, trace: Path) -> list[str]:
-    """What was done below a folder, in order, from a trace of system calls."""
+    """Return what was done below a folder, in order, from a trace of system calls."""
     seen: list[str] = []
     opened: dict[str, str] = {}
     for line in trace.read_text().splitlines():
@@ -59,7 +59,7 @@ def _shown(path: Path, root: Path) -> str:
     return "TEMP" if path.suffix == ".tmp" else str(path.relative_to(root.parent))
 
 
-def test_a_file_is_forced_to_disk_before_it_has_its_name_and_its_name_after(tmp_path: Path) -> None:
+def test_a_file_is_synced_before_it_is_renamed_and_its_folder_after(tmp_path: Path) -> None:
     """The system calls, in order: folders and their names, bytes, fsync, rename, fsync of the folder."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not on this machine")
@@ -76,8 +76,8 @@ def test_a_file_is_forced_to_disk_before_it_has_its_name_and_its_name_after(tmp_
     ]  # fmt: skip
 
 
-def test_the_same_order_seen_from_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no tracer runs: the calls of this process, with the folders' names forced to disk from the top."""
+def test_the_same_order_without_a_tracer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calls of this process, with the folders' names synced from the top."""
     seen: list[str] = []
     for name in ("write", "fsync", "rename", "mkdir"):
         real = getattr(os, name)
@@ -101,7 +101,7 @@ def test_the_same_order_seen_from_inside(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("place", ["put.mid_write", "put.pre_rename", "put.post_rename"])
 @pytest.mark.parametrize("old", [b"", b"old"])
 def test_kill_9_leaves_the_old_file_or_the_new_one(tmp_path: Path, place: str, old: bytes) -> None:
-    """Under the final name there is what was there before, or all of the new; never a part."""
+    """Under the final name is the old content, or all of the new; never a part."""
     root, final = tmp_path / "lake", tmp_path / "lake" / "json" / "2024" / "a.json"
     if old:
         files.write_whole(final, old, root)
@@ -120,8 +120,8 @@ def test_kill_9_leaves_the_old_file_or_the_new_one(tmp_path: Path, place: str, o
     assert [path for path in root.rglob("*") if path.is_file()] == ([final] if new or old else [])
 
 
-def test_only_old_files_without_a_name_are_swept(tmp_path: Path) -> None:
-    """A write that is under way stays, and so does what is no file of ours."""
+def test_only_old_temporary_files_are_deleted(tmp_path: Path) -> None:
+    """A running write stays, and so do files that are not ours."""
     old, young, other = tmp_path / "a" / ".1.tmp", tmp_path / ".2.tmp", tmp_path / "b.tmp"
     old.parent.mkdir()
     for path in (old, young, other):
@@ -133,8 +133,8 @@ def test_only_old_files_without_a_name_are_swept(tmp_path: Path) -> None:
     assert other.exists()
 
 
-def test_a_new_file_takes_nobodys_place(tmp_path: Path) -> None:
-    """It is written, or somebody else has the name; nothing else is left."""
+def test_a_new_file_overwrites_nothing(tmp_path: Path) -> None:
+    """It is written, or the name exists; nothing else is left."""
     final = tmp_path / "a"
     for data, taken in ((b"first", False), (b"second", True)):
         unnamed = files.Unnamed(tmp_path, tmp_path)
@@ -148,8 +148,8 @@ def test_a_new_file_takes_nobodys_place(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"first"}
 
 
-def test_a_folder_that_vanished_is_made_again(tmp_path: Path) -> None:
-    """Somebody may clear empty folders away while we write."""
+def test_a_vanished_folder_is_created_again(tmp_path: Path) -> None:
+    """Someone may delete empty folders while we write."""
     final = tmp_path / "lake" / "day" / "a"
     files.write_whole(final, b"1", tmp_path / "lake")
     shutil.rmtree(tmp_path / "lake")
@@ -157,7 +157,7 @@ def test_a_folder_that_vanished_is_made_again(tmp_path: Path) -> None:
     assert final.read_bytes() == b"2"
 
 
-def test_files_and_folders_are_nobody_elses_to_read(tmp_path: Path) -> None:
+def test_files_and_folders_are_private(tmp_path: Path) -> None:
     """0600 and 0700, whatever the umask."""
     before = os.umask(0)
     try:
@@ -168,8 +168,8 @@ def test_files_and_folders_are_nobody_elses_to_read(tmp_path: Path) -> None:
     assert modes == ["0o700", "0o700", "0o600"]
 
 
-def test_who_is_cancelled_waits_until_the_disk_is_still(tmp_path: Path) -> None:
-    """A cancelled write has ended when the cancellation is told: nobody writes into what is cleaned up."""
+def test_a_cancelled_write_waits_for_the_disk(tmp_path: Path) -> None:
+    """It has ended when the cancellation is reported: nothing is written during the cleanup."""
     started, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     def work() -> None:

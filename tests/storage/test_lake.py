@@ -36,8 +36,8 @@ def run(do: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(go())
 
 
-def test_what_is_put_is_there_with_its_hash(lake: Lake) -> None:
-    """Over what was there, listed by path, and gone when deleted."""
+def test_a_file_is_stored_with_its_hash(lake: Lake) -> None:
+    """Overwriting, listed by path, and gone when deleted."""
 
     async def do() -> None:
         for path, data in (("json/b.json", b"old"), ("json/b.json", b"new"), ("json/a/c.json", b""), ("other", b"x")):
@@ -60,22 +60,22 @@ def test_what_is_put_is_there_with_its_hash(lake: Lake) -> None:
     run(do)
 
 
-def test_only_one_of_many_makes_a_new_file(lake: Lake) -> None:
-    """The others are told that it is there; it stays as it is."""
+def test_one_of_many_concurrent_writers_creates_a_new_file(lake: Lake) -> None:
+    """The others are told that it exists; it stays as it is."""
 
     async def do() -> None:
         answers = await asyncio.gather(
             *(lake.put("a", str(number).encode(), create=True) for number in range(8)), return_exceptions=True
         )
         assert sum(isinstance(answer, Present) for answer in answers) == 7
-        [made] = [answer for answer in answers if isinstance(answer, str)]
-        assert hashlib.sha256(await lake.get("a")).hexdigest() == made
+        [hashes] = [answer for answer in answers if isinstance(answer, str)]
+        assert hashlib.sha256(await lake.get("a")).hexdigest() == hashes
 
     run(do)
 
 
 def test_a_staged_file_is_moved_in(lake: Lake) -> None:
-    """Over what is there, or as a new one; it is gone either way."""
+    """Over an existing one, or as a new one; the staged file is gone either way."""
 
     def staged(data: bytes) -> Path:
         path = lake.staging_folder() / f".test-{os.getpid()}.tmp"
@@ -96,7 +96,7 @@ def test_a_staged_file_is_moved_in(lake: Lake) -> None:
     run(do)
 
 
-def test_a_file_is_removed_only_with_the_content_that_was_meant(lake: Lake) -> None:
+def test_a_file_is_removed_only_with_the_expected_content(lake: Lake) -> None:
     """A newer one stays."""
 
     async def do() -> None:
@@ -112,8 +112,8 @@ def test_a_file_is_removed_only_with_the_content_that_was_meant(lake: Lake) -> N
     run(do)
 
 
-def test_a_removal_that_was_cut_off_is_undone_by_the_next_holder(tmp_path: Path) -> None:
-    """The file that was set aside comes back, unless a newer one has its name."""
+def test_an_interrupted_removal_is_undone_by_the_next_holder(tmp_path: Path) -> None:
+    """The file that was moved away is restored, unless a newer one has its name."""
     lake = Lake(tmp_path)
 
     async def do() -> None:
@@ -136,8 +136,8 @@ def test_a_removal_that_was_cut_off_is_undone_by_the_next_holder(tmp_path: Path)
         failpoints.arm("")
 
 
-def test_the_lock_is_held_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second looks again and again until the first has let go."""
+def test_the_lock_has_one_holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second retries until the first has released it."""
     looks: list[bool] = []
     real = folder._try_lock
 
@@ -167,7 +167,7 @@ def test_the_lock_is_held_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("place", ["put.mid_write", "put.pre_rename", "put.post_rename"])
-def test_kill_9_in_a_put_leaves_the_old_or_the_new(tmp_path: Path, place: str) -> None:
+def test_kill_9_during_a_put_leaves_the_old_or_the_new(tmp_path: Path, place: str) -> None:
     """In a folder."""
     lake = Lake(tmp_path)
     asyncio.run(lake.put("json/2024/a.json", b"old"))
@@ -178,7 +178,7 @@ def test_kill_9_in_a_put_leaves_the_old_or_the_new(tmp_path: Path, place: str) -
 
 
 @pytest.mark.parametrize("place", ["put.pre_rename", "put.post_rename"])
-def test_kill_9_in_a_put_to_s3_leaves_the_old_or_the_new(s3_url: str, place: str) -> None:
+def test_kill_9_during_a_put_to_s3_leaves_the_old_or_the_new(s3_url: str, place: str) -> None:
     """In a bucket."""
     lake = Lake(s3_url)
     asyncio.run(lake.put("json/2024/a.json", b"old"))
@@ -199,7 +199,7 @@ def _killed(url: str, place: str) -> None:
      "x" * 201, "/".join(["x" * 100] * 10), "a/\ud800"],
 )  # fmt: skip
 def test_no_path_leads_out_of_the_lake(tmp_path: Path, path: str) -> None:
-    """Nor to a name that is kept for files without a name."""
+    """Nor to a name reserved for temporary files."""
     with pytest.raises(ValueError, match="is not a valid lake path"):
         check_path(path)
     with pytest.raises(ValueError, match="is not a valid lake path"):
@@ -207,8 +207,8 @@ def test_no_path_leads_out_of_the_lake(tmp_path: Path, path: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_no_lake_is_said(tmp_path: Path) -> None:
-    """Another scheme is a mistake of the configuration; a bucket that does not answer is told with its address."""
+def test_an_invalid_lake_is_reported(tmp_path: Path) -> None:
+    """Another scheme is a configuration error; a bucket that does not answer is reported with its address."""
     with pytest.raises(ConfigurationError, match="ftp://x is neither"):
         Lake("ftp://x")
     asyncio.run(Lake(f"file://{tmp_path}").put("a", b"1"))
@@ -221,14 +221,14 @@ def test_what_is_no_lake_is_said(tmp_path: Path) -> None:
         asyncio.run(nowhere.put("a", b"1"))
 
 
-def test_a_lake_says_whether_it_takes_files(lake: Lake) -> None:
-    """And leaves nothing when it does."""
+def test_a_lake_reports_whether_it_is_writable(lake: Lake) -> None:
+    """And leaves nothing when it is."""
     lake.check()
     assert asyncio.run(lake.list()) == []
 
 
-def test_a_lake_that_is_away_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bucket that nobody serves, and a folder that is none."""
+def test_an_unreachable_lake_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bucket that nobody serves, and a missing folder."""
     for name, value in VARIABLES.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")

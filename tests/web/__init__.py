@@ -1,1 +1,1 @@
-"""The application over real HTTP on loopback."""
+"""Tests of the application over real HTTP on loopback."""

@@ -1,4 +1,4 @@
-"""A browser without a screen: the cookie of a session, and the token that its pages send."""
+"""A browser without a screen: a session's cookie, and the CSRF token that its pages send."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.web.live import Live
 
 
 class Browser:
-    """Somebody who is signed in to a running application."""
+    """A user signed in to a running application."""
 
     def __init__(self, web: Live, ticket: Ticket) -> None:
         self.web, self.ticket = web, ticket
@@ -23,11 +23,11 @@ class Browser:
 
     @property
     def cookie(self) -> dict[str, str]:
-        """What it sends with every request."""
+        """The cookie sent with every request."""
         return {"Cookie": f"tabellion={self.ticket}"}
 
     def ask(self, method: str, path: str, headers: Mapping[str, str] | None = None, **options: Any) -> httpx2.Response:
-        """A request as a page of ours sends it; a header given as "" is left out."""
+        """Send a request as one of our pages does; a header given as "" is left out."""
         sent = {"Origin": self.web.url, "Sec-Fetch-Site": "same-origin", "X-CSRF-Token": self.token}
         sent = {**self.cookie, **sent, **(headers or {})}
         return self.web.ask(
@@ -35,12 +35,12 @@ class Browser:
         )
 
     def get(self, path: str, **options: Any) -> httpx2.Response:
-        """A GET."""
+        """Send a GET request."""
         return self.ask("GET", path, **options)
 
 
 def signed_in(web: Live, role: str, environment: str = "", name: str = "", opened_by: str = "password") -> Browser:
-    """A browser of a user with this role, who is made if need be."""
+    """Return a browser signed in as a user with this role, created if needed."""
     place = environment or next(iter(web.urls))
 
     async def work(store: Store) -> Ticket:

@@ -1,4 +1,4 @@
-"""Running applications for tests: one for a whole module, one of a test's own, one on each database."""
+"""Running applications for tests: one per module, one per test, one on each database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.web.live import Live, live
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """One application on SQLite for the tests of a module."""
+    """One application on SQLite for all tests of a module."""
     folder = tmp_path_factory.mktemp("web")
     with live(folder, {"prod": f"sqlite:///{folder}/prod.db"}) as one:
         yield one
@@ -20,6 +20,6 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 @pytest.fixture
 def web_any(tmp_path: Path, url: str) -> Iterator[Live]:
-    """An application of a test's own, once on SQLite and once on PostgreSQL."""
+    """An application of its own for each test, once on SQLite and once on PostgreSQL."""
     with live(tmp_path, {"prod": url}) as one:
         yield one

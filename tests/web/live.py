@@ -1,4 +1,4 @@
-"""A running application: a server on loopback in a thread of its own, environments, and a key for every role."""
+"""A running application: a server on loopback in its own thread, environments, and a key for every role."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Live:
         self._client = httpx2.Client(trust_env=False, timeout=30, cookies=forgetful)
 
     def start(self) -> Live:
-        """Makes the keys and waits until the server answers."""
+        """Create the keys and wait until the server answers."""
         for name in self.urls:
             for role, key in zip(ROLES, self.store(name, functools.partial(_keys_of_roles, name)), strict=True):
                 self.keys[(name, role)] = key
@@ -73,7 +73,7 @@ class Live:
         return self
 
     def stop(self) -> None:
-        """Ends the server as a signal would."""
+        """Stop the server as a signal would."""
         self._client.close()
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self.app.state.server.stop)
@@ -92,11 +92,14 @@ class Live:
         self._loop = asyncio.get_running_loop()
         environments = []
         for name, url in self.urls.items():
-            made = serve_environment(self.config, self.pipelines, name, Store(url, durable=False))
-            documents = made.served.get("documents")
+            environment = serve_environment(self.config, self.pipelines, name, Store(url, durable=False))
+            documents = environment.served.get("documents")
             if isinstance(documents, ServedDocuments):
-                made.served = {**made.served, "documents": replace(documents, settings=self.settings(name))}
-            environments.append(made)
+                environment.served = {
+                    **environment.served,
+                    "documents": replace(documents, settings=self.settings(name)),
+                }
+            environments.append(environment)
         self.app = make_app(self.config, environments, self.pipelines, limits=self.limits)
         try:
             await serve(self.app, "127.0.0.1", 0, started=self._started, signals=False)
@@ -109,20 +112,20 @@ class Live:
         self._ready.set()
 
     def settings(self, environment: str = "prod") -> Settings:
-        """Those of documents, with the folders that tests look into."""
+        """Return the documents settings, with the folders that tests look into."""
         blobs, lake = Blobs(self.blobs(environment)), Lake(str(self.folder / environment / "lake"))
         return replace(settings_of(self.config), blobs=blobs, lake=lake)
 
     def blobs(self, environment: str) -> Path:
-        """Where an environment's files lie."""
+        """Return the folder of an environment's files."""
         return self.folder / environment / "blobs"
 
     def make_key(self, role: str, environment: str, **options: Any) -> str:
-        """A new key, named like its role if no other one is."""
+        """Create a key, named after its role unless a name is given."""
         return self.store(environment, lambda store: _key_of_role(store, environment, role, **options))
 
     def store(self, environment: str, question: Callable[[Store], Awaitable[Value]]) -> Value:
-        """Asks an environment's database directly."""
+        """Query an environment's database directly."""
 
         async def go() -> Value:
             async with Store(self.urls[environment], durable=False) as store:
@@ -131,40 +134,40 @@ class Live:
         return asyncio.run(go())
 
     def sql(self, text: str, *values: Any, environment: str = "") -> list[dict[str, Any]]:
-        """One statement in an environment's database."""
+        """Run one statement in an environment's database."""
         return self.store(environment or next(iter(self.urls)), lambda store: store.database.fetch(text, *values))
 
     def key(self, role: str = "admin", environment: str = "") -> str:
-        """A key that works."""
+        """Return a valid key."""
         return self.keys[(environment or next(iter(self.urls)), role)]
 
     def ask(
         self, method: str, path: str, *, key: str | None = "", headers: Mapping[str, str] | None = None, **options: Any
     ) -> httpx2.Response:
-        """One request, as the first environment's admin unless said otherwise; None: without a key."""
+        """Send one request, by default as the first environment's admin; with `key=None` without a key."""
         sent = dict(headers or {})
         if key is not None:
             sent.setdefault("Authorization", f"Bearer {key or self.key()}")
         return self._client.request(method, self.url + path, headers=sent, **options)
 
     def get(self, path: str, **options: Any) -> httpx2.Response:
-        """A GET."""
+        """Send a GET request."""
         return self.ask("GET", path, **options)
 
     def upload(self, content: bytes, name: str = "bill.pdf", media: str = "application/pdf", **options: Any) -> Any:
-        """Uploads one file as a form; the document that was taken in."""
+        """Upload one file as a form; return the created document."""
         answer = self.ask("POST", "/api/documents", files={"file": (name, content, media)}, **options)
         assert answer.status_code == 202, answer.text
         return answer.json()["documents"][0]
 
 
 async def _keys_of_roles(environment: str, store: Store) -> list[str]:
-    """A new key for each role."""
+    """Create a key for each role."""
     return [await _key_of_role(store, environment, role) for role in ROLES]
 
 
 async def _key_of_role(store: Store, environment: str, role: str, **options: Any) -> str:
-    """A new key, named like its role if no other one is."""
+    """Create a key, named after its role unless a name is given."""
     try:
         return (await keys.create(store, environment, role, role, **options))[1]
     except keys.NameTaken:
@@ -172,21 +175,21 @@ async def _key_of_role(store: Store, environment: str, role: str, **options: Any
 
 
 def problem(answer: httpx2.Response, status: int, code: str) -> dict[str, Any]:
-    """The problem that an answer tells, checked for its shape."""
+    """Return the problem in a response, after checking its shape."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
-    told: dict[str, Any] = json.loads(answer.text)
-    assert told["code"] == code, told
-    assert told["status"] == status
-    assert told["detail"]
-    assert told["request_id"] == answer.headers["x-request-id"]
+    body: dict[str, Any] = json.loads(answer.text)
+    assert body["code"] == code, body
+    assert body["status"] == status
+    assert body["detail"]
+    assert body["request_id"] == answer.headers["x-request-id"]
     assert "Traceback" not in answer.text
-    return told
+    return body
 
 
 @contextlib.contextmanager
 def live(folder: Path, urls: Mapping[str, str], **changes: Any) -> Iterator[Live]:
-    """A running application for the length of a block."""
+    """Run an application for the duration of a block."""
     one = Live(folder, urls, **changes)
     try:
         yield one.start()

@@ -1,4 +1,4 @@
-"""The policy of the application that `tabellion up` serves by default, and of one with everything that is installed."""
+"""The policy of the application that `tabellion up` serves by default, and of one with every pipeline installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tabellion.web.policy import Policy
 
 
 def policies(pipelines: Iterable[Pipeline]) -> tuple[Policy, Policy]:
-    """The pages of an application with these pipelines, and all of its routes."""
+    """Return the pages of an application with these pipelines, and all of its routes."""
     blueprints = with_shared(part for one in pipelines if (part := one.blueprint()) is not None)
     pages = merge_policies(policy.PAGES, *(part.pages for part in blueprints))
     return pages, merge_policies(policy.API, pages, *(part.policy for part in blueprints))

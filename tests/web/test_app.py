@@ -1,4 +1,4 @@
-"""The whole way over HTTP, with a worker at work: upload, watch, result, again, delete; and bad files to their end."""
+"""The whole path over HTTP with a worker running: upload, watch, result, reprocess, delete; and invalid files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.models.bills import bill
 from tests.reading import papers
 from tests.web.live import Live, problem
 from tests.web.test_events import data, listening
-from tests.working import make_worker, working
+from tests.workers import make_worker, working
 
 
 @contextlib.contextmanager
@@ -37,8 +37,8 @@ def served(web: Live, **changes: Any) -> Iterator[None]:
         yield
 
 
-def test_a_document_goes_all_the_way(web_any: Live) -> None:
-    """Queued, processing, completed, with fields, outputs and a picture; its double is one; ready is told."""
+def test_a_document_from_upload_to_result(web_any: Live) -> None:
+    """Queued, processing, completed, with fields, outputs and an image; a duplicate is marked; ready is reported."""
     with served(web_any):
         one = web_any.upload(bill(), data={"type": "invoice"})
         with listening(web_any, f"{one['status_url']}/events") as stream:
@@ -53,8 +53,8 @@ def test_a_document_goes_all_the_way(web_any: Live) -> None:
         assert len(field["box"]) == 4
         for kind in ("json", "parquet"):
             assert (web_any.folder / "prod" / "lake" / document["outputs"][kind]).is_file()
-        told = json.loads((web_any.folder / "prod" / "lake" / document["outputs"]["json"]).read_bytes())
-        assert told["id"] == one["id"]
+        output = json.loads((web_any.folder / "prod" / "lake" / document["outputs"]["json"]).read_bytes())
+        assert output["id"] == one["id"]
         double = web_any.upload(bill(), data={"type": "invoice"})
         assert web_any.get(f"{double['status_url']}?wait=30").json()["duplicate_of"] == one["id"]
         assert web_any.get(f"{double['status_url']}?wait=30").json()["status"] == "duplicate"
@@ -68,7 +68,7 @@ def test_a_document_goes_all_the_way(web_any: Live) -> None:
 
 
 def animated() -> bytes:
-    """Two frames."""
+    """An image with two frames."""
     frames = [papers.drawing(size=(300, 200)), papers.drawing(("Second",), size=(300, 200))]
     return papers.encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
 
@@ -101,23 +101,23 @@ FILES: dict[str, tuple[bytes, str | None]] = {
 }
 
 
-#: What is said of those that were read all the same: the code of an issue, or words of a note.
-SAID = {
+#: What is reported for files that were read anyway: the code of an issue, or words of a note.
+REPORTED = {
     "damaged xref": "damaged", "60 nested forms": "damaged", "a header that says another height": "damaged",
     "actions": "the PDF contains actions (JavaScript, Launch), which were ignored", "blank": "no text was found",
 }  # fmt: skip
 
 
-def test_files_that_are_wrong_end_with_a_reason(web: Live) -> None:
-    """Each of them ends, completed or failed with its code, and the worker goes on to the next."""
+def test_invalid_files_end_with_a_reason(web: Live) -> None:
+    """Each ends as completed or failed with its code, and the worker continues with the next."""
     ids = {name: web.upload(content, "file", "application/octet-stream")["id"] for name, (content, _) in FILES.items()}
     with served(web, limits=Limits(pages=5)):
         for name, (_, code) in FILES.items():
             document = web.get(f"/api/documents/{ids[name]}?wait=60").json()
             if code is None:
                 assert document["status"] == "completed", (name, document["error"])
-                said = {*document["notes"], *(issue["code"] for issue in document["issues"])}
-                assert name not in SAID or SAID[name] in said, (name, said)
+                reported = {*document["notes"], *(issue["code"] for issue in document["issues"])}
+                assert name not in REPORTED or REPORTED[name] in reported, (name, reported)
             else:
                 assert document["status"] == "failed", name
                 assert document["error"]["code"] == code, (name, document["error"])
@@ -127,8 +127,8 @@ def test_files_that_are_wrong_end_with_a_reason(web: Live) -> None:
     assert problem(answer, 422, "document_unreadable")["reason"] == "pdf_encrypted"
 
 
-def test_an_application_of_environments_that_are_one_is_refused(tmp_path: Path) -> None:
-    """Two names for one database would open it to each other's keys."""
+def test_two_environments_on_one_database_are_rejected(tmp_path: Path) -> None:
+    """Two names for one database would open each to the other's keys."""
     url = f"sqlite:///{tmp_path}/p.db"
     config = Config(environments=(Environment("prod", url),), data=tmp_path)
     for name, message in (("dev", "share a database"), ("prod", "a unique name")):

@@ -1,4 +1,4 @@
-"""What clients get wrong, row by row: the answer names the field, what was expected, and what to do."""
+"""What clients get wrong, case by case: the answer names the field, what was expected, and what to do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ URL = "/api/documents"
 
 
 def post(web: Live, body: bytes | str, path: str = "/api/webhooks", **headers: str) -> httpx2.Response:
-    """A JSON body as it is."""
+    """Post a JSON body as it is."""
     return web.ask("POST", path, content=body, headers=JSON | headers)
 
 
@@ -41,22 +41,22 @@ def post(web: Live, body: bytes | str, path: str = "/api/webhooks", **headers: s
         (b"'url'", "json_invalid", "line 1"),
     ],
 )
-def test_a_body_that_has_no_single_reading_is_refused(web: Live, body: bytes, code: str, words: str) -> None:
+def test_an_ambiguous_or_invalid_body_is_rejected(web: Live, body: bytes, code: str, words: str) -> None:
     """400 with line and column where there is one."""
-    told = problem(post(web, body), 400, code)
-    assert words in told["detail"]
+    error = problem(post(web, body), 400, code)
+    assert words in error["detail"]
     if "column" in words:
-        assert {"line", "column"} <= told.keys()
+        assert {"line", "column"} <= error.keys()
 
 
 @pytest.mark.parametrize(
     "media", ["text/plain", "application/xml", "application/x-www-form-urlencoded", "", "nonsense"]
 )
-def test_a_body_of_another_type_is_refused(web: Live, media: str) -> None:
-    """415, saying what is read."""
+def test_a_body_of_another_media_type_is_rejected(web: Live, media: str) -> None:
+    """415 with the supported type."""
     for path in ("/api/webhooks", URL):
-        told = problem(web.ask("POST", path, content=b"{}", headers={"Content-Type": media}), 415, "media_unsupported")
-        assert "application/json" in told["fix"]
+        error = problem(web.ask("POST", path, content=b"{}", headers={"Content-Type": media}), 415, "media_unsupported")
+        assert "application/json" in error["fix"]
 
 
 @pytest.mark.parametrize(
@@ -77,20 +77,18 @@ def test_a_body_of_another_type_is_refused(web: Live, media: str) -> None:
         ("x", "value_invalid", "", "", "a text of 1 characters"),
     ],
 )
-def test_a_value_that_does_not_fit_is_named(
-    web: Live, body: Any, code: str, field: str, expected: str, got: str | None
-) -> None:
-    """422 with the JSON pointer, what was expected, what kind was got; never the value."""
-    told = problem(post(web, json.dumps(body)), 422, code)
-    assert told["field"] == field
-    assert expected in told["expected"]
+def test_an_invalid_value_is_named(web: Live, body: Any, code: str, field: str, expected: str, got: str | None) -> None:
+    """422 with the JSON pointer, what was expected and the kind received; never the value."""
+    error = problem(post(web, json.dumps(body)), 422, code)
+    assert error["field"] == field
+    assert expected in error["expected"]
     if got is not None:
-        assert told["got"].startswith(got)
-    assert "xxxxxxxxxx" not in json.dumps(told)
+        assert error["got"].startswith(got)
+    assert "xxxxxxxxxx" not in json.dumps(error)
 
 
 @pytest.mark.parametrize("number", ["9223372036854775808", "-99999999999999999999", "1" + "0" * 5000, "1e999"])
-def test_a_number_beyond_64_bits_is_refused(web: Live, number: str) -> None:
+def test_a_number_beyond_64_bits_is_rejected(web: Live, number: str) -> None:
     """422, whatever the field."""
     problem(post(web, '{"url": ' + number + "}"), 422, "value_invalid")
 
@@ -112,37 +110,37 @@ def test_a_number_beyond_64_bits_is_refused(web: Live, number: str) -> None:
         ("LIMIT=1", "LIMIT", "one of:"), ("q%00=1", "q\x00", "one of:"),
     ],
 )  # fmt: skip
-def test_a_parameter_that_does_not_fit_is_named(web: Live, query: str, field: str, expected: str) -> None:
-    """422 with the parameter and the allowed set."""
+def test_an_invalid_parameter_is_named(web: Live, query: str, field: str, expected: str) -> None:
+    """422 with the parameter and the allowed values."""
     answer = web.get(f"{URL}?{query}")
     assert answer.status_code == 422, answer.text
-    told = answer.json()
-    assert told["field"] == field
-    assert expected in told["expected"]
+    error = answer.json()
+    assert error["field"] == field
+    assert expected in error["expected"]
 
 
-def test_a_parameter_given_twice_is_refused(web: Live) -> None:
-    """Which of them would count is anybody's guess."""
-    told = problem(web.get(f"{URL}?limit=1&limit=2"), 422, "value_repeated")
-    assert told["field"] == "limit"
+def test_a_repeated_parameter_is_rejected(web: Live) -> None:
+    """It would be unclear which one counts."""
+    error = problem(web.get(f"{URL}?limit=1&limit=2"), 422, "value_repeated")
+    assert error["field"] == "limit"
 
 
-def test_a_text_with_nul_finds_nothing_and_breaks_nothing(web: Live) -> None:
-    """PostgreSQL cannot take it, so nobody may send it."""
+def test_a_nul_in_a_text_is_harmless(web: Live) -> None:
+    """PostgreSQL cannot store it, so it is never sent there."""
     for query in ("q=a%00b", "type=a%00b"):
         problem(web.get(f"{URL}?{query}"), 422, "value_invalid")
 
 
 @pytest.mark.parametrize("id", ["x", "0" * 25, "0" * 27, "%00", "..", "%2e%2e", "'; drop table documents--", "é" * 26])
-def test_an_id_that_is_none_is_not_there(web: Live, id: str) -> None:  # noqa: A002
-    """404, never an error of the database."""
+def test_an_invalid_id_is_not_found(web: Live, id: str) -> None:  # noqa: A002
+    """404, never a database error."""
     for method, tail in (("GET", ""), ("DELETE", ""), ("GET", "/file"), ("GET", "/events"), ("POST", "/reprocess")):
         answer = web.ask(method, f"{URL}/{id}{tail}")
         assert answer.status_code in (404, 405), answer.text
         assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_addresses_and_methods_that_are_not_there(web: Live) -> None:
+def test_unknown_paths_and_methods(web: Live) -> None:
     """404 and 405, the latter with what is allowed."""
     for path in (
         "/api",
@@ -167,7 +165,7 @@ def test_addresses_and_methods_that_are_not_there(web: Live) -> None:
         ("/api/documents/x/reprocess", "POST"),
     ],
 )  # fmt: skip
-def test_allow_names_every_method_of_an_address(web: Live, path: str, allowed: str) -> None:
+def test_allow_names_every_method_of_a_path(web: Live, path: str, allowed: str) -> None:
     """Not only those of the route that came first."""
     answer = web.ask("PATCH", path)
     assert allowed in problem(answer, 405, "method_not_allowed")["fix"]
@@ -175,30 +173,30 @@ def test_allow_names_every_method_of_an_address(web: Live, path: str, allowed: s
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/xml, text/*", "application/json;q=0", "nonsense"])
-def test_who_accepts_no_json_gets_none(web: Live, accept: str) -> None:
-    """406 names what there is."""
-    told = problem(web.get(URL, headers={"Accept": accept}), 406, "not_acceptable")
-    assert "application/json" in told["detail"]
+def test_a_client_that_does_not_accept_json_gets_406(web: Live, accept: str) -> None:
+    """The answer names what is available."""
+    error = problem(web.get(URL, headers={"Accept": accept}), 406, "not_acceptable")
+    assert "application/json" in error["detail"]
 
 
 @pytest.mark.parametrize(
     "accept", ["", "*/*", "application/*", "text/html, */*;q=0.1", "Application/JSON; charset=utf-8"]
 )
-def test_who_accepts_json_gets_it(web: Live, accept: str) -> None:
-    """In all the ways to say so."""
+def test_a_client_that_accepts_json_gets_it(web: Live, accept: str) -> None:
+    """In every valid form of the Accept header."""
     assert web.get(URL, headers={"Accept": accept}).status_code == 200
 
 
 def test_a_body_that_is_too_large_is_not_read(web: Live) -> None:
-    """413 with the limit, whether its length was told or not."""
-    told = problem(post(web, b"x" * 1_000_001), 413, "too_large")
-    assert (told["limit"], told["got"]) == (1_000_000, 1_000_001)
+    """413 with the limit, whether the length was announced or not."""
+    error = problem(post(web, b"x" * 1_000_001), 413, "too_large")
+    assert (error["limit"], error["got"]) == (1_000_000, 1_000_001)
     chunked = web.ask("POST", "/api/webhooks", content=(b"x" * 100_000 for _ in range(11)), headers=JSON)
     assert problem(chunked, 413, "too_large")["limit"] == 1_000_000
 
 
-def test_a_body_that_stops_is_given_up_on(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """408 after a silence; the worst slow client costs one connection for a while."""
+def test_a_body_that_stalls_times_out(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """408 after a silence; a slow client costs one connection for a while."""
     from tabellion.web.limits import RequestLimits
 
     folder = tmp_path_factory.mktemp("slow")
@@ -216,8 +214,8 @@ def test_a_body_that_stops_is_given_up_on(tmp_path_factory: pytest.TempPathFacto
         assert not list(web.blobs("prod").rglob("*.*"))
 
 
-def test_a_body_that_drips_is_given_up_on(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A byte now and then is no upload either."""
+def test_a_body_that_trickles_times_out(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A byte now and then does not count as an upload."""
     from tabellion.web.limits import RequestLimits
 
     folder = tmp_path_factory.mktemp("drip")
@@ -227,7 +225,7 @@ def test_a_body_that_drips_is_given_up_on(tmp_path_factory: pytest.TempPathFacto
 
 
 def test_a_connection_that_ends_early_leaves_nothing(web: Live) -> None:
-    """Half an upload is no upload."""
+    """Half an upload leaves no document and no file."""
     before = web.get(URL).json()["documents"]
     raw(web, "application/pdf", b"%PDF-1.4", length=1000, end=True)
     assert web.get(URL).json()["documents"] == before
@@ -235,7 +233,7 @@ def test_a_connection_that_ends_early_leaves_nothing(web: Live) -> None:
 
 
 def raw(web: Live, media: str, head: bytes, *, length: int, drips: int = 0, end: bool = False) -> bytes:
-    """A request by hand: a length is promised, less is sent."""
+    """Send a request by hand: announce a length, send less."""
     host, _, port = web.url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), 10) as line:
         line.sendall(
@@ -256,8 +254,8 @@ def raw(web: Live, media: str, head: bytes, *, length: int, drips: int = 0, end:
         return b"".join(iter(lambda: line.recv(65536), b""))
 
 
-def test_what_is_no_http_is_answered_shortly(web: Live) -> None:
-    """Nonsense and endless headers do not reach the application."""
+def test_invalid_http_gets_a_short_answer(web: Live) -> None:
+    """Garbage and endless headers do not reach the application."""
     host, _, port = web.url.removeprefix("http://").partition(":")
     for sent in (b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"a" * 100_000):
         with socket.create_connection((host, int(port)), 10) as line:
@@ -265,7 +263,7 @@ def test_what_is_no_http_is_answered_shortly(web: Live) -> None:
             assert line.recv(65536).startswith(b"HTTP/1.1 4")
 
 
-def test_titles_are_the_same_whatever_python_says() -> None:
-    """As the standard of today has them."""
+def test_status_titles_do_not_depend_on_python() -> None:
+    """They are those of the current standard."""
     titles = [Problem(status, "value_invalid").as_dict("x")["title"] for status in (404, 413, 422)]
     assert titles == ["Not Found", "Content Too Large", "Unprocessable Content"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tabellion.web.blueprint import Blueprint, with_shared
 
 
-def test_what_two_pipelines_share_is_there_once() -> None:
-    """By being the same object; what only looks the same is somebody else's."""
+def test_a_blueprint_shared_by_two_pipelines_is_there_once() -> None:
+    """Sharing means the same object; an equal one is separate."""
     shared, alike = Blueprint(main_queue="x"), Blueprint(main_queue="x")
     first, second = Blueprint(shared=(shared,)), Blueprint(shared=(shared, alike))
     found = with_shared([first, second])

@@ -1,4 +1,4 @@
-"""A burst of connections beyond the descriptors that a process has."""
+"""A burst of more connections than a process has file descriptors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BURST = 2000
 
 @pytest.fixture
 def many_files() -> Iterator[None]:
-    """As many descriptors for the test itself as its clients need."""
+    """Enough descriptors for the test's own clients."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     if before[1] < 2 * BURST:
         pytest.skip(f"the test needs {2 * BURST:,} descriptors, and the hard limit is {before[1]:,}")
@@ -29,7 +29,7 @@ def many_files() -> Iterator[None]:
 
 
 def test_a_burst_does_not_use_up_the_descriptors(many_files: None, tmp_path: Path) -> None:
-    """Of 2,000 connections against 1,024 descriptors the oldest go; others are answered meanwhile, nothing fails."""
+    """Of 2,000 connections against 1,024 descriptors the oldest are closed; requests are answered, nothing fails."""
     with running(tmp_path / "data") as service, contextlib.ExitStack() as stack:
         resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (FILES, FILES))
         address = urlsplit(service.url)

@@ -1,4 +1,4 @@
-"""Connections: clients that come to the point are served, whatever others do to theirs."""
+"""Connections: clients that send requests are served, whatever other connections do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HALF = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: "
 
 @pytest.fixture
 def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
-    """An application that waits a fifth of a second for headers, on five connections."""
+    """An application that waits 0.2 s for headers, on five connections."""
     monkeypatch.setattr(Connection, "seconds", 0.2)
     monkeypatch.setattr(Connection, "most", 5)
     with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}) as one:
@@ -29,7 +29,7 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
 
 @contextlib.contextmanager
 def connected(web: Live, data: bytes = b"") -> Iterator[socket.socket]:
-    """A connection on which so much was sent."""
+    """Open a connection and send this."""
     host, _, port = web.url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=20) as one:
         one.sendall(data)
@@ -37,7 +37,7 @@ def connected(web: Live, data: bytes = b"") -> Iterator[socket.socket]:
 
 
 def rest(one: socket.socket) -> bytes:
-    """Everything until the other side hangs up."""
+    """Read until the other side closes."""
     found = b""
     with contextlib.suppress(ConnectionResetError):
         while chunk := one.recv(65536):
@@ -45,17 +45,17 @@ def rest(one: socket.socket) -> bytes:
     return found
 
 
-def test_half_a_header_is_not_waited_for_for_ever(quick: Live) -> None:
-    """408 and the end; who says nothing at all is told nothing."""
+def test_an_incomplete_header_times_out(quick: Live) -> None:
+    """408 and the connection is closed; a client that sent nothing gets no answer."""
     with connected(quick, HALF) as one, connected(quick) as silent:
-        told = rest(one)
-        assert told.startswith(b"HTTP/1.1 408 ")
-        assert b"application/problem+json" in told
-        assert b'"code": "request_timeout"' in told
+        answer = rest(one)
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b"application/problem+json" in answer
+        assert b'"code": "request_timeout"' in answer
         assert rest(silent) == b""
 
 
-def test_bytes_that_drip_put_nothing_off(quick: Live) -> None:
+def test_trickling_bytes_do_not_extend_the_deadline(quick: Live) -> None:
     """Neither before the first request nor after an answer."""
     for begin in (b"", WHOLE):
         with connected(quick, begin + HALF) as one:
@@ -77,15 +77,15 @@ def test_bytes_that_drip_put_nothing_off(quick: Live) -> None:
             assert (b"200 OK" in found) == bool(begin)
 
 
-def test_a_body_that_nobody_reads_is_not_waited_for_for_ever(quick: Live) -> None:
-    """The answer is given at its head, and the connection does not stay for the rest."""
+def test_an_unread_body_does_not_keep_the_connection(quick: Live) -> None:
+    """The answer is sent after the headers, and the connection does not wait for the rest."""
     with connected(quick, b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\nabc") as one:
         one.sendall(b"d")
         assert b"200 OK" in rest(one)
 
 
-def test_a_request_that_is_at_work_has_its_time(quick: Live) -> None:
-    """The deadline is for headers: a body may come later than that."""
+def test_a_running_request_is_not_cut_off(quick: Live) -> None:
+    """The deadline is for headers: a body may come later."""
     content = bill("slowly")
     head = f"POST /api/documents HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {quick.key()}\r\nConnection: close\r\n"
     head += f"Content-Type: application/pdf\r\nContent-Length: {len(content)}\r\n\r\n"
@@ -96,36 +96,36 @@ def test_a_request_that_is_at_work_has_its_time(quick: Live) -> None:
         assert rest(one).startswith(b"HTTP/1.1 202 ")
 
 
-def test_headers_are_bounded(quick: Live) -> None:
-    """431, whether they come at once or in pieces, are many or large; the address counts too."""
+def test_headers_are_limited(quick: Live) -> None:
+    """431, whether they come at once or in pieces, are many or large; the path counts too."""
     whole = HALF + b"a" * 100_000 + b"\r\n\r\n"
     many = b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"X-A: %s\r\n" % (b"a" * 500) * 80 + b"\r\n"
     path = b"GET /healthz?%s HTTP/1.1\r\nHost: x\r\n\r\n" % (b"a" * 40_000)
     for data in (whole, many, path, whole[:60_000]):
         with connected(quick, data) as one:
-            told = one.recv(65536)
-            assert told.startswith(b"HTTP/1.1 431 "), told[:200]
-            assert b"problem+json" in told
+            answer = one.recv(65536)
+            assert answer.startswith(b"HTTP/1.1 431 "), answer[:200]
+            assert b"problem+json" in answer
     with connected(quick, HALF + b"a" * 20_000 + b"\r\n\r\n") as one:
         assert one.recv(65536).startswith(b"HTTP/1.1 200 ")
 
 
-def test_what_is_no_http_is_a_problem(quick: Live) -> None:
-    """As every other refusal."""
+def test_invalid_http_is_a_problem(quick: Live) -> None:
+    """It has the same shape as every other error."""
     with connected(quick, b"hello\r\n\r\n") as one:
-        told = rest(one)
-        assert told.startswith(b"HTTP/1.1 400 ")
-        assert b'"code": "request_invalid"' in told
+        answer = rest(one)
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert b'"code": "request_invalid"' in answer
 
 
-def test_too_many_connections_make_room_for_new_ones(quick: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that ask for nothing go first: nobody keeps others out by doing nothing."""
+def test_idle_connections_make_room_for_new_ones(quick: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those without a request are closed first: nobody can block others by idling."""
     monkeypatch.setattr(Connection, "seconds", 60.0)
     with contextlib.ExitStack() as stack:
         held = [stack.enter_context(connected(quick, WHOLE + HALF)) for _ in range(5)]
         for one in held:
             assert b"200 OK" in one.recv(65536)  # the half that came with it has been read, too
         assert quick.get("/healthz", key=None).status_code == 200
-        told = rest(held[0])
-        assert b"HTTP/1.1 503 " in told
-        assert b"too_many_connections" in told
+        answer = rest(held[0])
+        assert b"HTTP/1.1 503 " in answer
+        assert b"too_many_connections" in answer

@@ -1,4 +1,4 @@
-"""Requests that a browser was tricked into: every route that changes something refuses them."""
+"""Cross-site request forgery: every route that changes something refuses forged requests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FORGED = {
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """An application of this module's own."""
+    """An application for this module."""
     folder = tmp_path_factory.mktemp("csrf")
     with live(folder, {"prod": f"sqlite:///{folder}/prod.db"}) as one:
         yield one
@@ -39,19 +39,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 @pytest.fixture(scope="module")
 def document(place: Live) -> str:
-    """A document that nobody may be tricked into deleting."""
+    """A document that must not be deleted by a forged request."""
     return str(place.upload(bill("csrf"))["id"])
 
 
 @pytest.fixture(scope="module")
 def admin(place: Live) -> Browser:
-    """Somebody who may everything."""
+    """A user who may do everything."""
     return signed_in(place, "admin")
 
 
 @pytest.mark.parametrize(("method", "path"), UNSAFE)
 def test_a_forged_request_changes_nothing(place: Live, document: str, admin: Browser, method: str, path: str) -> None:
-    """403 whatever is missing or wrong; the session lives on and the document is there."""
+    """403 whatever is missing or wrong; the session stays and the document exists."""
     for forged in FORGED.values():
         sent = {name: value.encode() if not value.isascii() else value for name, value in forged.items()}
         answer = admin.ask(method, address(path, document), headers=sent)  # type: ignore[arg-type]
@@ -60,8 +60,8 @@ def test_a_forged_request_changes_nothing(place: Live, document: str, admin: Bro
 
 
 @pytest.mark.parametrize(("method", "path"), OPEN_UNSAFE)
-def test_nobody_is_signed_in_by_another_site(place: Live, method: str, path: str) -> None:
-    """Strangers have a token too, from the page that they were shown."""
+def test_no_other_site_can_sign_a_user_in(place: Live, method: str, path: str) -> None:
+    """Visitors have a token too, from the page they were shown."""
     page = place.get("/sign-in", key=None)
     cookie = page.headers["set-cookie"].partition(";")[0]
     token = csrf.token(cookie.partition("=")[2])
@@ -73,8 +73,8 @@ def test_nobody_is_signed_in_by_another_site(place: Live, method: str, path: str
     assert place.ask(method, path, key=None, headers=good, json={}).status_code == 422
 
 
-def test_one_session_has_not_anothers_token(place: Live) -> None:
-    """Nor a stranger's: each cookie has its own."""
+def test_a_token_is_valid_for_its_own_session_only(place: Live) -> None:
+    """Nor is a visitor's: each cookie has its own."""
     anna, ben = signed_in(place, "admin"), signed_in(place, "operator")
     answer = anna.ask("PATCH", "/api/me", headers={"X-CSRF-Token": ben.token}, json={"language": "fr"})
     problem(answer, 403, "csrf_failed")
@@ -82,16 +82,16 @@ def test_one_session_has_not_anothers_token(place: Live) -> None:
     problem(anna.ask("PATCH", "/api/me", headers=visit, json={"language": "fr"}), 403, "csrf_failed")
 
 
-def test_a_program_without_a_browser_needs_the_token_alone(place: Live) -> None:
-    """Neither Origin nor Sec-Fetch-Site is sent by all; the token is what counts."""
+def test_a_program_needs_only_the_token(place: Live) -> None:
+    """Not every client sends Origin or Sec-Fetch-Site; the token is what counts."""
     anna = signed_in(place, "viewer")
     bare = {"Origin": "", "Sec-Fetch-Site": ""}
     assert anna.ask("PATCH", "/api/me", headers=bare, json={"language": "fr"}).status_code == 204
     problem(anna.ask("PATCH", "/api/me", headers={**bare, "X-CSRF-Token": ""}, json={}), 403, "csrf_failed")
 
 
-def test_looking_changes_nothing(place: Live, admin: Browser) -> None:
-    """No GET of any page or list leaves a trace in the tables of people."""
+def test_get_requests_change_nothing(place: Live, admin: Browser) -> None:
+    """No GET of a page or list writes to the tables of accounts."""
     before = (
         place.sql("SELECT count(*) AS n FROM tabellion_users"),
         place.sql("SELECT count(*) AS n FROM tabellion_sessions"),

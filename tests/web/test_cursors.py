@@ -1,4 +1,4 @@
-"""Cursors: ours, for one question, in one environment."""
+"""Cursors: issued by us, for one query, in one environment."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from tabellion.web.problems import Problem
 KEY = b"k" * 32
 
 
-def test_a_cursor_leads_back_to_its_place() -> None:
-    """With the same question, in whatever order it is asked."""
-    made = cursors.make_cursor(KEY, "prod", {"status": "queued", "type": "invoice"}, "01abc")
-    assert cursors.place(KEY, "prod", {"type": "invoice", "status": "queued"}, made) == "01abc"
-    assert "01abc" not in made
+def test_a_cursor_returns_to_its_position() -> None:
+    """With the same query, whatever the order of its parameters."""
+    cursor = cursors.make_cursor(KEY, "prod", {"status": "queued", "type": "invoice"}, "01abc")
+    assert cursors.place(KEY, "prod", {"type": "invoice", "status": "queued"}, cursor) == "01abc"
+    assert "01abc" not in cursor
 
 
 @pytest.mark.parametrize(
     ("key", "environment", "question"),
     [(b"o" * 32, "prod", {}), (KEY, "dev", {}), (KEY, "prod", {"status": "failed"})],
 )
-def test_a_cursor_is_good_for_nothing_else(key: bytes, environment: str, question: dict[str, str]) -> None:
-    """Another installation, environment or filter."""
-    made = cursors.make_cursor(KEY, "prod", {}, "01abc")
+def test_a_cursor_is_valid_for_its_query_only(key: bytes, environment: str, question: dict[str, str]) -> None:
+    """Not for another installation, environment or filter."""
+    cursor = cursors.make_cursor(KEY, "prod", {}, "01abc")
     with pytest.raises(Problem):
-        cursors.place(key, environment, question, made)
+        cursors.place(key, environment, question, cursor)
 
 
 @given(st.text(max_size=80) | st.binary(max_size=60).map(lambda raw: raw.hex()))
-def test_nothing_else_is_a_cursor(text: str) -> None:
-    """A Problem, whatever was sent."""
+def test_anything_else_is_not_a_cursor(text: str) -> None:
+    """Whatever was sent, it raises a Problem."""
     with pytest.raises(Problem):
         cursors.place(KEY, "prod", {}, text)
 
 
-def test_the_key_is_made_once_and_readable_by_nobody_else(tmp_path: Path) -> None:
-    """And no half of it is left beside it."""
+def test_the_key_is_created_once_and_private(tmp_path: Path) -> None:
+    """No temporary file is left beside it."""
     folder = tmp_path / "data"
     first = cursors.installation_key(folder)
     assert len(first) == 32

@@ -1,4 +1,4 @@
-"""Looking at documents: one, many, waiting for one, reading it again, deleting it."""
+"""Documents over HTTP: one, many, waiting for one, reprocessing, deleting."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ END = {
 }
 
 
-def ended(web: Live, id: str, status: str = "completed") -> None:  # noqa: A002
-    """Ends a document as a worker would."""
+def finish(web: Live, id: str, status: str = "completed") -> None:  # noqa: A002
+    """End a document as a worker would."""
     now = END["sqlite" if web.urls["prod"].startswith("sqlite") else "postgresql"]
     web.sql(
         f"UPDATE tabellion_documents SET status = $2, completed_at = {now}, version = version + 1 WHERE id = $1",
@@ -32,8 +32,8 @@ def ended(web: Live, id: str, status: str = "completed") -> None:  # noqa: A002
     )
 
 
-def test_a_document_tells_everything_that_is_known(web_any: Live) -> None:
-    """The names that people script against."""
+def test_a_document_has_all_its_fields(web_any: Live) -> None:
+    """The names that clients depend on."""
     one = web_any.upload(bill())
     document = web_any.get(one["status_url"]).json()
     names = {
@@ -48,9 +48,9 @@ def test_a_document_tells_everything_that_is_known(web_any: Live) -> None:
     assert document["created_at"].endswith("Z")
 
 
-def test_a_list_is_walked_with_cursors(web_any: Live) -> None:
-    """The newest first, each once, though others come meanwhile."""
-    made = [web_any.upload(bill(f"n {number}"))["id"] for number in range(7)]
+def test_a_list_is_paged_with_cursors(web_any: Live) -> None:
+    """Newest first, each once, even when others arrive meanwhile."""
+    submitted = [web_any.upload(bill(f"n {number}"))["id"] for number in range(7)]
     seen: list[str] = []
     page = web_any.get(f"{URL}?limit=3").json()
     while True:
@@ -59,14 +59,14 @@ def test_a_list_is_walked_with_cursors(web_any: Live) -> None:
             break
         web_any.upload(bill(f"later {len(seen)}"))
         page = web_any.get(f"{URL}?limit=3&cursor={page['next']}").json()
-    assert seen == made[::-1]
+    assert seen == submitted[::-1]
 
 
-def test_a_list_is_narrowed(web_any: Live) -> None:
+def test_a_list_is_filtered(web_any: Live) -> None:
     """By status, type, verdict, time and name; a cursor belongs to its filter."""
     first = web_any.upload(bill("a"), "Rechnung_100%.pdf", data={"type": "invoice"})["id"]
     second = web_any.upload(bill("b"), "other.pdf")["id"]
-    ended(web_any, second)
+    finish(web_any, second)
     web_any.sql("UPDATE tabellion_documents SET verdict = 'warn' WHERE id = $1", second)
 
     def ids(query: str) -> list[str]:
@@ -91,28 +91,28 @@ def test_a_list_is_narrowed(web_any: Live) -> None:
     problem(web_any.get(f"{URL}?limit=1&status=queued&cursor={cursor}"), 422, "cursor_invalid")
 
 
-def test_a_list_says_where_reviews_stand(web_any: Live) -> None:
-    """As outputs say it, of a duplicate as of its original; and it is narrowed by it."""
+def test_a_list_shows_the_review_status(web_any: Live) -> None:
+    """As in the outputs, for a duplicate that of its original; the list can be filtered by it."""
     first, second, copy = (web_any.upload(bill(text), f"{name}.pdf")["id"] for name, text in ("ax", "by", "cy"))
-    ended(web_any, second)
-    ended(web_any, copy, "duplicate")
+    finish(web_any, second)
+    finish(web_any, copy, "duplicate")
     web_any.store("prod", lambda store: put_item(store, second, status="in_review"))
 
-    def told(query: str = "") -> dict[str, str | None]:
+    def review_by_id(query: str = "") -> dict[str, str | None]:
         answer = web_any.get(f"{URL}?{query}")
         assert answer.status_code == 200, answer.text
         return {row["id"]: row["review"] for row in answer.json()["documents"]}
 
-    assert told() == {first: None, second: "pending", copy: "pending"}
-    assert told("review=pending") == {second: "pending", copy: "pending"}
+    assert review_by_id() == {first: None, second: "pending", copy: "pending"}
+    assert review_by_id("review=pending") == {second: "pending", copy: "pending"}
     web_any.sql("UPDATE tabellion_review_items SET status = 'corrected'")
-    assert told("review=pending") == {}
-    assert told("review=corrected&q=b") == {second: "corrected"}
+    assert review_by_id("review=pending") == {}
+    assert review_by_id("review=corrected&q=b") == {second: "corrected"}
     problem(web_any.get(f"{URL}?review=in_review"), 422, "value_invalid")
 
 
-def test_waiting_ends_with_the_document(web_any: Live) -> None:
-    """Not before, and not at the end of the time only."""
+def test_waiting_ends_when_the_document_ends(web_any: Live) -> None:
+    """Not earlier, and not only at the timeout."""
     one = web_any.upload(bill())
     answers: list[Any] = []
     thread = threading.Thread(target=lambda: answers.append(web_any.get(f"{one['status_url']}?wait=25")))
@@ -121,29 +121,29 @@ def test_waiting_ends_with_the_document(web_any: Live) -> None:
     eventually(lambda: served.updates._watches)
     assert not answers
     began = time.monotonic()
-    ended(web_any, one["id"])
+    finish(web_any, one["id"])
     thread.join(20)
     assert answers[0].json()["status"] == "completed"
     assert time.monotonic() - began < 20
     assert web_any.get(f"{one['status_url']}?wait=60").json()["status"] == "completed"
 
 
-def test_waiting_ends_with_the_time(web: Live) -> None:
-    """With where the document stands; more than a minute is too much."""
+def test_waiting_ends_at_the_timeout(web: Live) -> None:
+    """With the document's status; more than a minute is rejected."""
     one = web.upload(bill("waits"))
     assert web.get(f"{one['status_url']}?wait=1").json()["status"] == "queued"
     problem(web.get(f"{one['status_url']}?wait=61"), 422, "value_invalid")
     problem(web.get(f"{one['status_url']}?wait=-1"), 422, "value_invalid")
 
 
-def test_a_document_is_read_again(web_any: Live) -> None:
-    """When it has ended: as another type if asked; while it is in line or at work 409."""
+def test_a_document_is_reprocessed(web_any: Live) -> None:
+    """Once it has ended, as another type if requested; 409 while it is queued or processing."""
     one = web_any.upload(bill())
     problem(web_any.ask("POST", f"{one['status_url']}/reprocess"), 409, "document_running")
     for status in ("processing",):
         web_any.sql("UPDATE tabellion_documents SET status = $2 WHERE id = $1", one["id"], status)
         problem(web_any.ask("POST", f"{one['status_url']}/reprocess"), 409, "document_running")
-    ended(web_any, one["id"], "failed")
+    finish(web_any, one["id"], "failed")
     answer = web_any.ask("POST", f"{one['status_url']}/reprocess", json={"type": "invoice"})
     assert answer.status_code == 202, answer.text
     assert answer.json() == {"id": one["id"], "status": "queued", "status_url": one["status_url"]}
@@ -159,18 +159,18 @@ def test_a_document_is_read_again(web_any: Live) -> None:
         ({"type": 3}, "value_invalid", "/type"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_asked_of_a_second_reading(web: Live, body: Any, code: str, field: str) -> None:
+def test_invalid_reprocess_requests_are_rejected(web: Live, body: Any, code: str, field: str) -> None:
     """422 with the field."""
     one = web.upload(bill("again"))
-    ended(web, one["id"])
-    told = problem(web.ask("POST", f"{one['status_url']}/reprocess", json=body), 422, code)
-    assert told["field"] == field
+    finish(web, one["id"])
+    error = problem(web.ask("POST", f"{one['status_url']}/reprocess", json=body), 422, code)
+    assert error["field"] == field
 
 
-def test_a_finished_review_is_told_and_begins_anew_when_asked(web_any: Live) -> None:
-    """`reopen` says so; the trail says whose key asked."""
+def test_reprocessing_a_finished_review_needs_reopen(web_any: Live) -> None:
+    """Without `reopen` it is refused; the audit trail names the key."""
     one = web_any.upload(bill())
-    ended(web_any, one["id"])
+    finish(web_any, one["id"])
     web_any.store("prod", lambda store: put_item(store, one["id"], status="corrected", reviewer="anna"))
     document = web_any.get(one["status_url"]).json()
     assert (document["reviewed"], document["review"]["status"], document["review"]["reviewer"]) == (
@@ -181,15 +181,15 @@ def test_a_finished_review_is_told_and_begins_anew_when_asked(web_any: Live) -> 
         answer = web_any.ask("POST", f"{one['status_url']}/reprocess", json=body, key=web_any.key("operator"))
         assert answer.status_code == 202, answer.text
         assert web_any.get(one["status_url"]).json()["review"]["status"] == status
-        ended(web_any, one["id"])
-    told = web_any.sql("SELECT actor, action FROM tabellion_audit_log WHERE document_id IS NOT NULL ORDER BY n")
-    assert [(row["actor"], row["action"]) for row in told] == [
+        finish(web_any, one["id"])
+    entries = web_any.sql("SELECT actor, action FROM tabellion_audit_log WHERE document_id IS NOT NULL ORDER BY n")
+    assert [(row["actor"], row["action"]) for row in entries] == [
         ("key:operator", action) for action in ("reprocessed", "reprocessed", "reopened")
     ]
 
 
 def test_a_document_is_deleted_with_its_file(web_any: Live) -> None:
-    """And is not there afterwards; the same file may come again."""
+    """It is not found afterwards; the same file may be uploaded again."""
     one = web_any.upload(bill("deleted"))
     sha256 = web_any.get(one["status_url"]).json()["sha256"]
     assert web_any.get(f"{one['status_url']}/pages/1.png?width=100").status_code == 200
@@ -202,7 +202,7 @@ def test_a_document_is_deleted_with_its_file(web_any: Live) -> None:
     assert web_any.upload(bill("deleted"))["status"] == "queued"
 
 
-def test_a_document_at_work_is_not_deleted(web: Live) -> None:
+def test_a_document_in_processing_is_not_deleted(web: Live) -> None:
     """409 until it has ended."""
     one = web.upload(bill("at work"))
     web.sql("UPDATE tabellion_documents SET status = 'processing' WHERE id = $1", one["id"])
@@ -210,8 +210,8 @@ def test_a_document_at_work_is_not_deleted(web: Live) -> None:
     assert web.get(one["status_url"]).status_code == 200
 
 
-def test_a_file_that_another_document_has_stays(web: Live) -> None:
-    """It goes with the last of them."""
+def test_a_file_shared_by_two_documents_stays(web: Live) -> None:
+    """It is deleted with the last of them."""
     first, second = web.upload(bill("shared")), web.upload(bill("shared"))
     sha256 = web.get(first["status_url"]).json()["sha256"]
     assert web.ask("DELETE", first["status_url"]).status_code == 204
@@ -220,7 +220,7 @@ def test_a_file_that_another_document_has_stays(web: Live) -> None:
     assert not list(web.blobs("prod").rglob(sha256))
 
 
-def test_a_type_may_refuse_what_is_there_already(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_type_may_reject_duplicates(tmp_path_factory: pytest.TempPathFactory) -> None:
     """409 with the original."""
     folder = tmp_path_factory.mktemp("refuses")
     (folder / "types").mkdir()
@@ -230,12 +230,12 @@ def test_a_type_may_refuse_what_is_there_already(tmp_path_factory: pytest.TempPa
     with live(folder, {"prod": f"sqlite:///{folder}/p.db"}, types=(folder / "types",)) as web:
         first = web.upload(bill(), data={"type": "once"})
         files = {"file": ("a.pdf", bill(), "application/pdf")}
-        told = problem(web.ask("POST", URL, files=files, data={"type": "once"}), 409, "duplicate_rejected")
-        assert (told["original"], told["original_url"]) == (first["id"], first["status_url"])
+        error = problem(web.ask("POST", URL, files=files, data={"type": "once"}), 409, "duplicate_rejected")
+        assert (error["original"], error["original_url"]) == (first["id"], first["status_url"])
 
 
-def test_of_several_files_each_is_taken_or_refused_for_itself(tmp_path: Path) -> None:
-    """202 where one was taken, the same again under the same key; 409 where none was."""
+def test_several_files_are_accepted_or_rejected_one_by_one(tmp_path: Path) -> None:
+    """202 if one was accepted, and again under the same key; 409 if none was."""
     (tmp_path / "types").mkdir()
     (tmp_path / "types" / "once.yaml").write_text(
         'name: once\nversion: "1"\nfields:\n  total: {type: money, required: true}\nidempotency:\n  policy: reject\n'
@@ -255,22 +255,22 @@ def test_of_several_files_each_is_taken_or_refused_for_itself(tmp_path: Path) ->
         assert (refused["duplicate_of"], refused["status_url"]) == (known["id"], known["status_url"])
         again = send()
         assert (again.status_code, again.json()) == (202, answer.json())
-        told = problem(web.ask("POST", URL, files=files, data={"type": "once"}), 409, "duplicate_rejected")
-        assert [entry["duplicate_of"] for entry in told["documents"]] == [one["id"], known["id"], two["id"]]
+        error = problem(web.ask("POST", URL, files=files, data={"type": "once"}), 409, "duplicate_rejected")
+        assert [entry["duplicate_of"] for entry in error["documents"]] == [one["id"], known["id"], two["id"]]
         assert len(web.sql("SELECT id FROM tabellion_documents")) == 3
 
 
-def test_a_type_whose_file_has_a_mistake_is_named(tmp_path: Path) -> None:
-    """To whoever names it, with line and column; other uploads go on."""
+def test_an_invalid_type_file_is_reported(tmp_path: Path) -> None:
+    """To a client that names the type, with line and column; other uploads continue."""
     (tmp_path / "types").mkdir()
     (tmp_path / "types" / "slip.yaml").write_text('name: slip\nversion: "1"\nfields:\n  total: {type: mony}\n')
     with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}, types=(tmp_path / "types",)) as web:
         first = web.upload(bill())
         files = {"file": ("a.pdf", bill(), "application/pdf")}
-        told = problem(web.ask("POST", URL, files=files, data={"type": "slip"}), 422, "type_broken")
-        assert (told["field"], told["mistakes"][0].partition(": ")[0]) == ("/type", "slip.yaml:4:17")
-        assert "'slip'" in told["detail"]
-        assert str(tmp_path) not in json.dumps(told)
+        error = problem(web.ask("POST", URL, files=files, data={"type": "slip"}), 422, "type_broken")
+        assert (error["field"], error["mistakes"][0].partition(": ")[0]) == ("/type", "slip.yaml:4:17")
+        assert "'slip'" in error["detail"]
+        assert str(tmp_path) not in json.dumps(error)
         web.sql("UPDATE tabellion_documents SET status = 'completed'")
         again = web.ask("POST", f"{first['status_url']}/reprocess", json={"type": "slip"})
         problem(again, 422, "type_broken")

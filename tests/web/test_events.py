@@ -1,4 +1,4 @@
-"""Server-sent events: where documents stand, as it changes."""
+"""Server-sent events: the status of documents as it changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tabellion.web.limits import RequestLimits
 from tests.models.bills import bill
 from tests.waiting import eventually
 from tests.web.live import Live, live, problem
-from tests.web.test_documents import ended
+from tests.web.test_documents import finish
 
 ALL = "/api/documents/events"
 
@@ -49,12 +49,12 @@ def _events(lines: Iterator[str]) -> Iterator[dict[str, str]]:
 
 
 def data(event: dict[str, str]) -> Any:
-    """What an event says."""
+    """Return the data of an event."""
     return json.loads(event["data"])
 
 
 def test_a_document_is_followed_to_its_end(web_any: Live) -> None:
-    """Where it stands, each page, its end; then the stream ends."""
+    """Its status, each page, its end; then the stream ends."""
     one = web_any.upload(bill())
     with listening(web_any, f"{one['status_url']}/events") as stream:
         assert next(stream) == {"retry": "2000"}
@@ -66,7 +66,7 @@ def test_a_document_is_followed_to_its_end(web_any: Live) -> None:
         assert data(next(stream))["progress"] == {"done": 1, "pages": 3}
         web_any.sql("UPDATE tabellion_documents SET done_pages = 2 WHERE id = $1", one["id"])
         assert data(next(stream))["progress"] == {"done": 2, "pages": 3}
-        ended(web_any, one["id"])
+        finish(web_any, one["id"])
         last = next(stream)
         assert data(last)["status"] == "completed"
         assert list(stream) == []
@@ -77,7 +77,7 @@ def test_a_document_is_followed_to_its_end(web_any: Live) -> None:
 
 
 def test_all_documents_are_followed(web_any: Live) -> None:
-    """What comes and what ends from now on, and after a break from where it was broken off."""
+    """Documents that arrive or end from now on; after a reconnect, from the last event received."""
     web_any.upload(bill("before"))
     with listening(web_any, ALL) as stream:
         next(stream)
@@ -85,10 +85,10 @@ def test_all_documents_are_followed(web_any: Live) -> None:
         eventually(lambda: served.updates._watches)
         one = web_any.upload(bill("one"))
         event = next(stream)
-        while data(event)["id"] != one["id"]:  # what came a moment before the start may be told
+        while data(event)["id"] != one["id"]:  # an event from just before the start may come first
             event = next(stream)
         assert data(event)["status"] == "queued"
-        ended(web_any, one["id"], "failed")
+        finish(web_any, one["id"], "failed")
         assert (data(next(stream))["id"], event["event"]) == (one["id"], "document")
     two = web_any.upload(bill("two"))
     with listening(web_any, ALL, last_event_id=event["id"]) as stream:
@@ -99,8 +99,8 @@ def test_all_documents_are_followed(web_any: Live) -> None:
     problem(web_any.get(ALL, headers={"Last-Event-ID": "yesterday"}), 422, "value_invalid")
 
 
-def test_nobody_watches_when_nobody_listens(web: Live) -> None:
-    """The look at the database ends with the last watcher."""
+def test_polling_stops_without_listeners(web: Live) -> None:
+    """The database is no longer polled once the last stream has ended."""
     one = web.upload(bill("alone"))
     served = web.app.state.auth.environments["prod"].served["documents"]
     with listening(web, f"{one['status_url']}/events") as stream:
@@ -111,8 +111,8 @@ def test_nobody_watches_when_nobody_listens(web: Live) -> None:
     eventually(lambda: served.updates._task.done())
 
 
-def test_a_silent_line_says_that_it_lives(web: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A comment now and then; and when the document is deleted, that."""
+def test_an_idle_stream_sends_comments(web: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A comment now and then; and an event when the document is deleted."""
     monkeypatch.setattr(events, "HEARTBEAT", 0.1)
     monkeypatch.setattr(events, "LOOK", 0.05)
     one = web.upload(bill("silent"))
@@ -127,8 +127,8 @@ def test_a_silent_line_says_that_it_lives(web: Live, monkeypatch: pytest.MonkeyP
         assert list(stream) == []
 
 
-def test_streams_are_counted(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """429 for one too many with a key, or in all; an ended one makes room."""
+def test_the_number_of_streams_is_limited(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """429 for one too many per key, or in all; a closed one makes room."""
     folder = tmp_path_factory.mktemp("streams")
     with live(folder, {"prod": f"sqlite:///{folder}/p.db"}, limits=RequestLimits(streams=3, streams_per_key=2)) as web:
         with listening(web, ALL) as one, listening(web, ALL) as two:
@@ -140,7 +140,7 @@ def test_streams_are_counted(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def test_streams_end_with_the_server(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Nobody's open stream keeps it from stopping."""
+    """An open stream does not keep it from stopping."""
     folder = tmp_path_factory.mktemp("ends")
     with live(folder, {"prod": f"sqlite:///{folder}/p.db"}) as web, listening(web, ALL) as stream:
         next(stream)
@@ -148,12 +148,12 @@ def test_streams_end_with_the_server(tmp_path_factory: pytest.TempPathFactory) -
         assert list(stream) == []
 
 
-def test_a_watch_that_begins_far_back_is_told_all_in_pieces(web: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More news than one look takes are not lost."""
+def test_a_stream_resumed_far_back_gets_everything_in_batches(web: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More events than one query returns are not lost."""
     monkeypatch.setattr(updates, "MOST", 2)
-    made = {web.upload(bill(f"pieces {number}"))["id"] for number in range(5)}
+    submitted = {web.upload(bill(f"pieces {number}"))["id"] for number in range(5)}
     with listening(web, ALL, last_event_id="1") as stream:
         next(stream)
         seen: set[str] = set()
-        while not made <= seen:
+        while not submitted <= seen:
             seen.add(data(next(stream))["id"])

@@ -1,4 +1,4 @@
-"""A document's file and pictures of its pages."""
+"""A document's file and images of its pages."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def one(web: Live) -> Any:
     return web.upload(bill("file"), "mein Beleg.pdf")["status_url"]
 
 
-def test_a_file_is_saved_and_never_shown(web: Live, one: str) -> None:
-    """Attachment, fixed type, no sniffing, a sandbox around it."""
+def test_a_file_is_sent_as_an_attachment(web: Live, one: str) -> None:
+    """With a fixed type, no sniffing and a sandbox."""
     answer = web.get(f"{one}/file")
     assert answer.content == bill("file")
     assert answer.headers["content-type"] == "application/pdf"
@@ -46,8 +46,8 @@ def test_a_file_is_saved_and_never_shown(web: Live, one: str) -> None:
         ("lines=1-2", 200, slice(None)), ("nonsense", 200, slice(None)),
     ],
 )  # fmt: skip
-def test_a_piece_of_a_file(web: Live, one: str, asked: str, status: int, piece: slice) -> None:
-    """As RFC 9110 has it; what cannot be understood is as if not said."""
+def test_a_range_of_a_file(web: Live, one: str, asked: str, status: int, piece: slice) -> None:
+    """As in RFC 9110; an invalid Range header is ignored."""
     whole = bill("file")
     answer = web.get(f"{one}/file", headers={"Range": asked})
     assert answer.status_code == status
@@ -58,15 +58,15 @@ def test_a_piece_of_a_file(web: Live, one: str, asked: str, status: int, piece: 
 
 
 @pytest.mark.parametrize("asked", ["bytes=999999-", "bytes=999999-1000000", "bytes=-0"])
-def test_a_piece_that_is_not_there(web: Live, one: str, asked: str) -> None:
+def test_a_range_beyond_the_file(web: Live, one: str, asked: str) -> None:
     """416 with the size."""
     answer = web.get(f"{one}/file", headers={"Range": asked})
     problem(answer, 416, "range_unsatisfiable")
     assert answer.headers["content-range"] == f"bytes */{len(bill('file'))}"
 
 
-def test_a_file_that_is_known_is_not_sent_again(web: Live, one: str) -> None:
-    """304 by its tag; If-Range with another tag gets all of it."""
+def test_a_cached_file_is_not_sent_again(web: Live, one: str) -> None:
+    """304 by its ETag; If-Range with another ETag gets all of it."""
     tag = web.get(f"{one}/file").headers["etag"]
     for given in (tag, f'"x", W/{tag}', "*"):
         answer = web.get(f"{one}/file", headers={"If-None-Match": given})
@@ -75,8 +75,8 @@ def test_a_file_that_is_known_is_not_sent_again(web: Live, one: str) -> None:
     assert web.get(f"{one}/file", headers={"Range": "bytes=0-4", "If-Range": tag}).status_code == 206
 
 
-def test_a_file_that_is_gone_is_told(web: Live) -> None:
-    """404, not an error; so is its picture."""
+def test_a_missing_file_is_reported(web: Live) -> None:
+    """404 for the file and for its image, not an error."""
     document = web.upload(bill("gone"))["status_url"]
     sha256 = web.get(document).json()["sha256"]
     next(web.blobs("prod").rglob(sha256)).unlink()
@@ -84,8 +84,8 @@ def test_a_file_that_is_gone_is_told(web: Live) -> None:
     problem(web.get(f"{document}/pages/1.png"), 404, "file_gone")
 
 
-def test_a_file_that_is_deleted_while_it_is_sent_arrives_whole(tmp_path: Path) -> None:
-    """It is open before the first byte is promised; and a link in its place is not followed."""
+def test_a_file_deleted_while_it_is_sent_arrives_complete(tmp_path: Path) -> None:
+    """It is opened before the headers are sent; a link in its place is not followed."""
     path = tmp_path / "file"
     path.write_bytes(b"whole")
     scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
@@ -104,7 +104,7 @@ def test_a_file_that_is_deleted_while_it_is_sent_arrives_whole(tmp_path: Path) -
 
 @pytest.mark.parametrize("started", [False, True])
 def test_a_file_that_is_never_sent_is_closed(tmp_path: Path, started: bool) -> None:
-    """Whether the answer is dropped, or its client is gone before the first byte."""
+    """Whether the response is dropped, or its client disconnects before the first byte."""
     path = tmp_path / "file"
     path.write_bytes(b"whole")
     scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
@@ -131,10 +131,10 @@ def is_open(path: Path) -> bool:
     return any(link.is_symlink() and str(link.readlink()) == str(path) for link in Path("/proc/self/fd").iterdir())
 
 
-def test_a_page_is_drawn_and_kept(web: Live, one: str) -> None:
-    """A PNG as wide as asked for, drawn once, with a tag."""
+def test_a_page_is_rendered_once(web: Live, one: str) -> None:
+    """A PNG of the requested width, rendered once, with an ETag."""
     answer = web.get(f"{one}/pages/1.png?width=300")
-    assert answer.headers["cache-control"] == "private, no-cache"  # shown again only to those who may still see it
+    assert answer.headers["cache-control"] == "private, no-cache"  # shown again only to users who may still see it
     assert answer.headers["content-type"] == "image/png"
     with Image.open(io.BytesIO(answer.content)) as picture:
         assert picture.width == 300
@@ -147,8 +147,8 @@ def test_a_page_is_drawn_and_kept(web: Live, one: str) -> None:
     assert web.get(f"{one}/pages/1.png?width=301").headers["etag"] != tag
 
 
-def test_a_page_is_drawn_in_a_few_widths_only(web: Live) -> None:
-    """Nobody fills the disk by asking for each of them."""
+def test_a_page_is_rendered_in_a_few_widths_only(web: Live) -> None:
+    """Nobody can fill the disk by requesting each width."""
     page = web.upload(bill("widths"))["status_url"] + "/pages/1.png"
     tags = {web.get(f"{page}?width={width}").headers["etag"] for width in range(17, 300, 20)}
     assert len(tags) == 3
@@ -165,20 +165,20 @@ def test_a_page_is_drawn_in_a_few_widths_only(web: Live) -> None:
         ("99999999999999999999.png", 422, "value_invalid"),
     ],
 )  # fmt: skip
-def test_a_page_that_is_not_there(web: Live, one: str, tail: str, status: int, code: str) -> None:
+def test_a_missing_page(web: Live, one: str, tail: str, status: int, code: str) -> None:
     """404 or 422, never a crash of the reader."""
     problem(web.get(f"{one}/pages/{tail}"), status, code)
 
 
-def test_a_document_that_cannot_be_drawn_is_told(web: Live) -> None:
-    """With the reader's own code; the child that tried is nobody's loss."""
+def test_a_document_that_cannot_be_rendered_is_reported(web: Live) -> None:
+    """With the reader's own code; the failed child process does no harm."""
     broken = web.upload(b"%PDF-1.4\nbroken beyond repair")["status_url"]
-    told = problem(web.get(f"{broken}/pages/1.png"), 422, "document_unreadable")
-    assert told["reason"] == "pdf_damaged"
+    error = problem(web.get(f"{broken}/pages/1.png"), 422, "document_unreadable")
+    assert error["reason"] == "pdf_damaged"
 
 
-def test_the_words_of_a_page_are_told(web: Live, one: str) -> None:
-    """Each with its box, as it was read; a page that nobody has kept is read, and kept, and has a tag."""
+def test_the_words_of_a_page_are_returned(web: Live, one: str) -> None:
+    """Each with its box as read; a page without stored words is read and stored, with an ETag."""
     answer = web.get(f"{one}/pages/1/words")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
     [[text, x0, y0, x1, y1]] = answer.json()["words"]
@@ -196,6 +196,6 @@ def test_the_words_of_a_page_are_told(web: Live, one: str) -> None:
     ("tail", "status", "code"),
     [("2/words", 404, "page_missing"), ("0/words", 422, "value_invalid"), ("x/words", 422, "value_invalid")],
 )
-def test_words_of_a_page_that_is_not_there(web: Live, one: str, tail: str, status: int, code: str) -> None:
-    """The same problems as for its picture."""
+def test_words_of_a_missing_page(web: Live, one: str, tail: str, status: int, code: str) -> None:
+    """The same problems as for its image."""
     problem(web.get(f"{one}/pages/{tail}"), status, code)

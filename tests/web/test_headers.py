@@ -1,4 +1,4 @@
-"""Around every answer: an id, the security headers, and no word of what went wrong inside."""
+"""Around every response: a request id, the security headers, and no internal details in errors."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SECURITY = {
 }  # fmt: skip
 
 
-def test_every_answer_has_the_security_headers(web: Live) -> None:
-    """Good ones, refused ones, pages and files; no framework's name, no CORS, no cookie."""
+def test_every_response_has_the_security_headers(web: Live) -> None:
+    """Successes, errors, pages and files; no framework name, no CORS, no cookie."""
     one = web.upload(bill("headers"))["status_url"]
     for path in ("/healthz", "/docs", "/docs/docs.js", "/nope", "/api/documents", one, f"{one}/file", "/openapi.json"):
         for key in ("", None):
@@ -38,8 +38,8 @@ def test_every_answer_has_the_security_headers(web: Live) -> None:
             assert headers["x-request-id"]
 
 
-def test_a_preflight_is_not_answered(web: Live) -> None:
-    """CORS is off: 405, no permission of any kind."""
+def test_a_preflight_is_refused(web: Live) -> None:
+    """CORS is off: 405 without any permission."""
     sent = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
     answer = web.ask("OPTIONS", "/api/documents", key=None, headers=sent)
     assert answer.status_code == 405
@@ -47,28 +47,28 @@ def test_a_preflight_is_not_answered(web: Live) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("sent", "kept"),
     [("abc-123_x.y", True), ("x" * 64, True), ("x" * 65, False), ("a b", False), ("a;b", False), ("", False)],
 )
-def test_a_request_id_comes_back(web: Live, given: str, kept: bool) -> None:
-    """When it is sane; otherwise a new one is made. Problems carry it too."""
-    answer = web.get("/nope", headers={"X-Request-Id": given})
-    assert (answer.headers["x-request-id"] == given) == kept
+def test_a_valid_request_id_is_returned(web: Live, sent: str, kept: bool) -> None:
+    """An invalid one is replaced by a new one. Problems carry it too."""
+    answer = web.get("/nope", headers={"X-Request-Id": sent})
+    assert (answer.headers["x-request-id"] == sent) == kept
     assert answer.json()["request_id"] == answer.headers["x-request-id"]
 
 
 @pytest.fixture
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """An application whose database another process has spoiled."""
+    """An application whose database was corrupted by another process."""
     folder = tmp_path_factory.mktemp("broken")
     with live(folder, {"prod": f"sqlite:///{folder}/p.db"}) as one:
         yield one
 
 
-def test_what_nobody_expected_is_a_problem_without_details(
+def test_an_unexpected_error_is_a_problem_without_details(
     broken: Live, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """500 with the request id; the log has the rest, the answer has nothing of it."""
+    """500 with the request id; the details are in the log, not in the response."""
 
     async def explode(*_: object) -> None:
         raise RuntimeError("secret-of-the-house /srv/path")
@@ -76,16 +76,16 @@ def test_what_nobody_expected_is_a_problem_without_details(
     monkeypatch.setattr(lookup, "get", explode)
     with caplog.at_level(logging.ERROR):
         answer = broken.get("/api/documents/" + "0" * 26, headers={"X-Request-Id": "find-me"})
-    told = problem(answer, 500, "unexpected")
-    assert told["request_id"] == "find-me"
+    error = problem(answer, 500, "unexpected")
+    assert error["request_id"] == "find-me"
     assert "secret" not in answer.text
     assert "/srv" not in answer.text
     assert "find-me" in caplog.text
     assert "secret-of-the-house" in caplog.text
 
 
-def test_a_database_that_does_not_answer_is_told_as_such(broken: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    """503 with when to come again, and no word of where it is."""
+def test_an_unreachable_database_is_reported(broken: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """503 with Retry-After, and without its address."""
     from tabellion.errors import Unreachable
 
     async def away(*_: object) -> None:
@@ -99,8 +99,8 @@ def test_a_database_that_does_not_answer_is_told_as_such(broken: Live, monkeypat
 
 
 @pytest.mark.parametrize("what", ["blobs", "database"])
-def test_a_full_disk_is_told_as_such(tmp_path: Path, caplog: pytest.LogCaptureFixture, what: str) -> None:
-    """507 without a traceback, nothing of the upload is kept, and with room again it is taken."""
+def test_a_full_disk_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture, what: str) -> None:
+    """507 without a traceback; nothing of the upload is kept, and with free space it succeeds."""
     with small_disk(tmp_path / "disk", 4 << 20):
         url = f"sqlite:///{tmp_path}/{'disk/' if what == 'database' else ''}p.db"
         with live(tmp_path / "disk" if what == "blobs" else tmp_path, {"prod": url}) as web:
@@ -127,14 +127,14 @@ def test_a_full_disk_is_told_as_such(tmp_path: Path, caplog: pytest.LogCaptureFi
 @pytest.mark.parametrize(
     "error", [NoSpace("/srv/x"), Unwritable("/srv/x"), Full("/srv/x"), OSError(errno.ENOSPC, "no space", "/srv/x")]
 )
-def test_whatever_has_no_room_is_507(error: Exception) -> None:
-    """Whichever part of the service finds out."""
-    told = last_resort(error, "id")
-    assert (told.status, told.code) == (507, "no_space")
-    assert "/srv" not in str(told.as_dict("id"))
+def test_any_error_for_lack_of_space_is_507(error: Exception) -> None:
+    """Whichever part of the service raises it."""
+    answer = last_resort(error, "id")
+    assert (answer.status, answer.code) == (507, "no_space")
+    assert "/srv" not in str(answer.as_dict("id"))
 
 
-def test_keys_and_bodies_are_in_no_log(broken: Live, caplog: pytest.LogCaptureFixture) -> None:
+def test_keys_and_bodies_are_not_logged(broken: Live, caplog: pytest.LogCaptureFixture) -> None:
     """The access log has method, path, status and id."""
     with caplog.at_level(logging.DEBUG):
         broken.upload(bill("canary-7531"))
@@ -143,8 +143,8 @@ def test_keys_and_bodies_are_in_no_log(broken: Live, caplog: pytest.LogCaptureFi
     ours = [
         record.getMessage() for record in caplog.records if record.name.split(".")[0] not in ("httpx2", "httpcore2")
     ]
-    told = "\n".join(ours)
-    assert broken.key() not in told
-    assert "canary-7531" not in told
-    assert "POST /api/documents 202" in told
-    assert "\x1b" not in told
+    log = "\n".join(ours)
+    assert broken.key() not in log
+    assert "canary-7531" not in log
+    assert "POST /api/documents 202" in log
+    assert "\x1b" not in log

@@ -1,4 +1,4 @@
-"""Alive, ready, idle, working, unreachable: told apart."""
+"""Alive, ready, idle, working and unreachable are distinguished."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from tests.waiting import eventually
 from tests.web.live import Live, live, problem
 
 
-def member(queues: str = "documents", busy: int = 0) -> WorkerRecord:
-    """A worker that tells of itself."""
+def make_worker(queues: str = "documents", busy: int = 0) -> WorkerRecord:
+    """A worker that reports its state."""
     return WorkerRecord("w", "h", 1, "b", "1", queues, 4, busy=busy)
 
 
 def test_a_process_that_answers_is_alive(web: Live) -> None:
-    """Whatever the database does."""
+    """Whatever the state of the database."""
     answer = web.get("/healthz", key=None)
     assert (answer.status_code, answer.json()) == (200, {"status": "alive"})
 
 
 def test_ready_needs_a_worker_for_documents(web_any: Live) -> None:
-    """503 with the reason without one; with one, idle and working are told apart."""
+    """503 with the reason without one; with one, idle and working are distinguished."""
     answer = web_any.get("/readyz", key=None)
     assert answer.status_code == 503
     assert "no worker for documents" in answer.json()["reasons"][0]
@@ -48,18 +48,18 @@ def test_ready_needs_a_worker_for_documents(web_any: Live) -> None:
         web_any.store("prod", story)
         return web_any.get("/readyz", key=None)
 
-    assert seen(member("other")).status_code == 503
-    assert seen(member("documents_gemini")).status_code == 200
-    answer = seen(member())
+    assert seen(make_worker("other")).status_code == 503
+    assert seen(make_worker("documents_gemini")).status_code == 200
+    answer = seen(make_worker())
     assert (answer.status_code, answer.json()["status"], answer.json()["reasons"]) == (200, "ready", [])
     assert answer.json()["environments"] == [
         {"name": "prod", "database": "ok", "workers": 1, "state": "idle", "blobs": "ok", "lake": "ok", "disk": "ok"}
     ]
-    assert seen(member(busy=3)).json()["environments"][0]["state"] == "working"
+    assert seen(make_worker(busy=3)).json()["environments"][0]["state"] == "working"
 
 
-def test_a_database_without_tables_is_told(tmp_path: Path) -> None:
-    """Not migrated is not unreachable."""
+def test_missing_tables_are_reported(tmp_path: Path) -> None:
+    """Not migrated is not the same as unreachable."""
     url = f"sqlite:///{tmp_path}/p.db"
     with live(tmp_path, {"prod": url}) as web:
         web.sql("DROP TABLE tabellion_documents_schema")
@@ -69,8 +69,8 @@ def test_a_database_without_tables_is_told(tmp_path: Path) -> None:
         assert "tabellion migrate" in answer.json()["reasons"][0]
 
 
-def test_a_register_that_is_missing_is_told_without_a_pipeline_too(tmp_path: Path) -> None:
-    """Where only own queues are shown, `tabellion migrate` is what makes it."""
+def test_a_missing_register_is_reported_without_a_pipeline_too(tmp_path: Path) -> None:
+    """With own queues only, `tabellion migrate` creates it."""
 
     async def ask() -> tuple[health.Station, str]:
         store = Store(f"sqlite:///{tmp_path}/p.db")
@@ -83,10 +83,10 @@ def test_a_register_that_is_missing_is_told_without_a_pipeline_too(tmp_path: Pat
     assert (report["database"], reason) == ("not_migrated", "the database is not migrated: run `tabellion migrate`")
 
 
-def test_a_database_that_is_away_is_told_and_found_again(tmp_path: Path, postgres18: Postgres) -> None:
-    """503 without its address; 200 for being alive; and no restart is needed when it is back."""
+def test_a_database_that_is_down_is_reported_and_recovers(tmp_path: Path, postgres18: Postgres) -> None:
+    """503 without its address; liveness stays 200; no restart is needed when it is back."""
     with proxied(postgres18.create_database("away")) as proxy, live(tmp_path, {"prod": proxy.url}) as web:
-        web.store("prod", lambda store: roster.enlist(store, member()))
+        web.store("prod", lambda store: roster.enlist(store, make_worker()))
         assert web.get("/readyz", key=None).status_code == 200
         proxy.refuse()
         answer = web.get("/readyz", key=None)
@@ -103,12 +103,12 @@ def test_a_database_that_is_away_is_told_and_found_again(tmp_path: Path, postgre
         assert web.get("/api/documents").status_code == 200
 
 
-def test_an_environment_that_is_away_does_not_hide_the_others(tmp_path: Path) -> None:
-    """Each is told by name, and none of their addresses is."""
+def test_an_environment_that_is_down_does_not_hide_the_others(tmp_path: Path) -> None:
+    """Each is reported by name, without its address."""
     urls = {"prod": f"sqlite:///{tmp_path}/p.db", "dev": f"sqlite:///{tmp_path}/gone/d.db"}
     with live(tmp_path, urls) as web:
         for name in urls:
-            web.store(name, lambda store: roster.enlist(store, member()))
+            web.store(name, lambda store: roster.enlist(store, make_worker()))
         assert web.get("/readyz", key=None).status_code == 200
         asyncio.run(_spoil(tmp_path / "gone" / "d.db"))
         answer = web.get("/readyz", key=None)
@@ -119,11 +119,13 @@ def test_an_environment_that_is_away_does_not_hide_the_others(tmp_path: Path) ->
         assert str(tmp_path) not in answer.text
 
 
-def test_a_lake_that_takes_no_files_is_told_and_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """503 with the reason, without its path; ready again when it takes files again."""
+def test_a_lake_that_cannot_be_written_is_reported_and_recovers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """503 with the reason, without its path; ready again once it can be written."""
     monkeypatch.setattr(served, "KEPT", 0.0)
     with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}) as web:
-        web.store("prod", lambda store: roster.enlist(store, member()))
+        web.store("prod", lambda store: roster.enlist(store, make_worker()))
         assert web.get("/readyz", key=None).status_code == 200
         (tmp_path / "prod" / "lake").rmdir()
         (tmp_path / "prod" / "lake").touch()
@@ -136,8 +138,8 @@ def test_a_lake_that_takes_no_files_is_told_and_found_again(tmp_path: Path, monk
         assert web.get("/readyz", key=None).status_code == 200
 
 
-def test_a_lake_that_does_not_answer_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told as soon as the time for an answer is over, and one look is under way however many ask."""
+def test_a_lake_that_does_not_answer_blocks_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is reported after the timeout, and one check runs at a time however many clients ask."""
     monkeypatch.setattr(served, "SECONDS", 0.2)
     looks, answers = [], threading.Event()
 
@@ -154,10 +156,10 @@ def test_a_lake_that_does_not_answer_holds_nobody_up(tmp_path: Path, monkeypatch
         eventually(lambda: web.get("/readyz", key=None).json()["environments"][0]["lake"] == "ok")
 
 
-def test_a_disk_that_is_nearly_full_is_told(tmp_path: Path) -> None:
-    """Where there is no room for one upload of the largest size."""
+def test_a_nearly_full_disk_is_reported(tmp_path: Path) -> None:
+    """When there is no room for one upload of the largest size."""
     with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}, upload_bytes=1 << 60) as web:
-        web.store("prod", lambda store: roster.enlist(store, member()))
+        web.store("prod", lambda store: roster.enlist(store, make_worker()))
         answer = web.get("/readyz", key=None)
         assert (answer.status_code, answer.json()["environments"][0]["disk"]) == (503, "full")
         assert "the disk is nearly full" in answer.json()["reasons"][0]
@@ -172,11 +174,11 @@ async def _spoil(path: Path) -> None:
 
 
 def ready(web: Live) -> tuple[int, list[str]]:
-    """What is said of readiness, with a worker."""
+    """The readiness response, with a worker."""
 
     async def story(store: Store) -> None:
-        await roster.enlist(store, member())
-        await roster.beat(store, member())
+        await roster.enlist(store, make_worker())
+        await roster.beat(store, make_worker())
 
     web.store("prod", story)
     answer = web.get("/readyz", key=None)
@@ -184,7 +186,7 @@ def ready(web: Live) -> tuple[int, list[str]]:
 
 
 def test_a_paused_queue_is_not_ready(web_any: Live) -> None:
-    """What is uploaded would wait for the one who paused it."""
+    """Uploads would wait until it is resumed."""
     assert ready(web_any) == (200, [])
     assert web_any.ask("POST", "/api/queues/documents/pause", json={}).status_code == 200
     status, [reason] = ready(web_any)
@@ -193,8 +195,8 @@ def test_a_paused_queue_is_not_ready(web_any: Live) -> None:
     assert ready(web_any) == (200, [])
 
 
-def test_a_database_file_that_is_gone_is_not_ready(tmp_path: Path) -> None:
-    """Though the open file still answers: what is written to it is lost."""
+def test_a_missing_database_file_is_not_ready(tmp_path: Path) -> None:
+    """The open file still answers, but what is written to it is lost."""
     with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}) as web:
         assert ready(web) == (200, [])
         (tmp_path / "p.db").rename(tmp_path / "gone.db")
@@ -203,8 +205,8 @@ def test_a_database_file_that_is_gone_is_not_ready(tmp_path: Path) -> None:
         (tmp_path / "gone.db").rename(tmp_path / "p.db")
 
 
-def test_uploads_that_cannot_be_kept_are_not_ready(tmp_path: Path) -> None:
-    """A folder of blobs that takes no files is told."""
+def test_unwritable_uploads_are_not_ready(tmp_path: Path) -> None:
+    """A folder of blobs that cannot be written is reported."""
     with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}) as web:
         assert ready(web) == (200, [])
         [blobs] = [path for path in tmp_path.rglob("blobs") if path.is_dir()]

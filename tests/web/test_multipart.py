@@ -1,4 +1,4 @@
-"""Forms, taken apart in whatever pieces they come."""
+"""Multipart forms, parsed in whatever pieces they arrive."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FORM = (
 )
 
 
-def taken(pieces: list[bytes], most: int = 10) -> list[tuple[FormPart, bytes]]:
-    """The parts with their bytes."""
+def parse(pieces: list[bytes], most: int = 10) -> list[tuple[FormPart, bytes]]:
+    """Return the parts with their bytes."""
 
     async def stream() -> AsyncIterator[bytes]:
         for piece in pieces:
@@ -44,13 +44,13 @@ def taken(pieces: list[bytes], most: int = 10) -> list[tuple[FormPart, bytes]]:
 
 
 @given(st.lists(st.integers(1, 60), max_size=20))
-def test_a_form_is_the_same_however_it_is_cut(sizes: list[int]) -> None:
-    """Names, types and bytes, to the last."""
+def test_a_form_is_parsed_the_same_however_it_is_cut(sizes: list[int]) -> None:
+    """Names, types and every byte."""
     pieces, place = [], 0
     for size in sizes:
         pieces.append(FORM[place : place + size])
         place += size
-    parts = taken([*pieces, FORM[place:]])
+    parts = parse([*pieces, FORM[place:]])
     assert parts == [
         (FormPart("type"), b"invoice"),
         (FormPart("file", 'a "b".pdf', "application/pdf"), b"%PDF-\r\n--c\r\n\x00\xff"),
@@ -59,24 +59,24 @@ def test_a_form_is_the_same_however_it_is_cut(sizes: list[int]) -> None:
 
 
 @given(st.binary(max_size=200), st.integers(0, len(FORM)))
-def test_whatever_comes_is_a_form_or_a_problem(noise: bytes, place: int) -> None:
-    """Never anything else."""
+def test_any_input_is_a_form_or_a_problem(noise: bytes, place: int) -> None:
+    """No other exception is raised."""
     for form in (noise, FORM[:place] + noise + FORM[place:], FORM[:place]):
         try:
-            taken([form])
+            parse([form])
         except Problem as problem:
             assert problem.status in (400, 413)  # noqa: PT017 - a form is as good an outcome
 
 
-def test_parts_are_counted() -> None:
-    """One too many ends it."""
+def test_the_number_of_parts_is_limited() -> None:
+    """One too many is rejected."""
     with pytest.raises(Problem, match="too_many_parts"):
-        taken([FORM], most=2)
+        parse([FORM], most=2)
 
 
 @pytest.mark.parametrize("header", ["multipart/form-data", "multipart/form-data; boundary=", 'x; boundary="ä"'])
-def test_a_boundary_is_needed(header: str) -> None:
-    """And is a plain one."""
+def test_a_valid_boundary_is_required(header: str) -> None:
+    """A missing or unusual boundary is rejected."""
     with pytest.raises(Problem):
         boundary_of(header)
     assert boundary_of("multipart/form-data; boundary=b") == b"b"

@@ -34,14 +34,14 @@ def document(web: Live) -> Any:
 
 
 def operations(document: Any) -> Iterator[tuple[str, str, Any]]:
-    """Method, path and description of each."""
+    """Method, path and description of each operation."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield method.upper(), path, operation
 
 
 def test_every_route_is_described(document: Any) -> None:
-    """But for pages, and nothing else, each with a summary, a description, and a key where one is needed."""
+    """All but the pages, each with a summary, a description, and a key where one is needed."""
     described = {(method, path): operation for method, path, operation in operations(document)}
     assert described.keys() == POLICY.keys() - PAGES.keys()
     for key, operation in described.items():
@@ -51,7 +51,7 @@ def test_every_route_is_described(document: Any) -> None:
 
 
 def test_the_glossary_has_every_resource(document: Any) -> None:
-    """What can be read under /api is a noun of the glossary, by the last word of its path."""
+    """Each resource under /api is a noun of the glossary, by the last word of its path."""
     words = {noun.split()[-1].lower() for noun in glossary()}
     resources = set()
     for method, path, _ in operations(document):
@@ -62,8 +62,8 @@ def test_the_glossary_has_every_resource(document: Any) -> None:
     assert {one for one in resources if one not in words and one.removesuffix("s") not in words} == set()
 
 
-def test_every_problem_is_described_as_one(document: Any) -> None:
-    """All answers of 400 and more, but for the one that tells readiness, have the shape of a problem."""
+def test_every_error_is_described_as_a_problem(document: Any) -> None:
+    """All responses from 400 on have the shape of a problem, except that of readiness."""
     for method, path, operation in operations(document):
         for status, answer in operation["responses"].items():
             assert answer["description"]
@@ -75,20 +75,20 @@ def test_every_problem_is_described_as_one(document: Any) -> None:
     assert document["x-problem-codes"] == {code: Message(f"problem.{code}") for code in codes}
 
 
-def test_every_reference_leads_somewhere(document: Any) -> None:
-    """No schema is named that is not there, and FastAPI's own error shapes are gone."""
+def test_every_reference_resolves(document: Any) -> None:
+    """Every named schema exists, and FastAPI's own error schemas are gone."""
     named = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(document)))
     assert named <= document["components"]["schemas"].keys()
     assert "HTTPValidationError" not in document["components"]["schemas"]
 
 
 def test_the_document_is_not_sent_twice(web: Live) -> None:
-    """304 by its tag, for everybody."""
+    """304 by its ETag, for every client."""
     tag = web.get("/openapi.json", key=None).headers["etag"]
     assert web.get("/openapi.json", key=None, headers={"If-None-Match": tag}).status_code == 304
 
 
-def test_the_page_needs_nothing_from_elsewhere(web: Live) -> None:
+def test_the_docs_page_loads_nothing_from_elsewhere(web: Live) -> None:
     """Its script and style are ours, nothing is inline, and no other host is named."""
     page = web.get("/docs", key=None)
     assert page.headers["content-type"] == "text/html; charset=utf-8"
@@ -101,21 +101,21 @@ def test_the_page_needs_nothing_from_elsewhere(web: Live) -> None:
 
 
 @pytest.mark.timeout(400)
-def test_no_request_brings_it_down(tmp_path: Path) -> None:
-    """With a worker at work, schemathesis finds no 5xx, no undocumented status, no answer of another shape or type."""
+def test_no_request_breaks_it(tmp_path: Path) -> None:
+    """With a worker running, schemathesis finds no 5xx, undocumented status, wrong shape or wrong type."""
     folder = tmp_path
     with live(folder, {"prod": f"sqlite:///{folder}/p.db"}) as web, served(web):
         for number in range(3):
             web.upload(bill(f"seen {number}"))
         _known(web, folder)
         eventually(lambda: web.get("/readyz", key=None).status_code == 200)
-        code, told = schemathesis(web, folder, examples=int(os.environ.get("TABELLION_TEST_EXAMPLES", "5")))
-    assert code == 0, told[-6000:]
-    assert "No issues found" in told or "passed" in told
+        code, output = schemathesis(web, folder, examples=int(os.environ.get("TABELLION_TEST_EXAMPLES", "5")))
+    assert code == 0, output[-6000:]
+    assert "No issues found" in output or "passed" in output
 
 
 def _known(web: Live, folder: Path) -> None:
-    """Tells it documents that are there, so that it comes past "document not found"."""
+    """Give it existing documents, so that it gets past "document not found"."""
     lines = []
     for number, name in enumerate(
         ("GET /api/documents/{id}", "GET /api/documents/{id}/file", "GET /api/documents/{id}/pages/{number}.png",
@@ -137,12 +137,12 @@ def _known(web: Live, folder: Path) -> None:
 
 
 def schemathesis(web: Live, folder: Path, examples: int) -> tuple[int, str]:
-    """Runs it as a program against the server; its exit code and what it says."""
+    """Run it as a program against the server; return its exit code and output."""
     checks = (
         "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
         "response_headers_conformance,unsupported_method,negative_data_rejection,ignored_auth"
     )
-    # One worker: parsing in two threads at once trips CPython 3.11 up now and then (gh-106905).
+    # One worker: parsing in two threads at once sometimes fails in CPython 3.11 (gh-106905).
     command = [
         sys.executable, "-m", "schemathesis.cli", "run", f"{web.url}/openapi.json", "--checks", checks,
         "-H", f"Authorization: Bearer {web.key()}", "--max-examples", str(examples), "--generation-deterministic",

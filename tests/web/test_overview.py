@@ -28,8 +28,8 @@ from tests.web.test_events import data, listening
 EVENTS = "/api/overview/events"
 
 
-def test_everything_is_told_at_once(web_any: Live) -> None:
-    """Its parts are what the other addresses tell."""
+def test_the_overview_has_all_parts(web_any: Live) -> None:
+    """Its parts equal what the other routes return."""
     web_any.upload(bill())
     web_any.store("prod", lambda store: roster.enlist(store, member("w1")))
     gate = CallOutcomes(ok=1, spent=0.25)
@@ -46,33 +46,33 @@ def test_everything_is_told_at_once(web_any: Live) -> None:
     assert web_any.get("/api/gates", key=viewer).json()["gates"] == whole["gates"]
 
 
-def test_changes_are_told_as_they_come(web_any: Live) -> None:
-    """The whole document first, then again when something has happened."""
+def test_changes_are_streamed(web_any: Live) -> None:
+    """The whole document first, then again when something has changed."""
     with listening(web_any, EVENTS) as stream:
         assert next(stream) == {"retry": "2000"}
         first = next(stream)
         assert first["event"] == "overview"
         assert data(first)["queues"][0]["ready"] == 0
         web_any.upload(bill())
-        told = next(stream)
-        while data(told)["queues"][0]["ready"] == 0:
-            told = next(stream)
-        assert data(told)["queues"][0]["ready"] == 1
+        event = next(stream)
+        while data(event)["queues"][0]["ready"] == 0:
+            event = next(stream)
+        assert data(event)["queues"][0]["ready"] == 1
 
 
-def test_two_servers_tell_the_same(web_any: Live) -> None:
-    """What one of them is asked to do is seen by who watches the other: all of it is in the database."""
+def test_two_servers_show_the_same(web_any: Live) -> None:
+    """An action on one is visible on the other: all state is in the database."""
     with live(web_any.folder / "second", web_any.urls) as other, listening(other, EVENTS) as stream:
         next(stream)
         assert data(next(stream))["queues"][0]["paused"] is False
         web_any.ask("POST", "/api/queues/documents/pause", json={"reason": "lunch"})
-        told = data(next(stream))
-        while not told["queues"][0]["paused"]:
-            told = data(next(stream))
-        assert told["queues"][0]["reason"] == "lunch"
+        overview = data(next(stream))
+        while not overview["queues"][0]["paused"]:
+            overview = data(next(stream))
+        assert overview["queues"][0]["reason"] == "lunch"
 
 
-def test_other_queues_can_be_named(tmp_path: Path) -> None:
+def test_other_queues_can_be_configured(tmp_path: Path) -> None:
     """Beside those of pipelines."""
     config = Config(environments=(Environment("prod", f"sqlite:///{tmp_path}/p.db"),), data=tmp_path / "data")
     mine = Queue("mine", ready=1, running=2, done=3, failed=4)
@@ -84,8 +84,8 @@ def test_other_queues_can_be_named(tmp_path: Path) -> None:
         assert ({"documents", "review"} <= seen) == bool(pipelines)
 
 
-def test_what_no_pipeline_adds_is_left_out(tmp_path: Path) -> None:
-    """Without documents there is neither an SLA nor a lake, and answers still fit what OpenAPI says of them."""
+def test_parts_of_missing_pipelines_are_left_out(tmp_path: Path) -> None:
+    """Without documents there is no SLA and no lake, and responses still match OpenAPI."""
     config = Config(environments=(Environment("prod", f"sqlite:///{tmp_path}/p.db"),), data=tmp_path / "data")
 
     async def go() -> tuple[OverviewPicture, health.Station]:
@@ -101,10 +101,10 @@ def test_what_no_pipeline_adds_is_left_out(tmp_path: Path) -> None:
 
 
 class Gated(DocumentsPipeline):
-    """Documents, with a gate of their own."""
+    """Documents, with its own gates."""
 
     def gates(self, config: Config) -> Mapping[str, GateSettings]:
-        """Two, of which the configuration changes one."""
+        """Two gates, of which the configuration changes one."""
         return {"site": GateSettings(rate=2.0, min_rate=0.05, max_rate=5.0), "other": GateSettings(max_rate=5.0)}
 
 
@@ -117,8 +117,8 @@ def test_gates_have_the_settings_of_their_pipelines(tmp_path: Path) -> None:
     assert gates["other"]["max_rate"] == 7.0
 
 
-def test_environments_are_watched_apart(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Each key sees its own queues; gates are those of their home, also where it is not served."""
+def test_environments_are_separate(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Each key sees its own queues; gates are those of their home environment, even where it is not served."""
     folder = tmp_path_factory.mktemp("apart")
     urls = {name: f"sqlite:///{folder}/{name}.db" for name in ("prod", "dev")}
     home = Environment("home", f"sqlite:///{folder}/home.db")
@@ -131,7 +131,7 @@ def test_environments_are_watched_apart(tmp_path_factory: pytest.TempPathFactory
     with live(folder, urls, gates_at=home) as web:
         web.upload(bill(), key=web.key("operator", "prod"))
         for name, ready in (("prod", 1), ("dev", 0)):
-            told = web.get("/api/overview", key=web.key("viewer", name)).json()
-            assert (told["environment"], told["queues"][0]["ready"]) == (name, ready)
-            assert [one["spent"] for one in told["gates"]] == [2.5]
+            body = web.get("/api/overview", key=web.key("viewer", name)).json()
+            assert (body["environment"], body["queues"][0]["ready"]) == (name, ready)
+            assert [one["spent"] for one in body["gates"]] == [2.5]
         problem(web.get("/api/overview?unknown=1"), 422, "value_unknown")

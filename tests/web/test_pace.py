@@ -1,4 +1,4 @@
-"""One key does not take the time of all others."""
+"""One key cannot use the capacity of all others."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tabellion.web.problems import Problem
 from tests.web.live import live, problem
 
 
-def test_a_key_that_asks_too_often_is_told_when_to_come_again(tmp_path: Path) -> None:
-    """429 with Retry-After; other keys are served, and so is what needs none."""
+def test_a_key_with_too_many_requests_gets_429(tmp_path: Path) -> None:
+    """With Retry-After; other keys are served, and so are routes without a key."""
     with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}, limits=RequestLimits(rate=0.01, burst=300)) as web:
         answers = [web.get("/api/documents", key=web.key("viewer")) for _ in range(4)]
         assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
@@ -24,8 +24,8 @@ def test_a_key_that_asks_too_often_is_told_when_to_come_again(tmp_path: Path) ->
         assert web.get("/healthz", key=web.key("viewer")).status_code == 200
 
 
-def test_a_bucket_fills_by_the_second() -> None:
-    """Two seconds' worth at once, then as many as come in; none with a rate of nought."""
+def test_a_bucket_refills_every_second() -> None:
+    """Two seconds' worth at once, then the refill rate; nothing with a rate of zero."""
     now = [100.0]
     one = RateLimiter(RequestLimits(rate=10.0, burst=2.0), lambda: now[0])
     for _ in range(20):
@@ -47,8 +47,8 @@ def test_a_bucket_fills_by_the_second() -> None:
         free.check("a")
 
 
-def test_askers_are_forgotten_once_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those whose bucket is full again first; the one that asks too often is not let off."""
+def test_idle_callers_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those whose bucket is full again; one that exceeds its rate is not forgotten."""
     monkeypatch.setattr(pace, "MOST", 3)
     now = [100.0]
     one = RateLimiter(RequestLimits(rate=1.0, burst=2.0), lambda: now[0])

@@ -1,4 +1,4 @@
-"""Pictures of pages take no more room than they may."""
+"""Page images take no more disk space than allowed."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tabellion.web.problems import Problem
     ("asked", "drawn"), [(16, 100), (100, 100), (101, 200), (900, 900), (2001, 2500), (3000, 3000)]
 )
 def test_widths_are_rounded_up(asked: int, drawn: int) -> None:
-    """To one of a few, so that what is shown is never too coarse."""
+    """To one of a few, so that an image is never too coarse."""
     assert round_width(asked) == drawn
     assert drawn in WIDTHS
 
 
 def names(folder: Path) -> set[str]:
-    """The pictures there are."""
+    """Return the names of the stored images."""
     return {path.name for path in folder.rglob("*.png")}
 
 
-def test_the_pictures_that_nobody_looks_at_make_room(tmp_path: Path) -> None:
-    """The oldest go first, one that was looked at since stays, and what was there before counts."""
+def test_unused_images_make_room(tmp_path: Path) -> None:
+    """The oldest are deleted first, one viewed since stays, and earlier files count."""
     (tmp_path / "ab").mkdir()
     (tmp_path / "ab" / "old.png").write_bytes(bytes(400))
     os.utime(tmp_path / "ab" / "old.png", (1, 1))
@@ -49,10 +49,10 @@ def test_the_pictures_that_nobody_looks_at_make_room(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("early", [False, True], ids=["written afterwards", "written meanwhile"])
-def test_a_picture_of_a_deleted_document_is_not_kept(
+def test_an_image_of_a_deleted_document_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, early: bool
 ) -> None:
-    """A page that is still being drawn when its document is deleted leaves nothing; deleting succeeds all the same."""
+    """A page still being rendered when its document is deleted leaves nothing; the delete succeeds."""
     source, folder = tmp_path / "blob", tmp_path / "pictures"
     source.touch()
     sha256 = "ab" * 32

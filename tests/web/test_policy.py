@@ -1,4 +1,4 @@
-"""Every route, every role, every environment: who may, who may not, and nothing in between."""
+"""Every route, every role, every environment: who may and who may not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GUARDED = sorted((method, path) for (method, path), role in EVERY_ROUTE.items() 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """An application over two environments."""
+    """An application with two environments."""
     folder = tmp_path_factory.mktemp("two")
     with live(
         folder, {name: f"sqlite:///{folder}/{name}.db" for name in ("prod", "dev_2")}, pipelines=EVERYTHING
@@ -39,11 +39,11 @@ def owned(two: Live) -> dict[str, str]:
 
 
 def address(path: str, id: str) -> str:  # noqa: A002
-    """A route's path with its places filled in."""
+    """Return a route's path with its parameters filled in."""
     return path.replace("{id}", id).replace("{number}", "1").replace("{file}", "docs.js").replace("{kind}", "json")
 
 
-def test_every_route_is_in_the_policy_and_nothing_else_is(two: Live) -> None:
+def test_the_routes_are_exactly_those_of_the_policy(two: Live) -> None:
     """The application has exactly the routes that the policy names."""
     served = {
         (method, route.path)
@@ -56,8 +56,8 @@ def test_every_route_is_in_the_policy_and_nothing_else_is(two: Live) -> None:
     assert served == set(two.app.state.policy)
 
 
-def test_a_route_that_the_policy_does_not_know_cannot_be_made(tmp_path: Path) -> None:
-    """Deny by default: forgetting a role is noticed before anything is served."""
+def test_a_route_missing_from_the_policy_cannot_be_created(tmp_path: Path) -> None:
+    """Deny by default: a missing role is noticed before anything is served."""
     from fastapi import APIRouter
 
     from tabellion.pipeline import Pipeline
@@ -79,8 +79,8 @@ def test_a_route_that_the_policy_does_not_know_cannot_be_made(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("method", "path"), GUARDED)
-def test_a_route_asks_for_a_key(two: Live, owned: dict[str, str], method: str, path: str) -> None:
-    """None, one of another kind, a wrong secret, another environment's name: 401 and nothing more."""
+def test_a_route_requires_a_key(two: Live, owned: dict[str, str], method: str, path: str) -> None:
+    """None, one of another kind, a wrong secret, another environment's name: 401."""
     where = address(path, owned["prod"])
     stranger = two.ask(method, where, key=None)
     if method == "GET" and (method, path) in EVERY_PAGE:
@@ -106,10 +106,10 @@ def test_a_route_asks_for_a_key(two: Live, owned: dict[str, str], method: str, p
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize(("method", "path"), GUARDED)
-def test_a_route_lets_in_its_role_and_those_above(
+def test_a_route_admits_its_role_and_those_above(
     two: Live, owned: dict[str, str], method: str, path: str, role: str
 ) -> None:
-    """Below the needed role 403, naming it; from it on anything else than 401 and 403."""
+    """Below the required role 403, naming it; from it on neither 401 nor 403."""
     needed = EVERY_ROUTE[(method, path)]
     assert needed is not None
     if method == "DELETE" and path == "/api/documents/{id}":
@@ -128,41 +128,41 @@ def test_a_route_lets_in_its_role_and_those_above(
             assert answer.status_code == 403
             assert answer.headers["content-type"] == "text/html; charset=utf-8"
         else:
-            told = problem(answer, 403, "role_required")
-            assert told["detail"].startswith(f"role_required: {needed.word}")
+            error = problem(answer, 403, "role_required")
+            assert error["detail"].startswith(f"role_required: {needed.word}")
 
 
 @pytest.mark.parametrize("path", sorted(path for method, path in EVERY_ROUTE if method == "GET"))
 def test_head_is_get_without_its_body(two: Live, owned: dict[str, str], path: str) -> None:
-    """The same status for everybody, role and environment included; streams do not stay open for it."""
+    """The same status for every role and environment; streams do not stay open."""
     where = address(path, owned["prod"])
     for key in (None, "tab_prod_nonsense", two.key("viewer"), two.key("admin"), two.key("admin", "dev_2")):
         head = two.ask("HEAD", where, key=key)
         assert head.content == b""
         assert head.headers["x-request-id"]
         if head.status_code == 200 and path.endswith("/events"):
-            continue  # nobody can wait for the end of those
+            continue  # streams never end
         get = two.get(where, key=key)
         assert head.status_code == get.status_code
         assert head.headers.get("content-type") == get.headers.get("content-type")
 
 
 @pytest.mark.parametrize(("method", "path"), [(method, path) for method, path in GUARDED if "{id}" in path])
-def test_what_belongs_to_another_environment_is_not_there(
+def test_documents_of_another_environment_are_not_found(
     two: Live, owned: dict[str, str], method: str, path: str
 ) -> None:
-    """404 as for what never was, in both directions, and the owner's document stays."""
+    """404 as for one that never existed, in both directions, and the document stays."""
     for mine, theirs in (("prod", "dev_2"), ("dev_2", "prod")):
         answer = two.ask(method, address(path, owned[theirs]), key=two.key("admin", mine))
         never = two.ask(method, address(path, "0" * 26), key=two.key("admin", mine))
-        told, unknown = problem(answer, 404, "not_found"), problem(never, 404, "not_found")
-        assert told | {"request_id": ""} == unknown | {"request_id": ""}
+        problems, unknown = problem(answer, 404, "not_found"), problem(never, 404, "not_found")
+        assert problems | {"request_id": ""} == unknown | {"request_id": ""}
         assert signed_in(two, "admin", mine).ask(method, address(path, owned[theirs])).status_code == 404
         assert two.get(f"/api/documents/{owned[theirs]}", key=two.key("viewer", theirs)).status_code == 200
 
 
-def test_a_session_opens_its_own_environment_only(two: Live, owned: dict[str, str]) -> None:
-    """Its list is its own, and its cookie under another environment's name is nobody's."""
+def test_a_session_is_valid_for_its_environment_only(two: Live, owned: dict[str, str]) -> None:
+    """Its list is its own, and its cookie is void under another environment's name."""
     browser = signed_in(two, "viewer", "prod")
     rows = browser.get("/api/documents").json()["documents"]
     assert owned["dev_2"] not in [row["id"] for row in rows]
@@ -171,8 +171,8 @@ def test_a_session_opens_its_own_environment_only(two: Live, owned: dict[str, st
 
 
 @pytest.mark.parametrize(("method", "path"), GUARDED)
-def test_a_key_hides_a_session(two: Live, owned: dict[str, str], method: str, path: str) -> None:
-    """A request with an Authorization header is the key's or nobody's, whatever cookies come with it."""
+def test_a_key_takes_precedence_over_a_session(two: Live, owned: dict[str, str], method: str, path: str) -> None:
+    """A request with an Authorization header is judged by the key alone, whatever its cookies."""
     admin = signed_in(two, "admin")
     headers = {**admin.cookie, "X-CSRF-Token": admin.token}
     where = address(path, owned["prod"])
@@ -182,8 +182,8 @@ def test_a_key_hides_a_session(two: Live, owned: dict[str, str], method: str, pa
         assert "set-cookie" not in answer.headers
 
 
-def test_lists_show_ones_own_environment_only(two: Live, owned: dict[str, str]) -> None:
-    """Same file, two environments, two documents, each in its own list; cursors are not good next door."""
+def test_lists_show_their_own_environment_only(two: Live, owned: dict[str, str]) -> None:
+    """The same file in two environments is two documents; cursors are not valid in the other."""
     for name in two.urls:
         rows = two.get("/api/documents", key=two.key("viewer", name)).json()["documents"]
         assert [row["id"] for row in rows] == [owned[name]]
@@ -193,7 +193,7 @@ def test_lists_show_ones_own_environment_only(two: Live, owned: dict[str, str]) 
     problem(two.get(f"/api/documents?cursor={cursor}", key=two.key("viewer", "dev_2")), 422, "cursor_invalid")
 
 
-def test_files_of_environments_lie_apart(two: Live, owned: dict[str, str], tmp_path: Path) -> None:
+def test_files_of_environments_are_separate(two: Live, owned: dict[str, str], tmp_path: Path) -> None:
     """Deleting in one leaves the other's file alone."""
     one = two.upload(bill("apart"), key=two.key("operator", "prod"))["id"]
     other = two.upload(bill("apart"), key=two.key("operator", "dev_2"))["id"]
@@ -201,25 +201,25 @@ def test_files_of_environments_lie_apart(two: Live, owned: dict[str, str], tmp_p
     assert two.get(f"/api/documents/{other}/file", key=two.key("viewer", "dev_2")).status_code == 200
 
 
-def test_open_routes_need_nothing(two: Live) -> None:
-    """Health, docs and the door answer without a key, and a broken key does not matter there."""
+def test_open_routes_need_no_key(two: Live) -> None:
+    """Health, docs and sign-in answer without a key, and an invalid key does not matter."""
     for (method, path), role in EVERY_ROUTE.items():
         if role is OPEN and method == "GET":
             assert two.ask(method, address(path, ""), key=None).status_code in (200, 503)
             assert two.ask(method, address(path, ""), key="nonsense").status_code in (200, 503)
 
 
-def test_roles_stand_in_order() -> None:
-    """Each may what those before it may."""
+def test_roles_are_ordered() -> None:
+    """Each may do what those before it may."""
     assert list(ROLES) == ["viewer", "reviewer", "operator", "admin"]
     assert sorted(Role) == list(Role)
 
 
-def test_a_key_that_is_revoked_or_expired_does_not_open(two: Live) -> None:
+def test_a_revoked_or_expired_key_is_refused(two: Live) -> None:
     """At once."""
     short = two.make_key("admin", "prod", seconds=0.001)
-    made = two.store("prod", lambda store: store.now())
-    eventually(lambda: two.store("prod", lambda store: store.now()) > made + 0.01)  # the database's clock decides
+    created_at = two.store("prod", lambda store: store.now())
+    eventually(lambda: two.store("prod", lambda store: store.now()) > created_at + 0.01)  # the database's clock decides
     problem(two.get("/api/documents", key=short), 401, "auth_invalid")
     from tabellion.accounts import keys
 

@@ -1,4 +1,4 @@
-"""/api/queues: what waits, runs, is done and has failed; pause, resume, and try again."""
+"""/api/queues: waiting, running, done and failed rows; pause, resume and retry."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MARKUP = "<img src=x onerror=alert(1)>"
 
 
 async def fail(store: Store, queue: Queue, errors: list[str]) -> list[str]:
-    """Fails the next rows, each with an error of its own; their keys."""
+    """Fail the next rows, each with its own error; return their keys."""
     jobs = await store.claim(queue, len(errors), "w1")
     jobs.sort(key=lambda job: job.text_key)
     await store.settle([Settlement(job, "failed", error=error) for job, error in zip(jobs, errors, strict=True)])
@@ -26,30 +26,30 @@ async def fail(store: Store, queue: Queue, errors: list[str]) -> list[str]:
 
 
 def documents(web: Live) -> Queue:
-    """The queue of documents that are read here."""
+    """The queue of documents."""
     return documents_queues(web.settings())[0]
 
 
-def failed(web: Live, *errors: str) -> list[str]:
-    """Uploads as many documents and fails them."""
+def upload_and_fail(web: Live, *errors: str) -> list[str]:
+    """Upload this many documents and fail them."""
     for number in range(len(errors)):
         web.upload(bill(f"failing {number} {len(web.keys)}"))
     return web.store("prod", lambda store: fail(store, documents(web), list(errors)))
 
 
-def of(answer: Any, name: str) -> Any:
-    """One queue of a list."""
+def find_queue(answer: Any, name: str) -> Any:
+    """Return one queue of a list."""
     return next(one for one in answer.json()["queues"] if one["name"] == name)
 
 
-def test_queues_are_listed_with_what_they_hold(web_any: Live) -> None:
+def test_queues_are_listed_with_their_counts(web_any: Live) -> None:
     """Those of the document service; a single one is the same."""
     one = web_any.upload(bill())
     answer = web_any.get("/api/queues", key=web_any.key("viewer"))
     names = [queue["name"] for queue in answer.json()["queues"]]
     assert names[0] == "documents"
     assert {"followers", "failures", "webhooks"} <= set(names)
-    mine = of(answer, "documents")
+    mine = find_queue(answer, "documents")
     assert (mine["ready"], mine["running"], mine["done"], mine["failed"]) == (1, 0, 0, 0)
     assert mine["oldest_at"] == web_any.get(f"/api/documents/{one['id']}").json()["created_at"]
     assert mine["paused"] is False
@@ -58,8 +58,8 @@ def test_queues_are_listed_with_what_they_hold(web_any: Live) -> None:
 
 
 def test_rows_of_a_state_are_listed_page_by_page(web_any: Live) -> None:
-    """Each once, with its key, its mirrors, its last attempt and the page about it."""
-    keys = failed(web_any, "row 1: HTTP 503", "row 2: HTTP 503", '{"code": "timed_out", "message": "slow"}')
+    """Each once, with its key, its mirrors, its last attempt and a link to its page."""
+    keys = upload_and_fail(web_any, "row 1: HTTP 503", "row 2: HTTP 503", '{"code": "timed_out", "message": "slow"}')
     first = web_any.get("/api/queues/documents/rows?state=failed&limit=2").json()
     second = web_any.get(f"/api/queues/documents/rows?state=failed&limit=2&cursor={first['next']}").json()
     rows = [*first["rows"], *second["rows"]]
@@ -74,13 +74,13 @@ def test_rows_of_a_state_are_listed_page_by_page(web_any: Live) -> None:
     assert web_any.get("/api/queues/documents/rows").json() == {"rows": [], "next": None}
     other = web_any.get(f"/api/queues/documents/rows?state=done&cursor={first['next']}")
     problem(other, 422, "cursor_invalid")
-    told = problem(web_any.get("/api/queues/documents/rows?state=broken"), 422, "value_invalid")
-    assert told["field"] == "state"
+    error = problem(web_any.get("/api/queues/documents/rows?state=broken"), 422, "value_invalid")
+    assert error["field"] == "state"
 
 
-def test_errors_are_grouped_and_a_group_is_tried_again(web_any: Live) -> None:
-    """One group for one trouble; its rows, and no others, are ready again."""
-    failed(web_any, f"no file /in/1.pdf {MARKUP}", f"no file /in/x/2.pdf {MARKUP}", "HTTP 500", "HTTP 404")
+def test_errors_are_grouped_and_a_group_is_retried(web_any: Live) -> None:
+    """One group per kind of error; its rows, and no others, are ready again."""
+    upload_and_fail(web_any, f"no file /in/1.pdf {MARKUP}", f"no file /in/x/2.pdf {MARKUP}", "HTTP 500", "HTTP 404")
     found = web_any.get("/api/queues/documents/errors", key=web_any.key("viewer")).json()
     assert (found["rows"], found["whole"]) == (4, True)
     assert [group["count"] for group in found["groups"]] == [2, 1, 1]
@@ -91,14 +91,14 @@ def test_errors_are_grouped_and_a_group_is_tried_again(web_any: Live) -> None:
     sent = {"fingerprint": group["fingerprint"]}
     answer = web_any.ask("POST", "/api/queues/documents/retry", json=sent, key=web_any.key("operator"))
     assert answer.json() == {"queue": "documents", "retried": 2}
-    mine = of(web_any.get("/api/queues"), "documents")
+    mine = find_queue(web_any.get("/api/queues"), "documents")
     assert (mine["ready"], mine["failed"]) == (2, 2)
     assert web_any.ask("POST", "/api/queues/documents/retry", json=sent).json()["retried"] == 0
 
 
-def test_rows_are_tried_again_by_key(web_any: Live) -> None:
-    """Those that are failed; of others nothing is told."""
-    keys = failed(web_any, "bad", "worse")
+def test_rows_are_retried_by_key(web_any: Live) -> None:
+    """Only failed rows are; others are not reported."""
+    keys = upload_and_fail(web_any, "bad", "worse")
     sent = {"keys": [keys[0], "nobody"]}
     assert web_any.ask("POST", "/api/queues/documents/retry", json=sent).json()["retried"] == 1
     assert web_any.get(f"/api/documents/{keys[0]}").json()["status"] == "queued"
@@ -109,33 +109,33 @@ def test_rows_are_tried_again_by_key(web_any: Live) -> None:
     "sent", [{}, {"keys": ["a"], "fingerprint": "0" * 16}, {"keys": []}, {"fingerprint": "xyz"}, {"keys": [1]},
              {"keys": ["a"] * 1001}, {"keys": ["a\u0000b"]}, {"all": True}]
 )  # fmt: skip
-def test_what_to_try_again_must_be_said(web: Live, sent: dict[str, Any]) -> None:
-    """Either a fingerprint or keys, as they are written."""
+def test_a_retry_must_say_which_rows(web: Live, sent: dict[str, Any]) -> None:
+    """Either a fingerprint or keys, in the right form."""
     answer = web.ask("POST", "/api/queues/documents/retry", json=sent)
     assert answer.status_code in (400, 422), answer.text
     assert answer.json()["code"] in ("value_invalid", "value_unknown", "text_nul")
 
 
 def test_a_queue_is_paused_and_resumed(web_any: Live) -> None:
-    """With a reason, seen at once by everybody; nothing is claimed meanwhile."""
+    """With a reason, visible at once to everyone; nothing is claimed meanwhile."""
     web_any.upload(bill())
     operator = web_any.key("operator")
     answer = web_any.ask("POST", "/api/queues/documents/pause", json={"reason": f"lunch {MARKUP}"}, key=operator)
     assert answer.json() == {"queue": "documents", "paused": True, "reason": f"lunch {MARKUP}"}
-    mine = of(web_any.get("/api/queues"), "documents")
+    mine = find_queue(web_any.get("/api/queues"), "documents")
     assert (mine["paused"], mine["reason"]) == (True, f"lunch {MARKUP}")
     assert mine["paused_at"].endswith("Z")
     claimed = web_any.store("prod", lambda store: store.claim(documents(web_any), 5, "w"))
     assert claimed == []
     assert web_any.ask("POST", "/api/queues/documents/resume", key=operator).json()["paused"] is False
-    assert of(web_any.get("/api/queues"), "documents")["paused"] is False
+    assert find_queue(web_any.get("/api/queues"), "documents")["paused"] is False
     assert len(web_any.store("prod", lambda store: store.claim(documents(web_any), 5, "w"))) == 1
     assert web_any.ask("POST", "/api/queues/documents/pause").json()["reason"] is None
 
 
-def test_who_acted_is_kept(web_any: Live) -> None:
+def test_actions_are_audited(web_any: Live) -> None:
     """In the chain that nobody can change."""
-    failed(web_any, "bad")
+    upload_and_fail(web_any, "bad")
     web_any.ask("POST", "/api/queues/webhooks/pause", json={"reason": "lunch"})
     web_any.ask("POST", "/api/queues/webhooks/resume")
     mark = web_any.get("/api/queues/documents/errors").json()["groups"][0]["fingerprint"]
@@ -150,37 +150,37 @@ def test_who_acted_is_kept(web_any: Live) -> None:
     assert web_any.store("prod", audit.verify).whole
 
 
-def test_a_queue_that_is_not_there_is_not_found(web: Live) -> None:
-    """For every question about it."""
+def test_an_unknown_queue_is_not_found(web: Live) -> None:
+    """For every route about it."""
     for method, path in (("GET", ""), ("GET", "/rows"), ("GET", "/errors"), ("POST", "/pause"), ("POST", "/resume"),
                          ("POST", "/retry")):  # fmt: skip
         problem(web.ask(method, f"/api/queues/nowhere{path}", json=None), 404, "not_found")
 
 
-def test_a_broken_table_is_told(web_any: Live) -> None:
-    """The list says what is wrong; questions about its rows are refused with the same sentence."""
+def test_a_missing_table_is_reported(web_any: Live) -> None:
+    """The list names the problem; requests for its rows fail with the same sentence."""
     environment = web_any.app.state.auth.environments["prod"]
     nowhere = Queue("nowhere", ready=1, running=2, done=3, failed=4)
     environment.monitor.overview.views.append(QueueView(nowhere))
-    assert "nowhere" in of(web_any.get("/api/queues"), "nowhere")["problem"]
+    assert "nowhere" in find_queue(web_any.get("/api/queues"), "nowhere")["problem"]
     for path in ("rows", "errors"):
-        told = problem(web_any.get(f"/api/queues/nowhere/{path}"), 409, "queue_unusable")
-        assert "nowhere" in told["detail"]
+        error = problem(web_any.get(f"/api/queues/nowhere/{path}"), 409, "queue_unusable")
+        assert "nowhere" in error["detail"]
 
 
-def test_keys_that_a_table_cannot_have_are_refused(web_any: Live) -> None:
+def test_invalid_keys_are_rejected(web_any: Live) -> None:
     """A number is expected where keys are numbers."""
     web_any.sql("CREATE TABLE mine (id integer PRIMARY KEY, status text)")
     web_any.sql("INSERT INTO mine VALUES (7, 'f')")
     queue = Queue("mine", ready="r", running="w", done="d", failed="f")
     web_any.app.state.auth.environments["prod"].monitor.overview.views.append(QueueView(queue))
-    told = problem(web_any.ask("POST", "/api/queues/mine/retry", json={"keys": ["7", "x"]}), 422, "value_invalid")
-    assert told["field"] == "/keys/1"
+    error = problem(web_any.ask("POST", "/api/queues/mine/retry", json={"keys": ["7", "x"]}), 422, "value_invalid")
+    assert error["field"] == "/keys/1"
     assert web_any.ask("POST", "/api/queues/mine/retry", json={"keys": ["7"]}).json()["retried"] == 1
 
 
 def own_rows(web: Live, *rows: str) -> Queue:
-    """A queue of a table of one's own with these rows."""
+    """A queue on an own table with these rows."""
     web.sql("CREATE TABLE mine (id integer PRIMARY KEY, status text)")
     for row in rows:
         web.sql(f"INSERT INTO mine VALUES {row}")
@@ -189,21 +189,21 @@ def own_rows(web: Live, *rows: str) -> Queue:
     return queue
 
 
-def test_rows_that_nobody_holds_are_released(web_any: Live) -> None:
-    """By key or all of them; who holds the others is told, and only `force` ends a live claim."""
+def test_orphans_are_released(web_any: Live) -> None:
+    """By key or all of them; the holders of other rows are named, and only `force` ends a live claim."""
     queue = own_rows(web_any, "(1, 'r')", "(2, 'w')", "(3, 'w')", "(4, 'd')")
     [job] = web_any.store("prod", lambda store: store.claim(queue, 1, "w1"))
     assert job.text_key == "1"
     url, key = "/api/queues/mine/release", web_any.key("operator")
-    told = web_any.ask("POST", url, json={"keys": ["1", "2", "4", "5"]}, key=key).json()
-    assert (told["queue"], told["released"]) == ("mine", ["2"])
-    assert [(one["key"], one["reason"], one["worker"]) for one in told["kept"]] == [
+    result = web_any.ask("POST", url, json={"keys": ["1", "2", "4", "5"]}, key=key).json()
+    assert (result["queue"], result["released"]) == ("mine", ["2"])
+    assert [(one["key"], one["reason"], one["worker"]) for one in result["kept"]] == [
         ("1", "held", "w1"), ("4", "not_running", None), ("5", "missing", None),
     ]  # fmt: skip
-    told = web_any.ask("POST", url, json={"orphans": True}, key=key).json()
-    assert (told["released"], told["kept"]) == (["3"], [])
-    told = web_any.ask("POST", url, json={"keys": ["1"], "force": True}, key=key).json()
-    assert told["released"] == ["1"]
+    result = web_any.ask("POST", url, json={"orphans": True}, key=key).json()
+    assert (result["released"], result["kept"]) == (["3"], [])
+    result = web_any.ask("POST", url, json={"keys": ["1"], "force": True}, key=key).json()
+    assert result["released"] == ["1"]
     assert {row["status"] for row in web_any.sql("SELECT status FROM mine WHERE id < 4")} == {"r"}
     rows: Any = web_any.sql("SELECT * FROM tabellion_audit_log ORDER BY n")
     entries = [one for one in map(audit.serialize_entry, rows) if one["action"] == "rows_released"]
@@ -214,12 +214,12 @@ def test_rows_that_nobody_holds_are_released(web_any: Live) -> None:
 
 
 @pytest.mark.parametrize("sent", [{}, {"keys": ["1"], "orphans": True}, {"orphans": True, "force": True}])
-def test_a_release_says_which_rows(web: Live, sent: dict[str, Any]) -> None:
-    """Keys or orphans; and an orphan has no claim that could be ended by force."""
+def test_a_release_must_say_which_rows(web: Live, sent: dict[str, Any]) -> None:
+    """Keys or orphans; orphans cannot be combined with force."""
     problem(web.ask("POST", "/api/queues/documents/release", json=sent), 422, "value_invalid")
 
 
-def test_a_viewer_releases_nothing(web: Live) -> None:
-    """It is the operator's move, as on the command line."""
+def test_a_viewer_cannot_release_rows(web: Live) -> None:
+    """It needs the operator role, as on the command line."""
     sent, key = {"orphans": True}, web.key("reviewer")
     problem(web.ask("POST", "/api/queues/documents/release", json=sent, key=key), 403, "role_required")

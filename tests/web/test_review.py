@@ -18,8 +18,8 @@ WRONG = VALUES | {"total": "121.00"}
 
 
 @pytest.fixture
-def desk(tmp_path: Path, url: str) -> Iterator[Live]:
-    """An application with a document type of the tests' own."""
+def app(tmp_path: Path, url: str) -> Iterator[Live]:
+    """An application with a document type for these tests."""
     folder = tmp_path / "types"
     folder.mkdir()
     (folder / "bill.yaml").write_text(f"{TEXT}\ninstructions: Look at the stamp.\n")
@@ -28,7 +28,7 @@ def desk(tmp_path: Path, url: str) -> Iterator[Live]:
 
 
 class Reviewer:
-    """Somebody with a key, and what they last saw of an item."""
+    """A user of a key, and the version of the item they last saw."""
 
     def __init__(self, web: Live, role: str = "reviewer") -> None:
         self.web, self.key = web, web.key(role)
@@ -36,33 +36,33 @@ class Reviewer:
         self.tag = ""
 
     def __call__(self, method: str, path: str, body: Any = None, *, tag: str | None = None) -> Any:
-        """One request below /api/review; the version is that of the last answer."""
+        """Send one request below /api/review with the version of the last answer."""
         headers = {"If-Match": tag or self.tag} if method == "PATCH" or path.endswith("/approve") else {}
         answer = self.web.ask(method, f"/api/review{path}", key=self.key, headers=headers, json=body)
         self.tag = answer.headers.get("etag", self.tag) if answer.status_code < 400 else self.tag
         return answer
 
     def ok(self, method: str, path: str, body: Any = None, status: int = 200) -> Any:
-        """One that must succeed; what it says."""
+        """Send a request that must succeed; return its body."""
         answer = self(method, path, body)
         assert answer.status_code == status, answer.text
         return answer.json() if answer.content else None
 
 
-def waiting(web: Live, *args: Any, **columns: Any) -> str:
-    """An item that waits."""
+def add_item(web: Live, *args: Any, **columns: Any) -> str:
+    """Add an item that waits for review."""
     return web.store("prod", lambda store: put(store, *args, **columns))
 
 
 def field(whole: Any, name: str) -> Any:
-    """One field of an item."""
+    """Return one field of an item."""
     return next(one for one in whole["fields"] if one["name"] == name)
 
 
-def test_from_the_queue_to_the_end(desk: Live) -> None:
-    """Listed, claimed, checked, corrected and approved; the trail has all of it."""
-    item = waiting(desk, WRONG)
-    anna = Reviewer(desk)
+def test_an_item_from_the_queue_to_approval(app: Live) -> None:
+    """Listed, claimed, checked, corrected and approved; the audit trail has every step."""
+    item = add_item(app, WRONG)
+    anna = Reviewer(app)
     listed = anna.ok("GET", "/items")
     assert [one["id"] for one in listed["items"]] == [item]
     assert listed["counts"] == {
@@ -108,16 +108,16 @@ def test_from_the_queue_to_the_end(desk: Live) -> None:
         ("claimed", None), ("corrected", "total"), ("confirmed", "vendor"), ("absent", "currency"), ("approved", None),
     ]  # fmt: skip
     assert (entries[1]["before"], entries[1]["after"]) == ("121.00", "120.00")
-    assert entries == desk.get(f"/api/documents/{whole['document_id']}/history").json()["entries"]
-    assert desk.store("prod", audit.verify).whole
-    assert desk.sql("SELECT chore FROM tabellion_documents") == [{"chore": "rewrite"}]
+    assert entries == app.get(f"/api/documents/{whole['document_id']}/history").json()["entries"]
+    assert app.store("prod", audit.verify).whole
+    assert app.sql("SELECT chore FROM tabellion_documents") == [{"chore": "rewrite"}]
     problem(anna("PATCH", f"/items/{item}/fields", {"fields": {"tax": {"action": "confirm"}}}), 409, "item_closed")
 
 
-def test_a_mistake_in_the_type_file_opens_no_gate(desk: Live, tmp_path: Path) -> None:
-    """It can be looked at; whoever judges, edits or approves is told the file and the line, until it is mended."""
-    item = waiting(desk, WRONG)
-    anna = Reviewer(desk)
+def test_an_invalid_type_file_blocks_judging(app: Live, tmp_path: Path) -> None:
+    """The item can be viewed; editing and approving fail with the file and the line until it is fixed."""
+    item = add_item(app, WRONG)
+    anna = Reviewer(app)
     anna.ok("POST", f"/items/{item}/claim")
     file = tmp_path / "types" / "bill.yaml"
     right = file.read_text()
@@ -127,25 +127,25 @@ def test_a_mistake_in_the_type_file_opens_no_gate(desk: Live, tmp_path: Path) ->
         ("POST", "approve", {}), ("PATCH", "fields", {"fields": {"vendor": {"action": "confirm"}}}),
         ("POST", "check", {"fields": {"total": "1"}}),
     ):  # fmt: skip
-        told = problem(anna(method, f"/items/{item}/{path}", body), 409, "type_broken")
-        assert told["file"] == "bill.yaml"
-        assert f"bill.yaml, line {told['line']}" in told["detail"]
-        assert str(tmp_path) not in str(told)
+        error = problem(anna(method, f"/items/{item}/{path}", body), 409, "type_broken")
+        assert error["file"] == "bill.yaml"
+        assert f"bill.yaml, line {error['line']}" in error["detail"]
+        assert str(tmp_path) not in str(error)
     file.write_text(right)
     problem(anna("POST", f"/items/{item}/approve", {}), 422, "review_gated")
 
 
-def test_two_versions_of_one_item(desk: Live) -> None:
-    """Who saved first has saved; who comes second is told what differs and has changed nothing."""
-    item = waiting(desk)
-    anna, tab = Reviewer(desk), Reviewer(desk)
+def test_an_outdated_version_is_refused(app: Live) -> None:
+    """The first save wins; the second gets the differences and changes nothing."""
+    item = add_item(app)
+    anna, tab = Reviewer(app), Reviewer(app)
     anna.ok("POST", f"/items/{item}/claim")
     tab.ok("GET", f"/items/{item}")
     anna.ok("PATCH", f"/items/{item}/fields", {"fields": {"vendor": {"action": "correct", "value": "Acme Ltd"}}})
     stale = tab("PATCH", f"/items/{item}/fields", {"fields": {"vendor": {"action": "correct", "value": "X"}}})
-    told = problem(stale, 409, "version_conflict")
-    assert told["current"]["version"] == 2
-    [(name, now)] = told["current"]["fields"].items()
+    error = problem(stale, 409, "version_conflict")
+    assert error["current"]["version"] == 2
+    [(name, now)] = error["current"]["fields"].items()
     assert (name, now["value"], now["by"]) == ("vendor", "Acme Ltd", "key:reviewer")
     assert stale.headers["etag"] == '"2"'
     problem(tab("POST", f"/items/{item}/approve", {}), 409, "version_conflict")
@@ -153,21 +153,21 @@ def test_two_versions_of_one_item(desk: Live) -> None:
     tab.ok("POST", f"/items/{item}/approve")
 
 
-def test_versions_must_be_said(desk: Live) -> None:
-    """428 without, 422 with something else."""
-    item = waiting(desk)
+def test_a_version_is_required(app: Live) -> None:
+    """428 without, 422 with an invalid one."""
+    item = add_item(app)
     body = {"fields": {"vendor": {"action": "confirm"}}}
     for method, path, sent in (("PATCH", "fields", body), ("POST", "approve", {})):
         address = f"/api/review/items/{item}/{path}"
-        problem(desk.ask(method, address, json=sent), 428, "version_missing")
+        problem(app.ask(method, address, json=sent), 428, "version_missing")
         for wrong in ("1", "*", '"x"', '"1", "2"'):
-            problem(desk.ask(method, address, json=sent, headers={"If-Match": wrong}), 422, "value_invalid")
+            problem(app.ask(method, address, json=sent, headers={"If-Match": wrong}), 422, "value_invalid")
 
 
-def test_who_does_not_hold_it_changes_nothing(desk: Live) -> None:
-    """409 that says whose it is, for every change."""
-    item = waiting(desk)
-    anna, boss = Reviewer(desk), Reviewer(desk, "operator")
+def test_only_the_holder_changes_an_item(app: Live) -> None:
+    """409 naming the holder, for every change."""
+    item = add_item(app)
+    anna, boss = Reviewer(app), Reviewer(app, "operator")
     anna.ok("POST", f"/items/{item}/claim")
     held = problem(boss("POST", f"/items/{item}/claim", {}), 409, "item_held")
     assert held["holder"] == "key:reviewer"
@@ -185,11 +185,11 @@ def test_who_does_not_hold_it_changes_nothing(desk: Live) -> None:
     problem(anna("POST", f"/items/{item}/claim", {"takeover": True}), 403, "role_required")
 
 
-def test_giving_back_and_handing_on(desk: Live) -> None:
+def test_releasing_and_passing_on(app: Live) -> None:
     """Released, postponed, escalated, assigned, reopened; each with its answer."""
-    item = waiting(desk)
-    desk.store("prod", lambda store: put_user(store, "zoe"))
-    anna, boss = Reviewer(desk), Reviewer(desk, "operator")
+    item = add_item(app)
+    app.store("prod", lambda store: put_user(store, "zoe"))
+    anna, boss = Reviewer(app), Reviewer(app, "operator")
     anna.ok("POST", f"/items/{item}/claim")
     assert anna.ok("POST", f"/items/{item}/renew")["until"]
     anna.ok("POST", f"/items/{item}/release", status=204)
@@ -219,32 +219,32 @@ def test_giving_back_and_handing_on(desk: Live) -> None:
     assert (reopened["status"], reopened["reviewer"], reopened["reason"]) == ("pending", None, None)
 
 
-def test_a_pause_and_full_hands_are_told(desk: Live) -> None:
-    """409 with the reason, or with what is held; an approval that asks for the next one is an approval all the same."""
-    item, _ = waiting(desk), [waiting(desk) for _ in range(claims.HELD)]
-    anna, boss = Reviewer(desk), Reviewer(desk, "operator")
-    desk.ask("POST", "/api/queues/review/pause", key=boss.key, json={"reason": "audit"})
-    told = problem(anna("POST", "/claim", {}), 409, "queue_paused")
-    assert (told["reason"], "audit" in told["detail"]) == ("audit", True)
+def test_a_paused_queue_and_too_many_claims_are_reported(app: Live) -> None:
+    """409 with the reason, or with the held items; an approval that requests the next item still succeeds."""
+    item, _ = add_item(app), [add_item(app) for _ in range(claims.HELD)]
+    anna, boss = Reviewer(app), Reviewer(app, "operator")
+    app.ask("POST", "/api/queues/review/pause", key=boss.key, json={"reason": "audit"})
+    error = problem(anna("POST", "/claim", {}), 409, "queue_paused")
+    assert (error["reason"], "audit" in error["detail"]) == ("audit", True)
     problem(anna("POST", f"/items/{item}/claim", {}), 409, "queue_paused")
-    desk.ask("POST", "/api/queues/review/resume", key=boss.key, json={})
+    app.ask("POST", "/api/queues/review/resume", key=boss.key, json={})
     held = [anna.ok("POST", "/claim")["id"] for _ in range(claims.HELD)]
     assert problem(anna("POST", "/claim", {}), 409, "too_many_held")["items"] == sorted(held)
-    desk.ask("POST", "/api/queues/review/pause", key=boss.key, json={})
+    app.ask("POST", "/api/queues/review/pause", key=boss.key, json={})
     ended = anna.ok("POST", f"/items/{held[-1]}/approve", {"next": True})
     assert (ended["item"]["status"], ended["next"]) == ("approved", None)
     assert "reason" not in problem(anna("POST", "/claim", {}), 409, "queue_paused")
 
 
-def test_a_claim_that_is_asked_again(desk: Live) -> None:
-    """Under one Idempotency-Key there is one item, however often it is asked for; another key gives another."""
+def test_a_repeated_claim_returns_the_same_item(app: Live) -> None:
+    """One Idempotency-Key gets one item, however often it is repeated; another key gets another."""
     for _ in range(3):
-        waiting(desk)
-    key = desk.key("reviewer")
+        add_item(app)
+    key = app.key("reviewer")
 
     def claim(word: str, body: Any = None) -> Any:
         headers = {"Idempotency-Key": word}
-        return desk.ask("POST", "/api/review/claim", key=key, headers=headers, json=body or {})
+        return app.ask("POST", "/api/review/claim", key=key, headers=headers, json=body or {})
 
     first, again, other = claim("one"), claim("one"), claim("two")
     assert (first.status_code, again.status_code) == (200, 200)
@@ -253,26 +253,26 @@ def test_a_claim_that_is_asked_again(desk: Live) -> None:
     problem(claim("one", {"type": "bill"}), 409, "idempotency_mismatch")
     assert claim("three").status_code == 200
     assert claim("four").status_code == 204
-    waiting(desk)
+    add_item(app)
     assert claim("four").status_code == 200
 
 
-def test_values_that_do_not_fit(desk: Live) -> None:
-    """Each is named with what to do; nothing of the same request is kept."""
-    item = waiting(desk)
-    anna = Reviewer(desk)
+def test_invalid_values_are_rejected(app: Live) -> None:
+    """Each is named with what to do; nothing of the same request is saved."""
+    item = add_item(app)
+    anna = Reviewer(app)
     anna.ok("POST", f"/items/{item}/claim")
     refused = anna("PATCH", f"/items/{item}/fields", {"fields": {
         "vendor": {"action": "correct", "value": "New"}, "date": {"action": "correct", "value": "31/02/2024"},
         "nothing": {"action": "confirm"}, "paid": {"action": "confirm"},
         "lines": {"action": "correct", "value": [{"amount": "1"}, {"amount": "x"}]},
     }})  # fmt: skip
-    told = problem(refused, 422, "value_invalid")
-    assert [one["field"] for one in told["errors"]] == [
+    error = problem(refused, 422, "value_invalid")
+    assert [one["field"] for one in error["errors"]] == [
         "/fields/date", "/fields/nothing", "/fields/paid", "/fields/lines",
     ]  # fmt: skip
-    assert "YYYY-MM-DD" in told["errors"][0]["detail"]
-    assert "lines[1].amount" in told["errors"][3]["detail"]
+    assert "YYYY-MM-DD" in error["errors"][0]["detail"]
+    assert "lines[1].amount" in error["errors"][3]["detail"]
     whole = anna.ok("GET", f"/items/{item}")
     assert (field(whole, "vendor")["value"], whole["version"]) == ("ACME", 1)
 
@@ -290,27 +290,27 @@ def test_values_that_do_not_fit(desk: Live) -> None:
         {"action": "correct", "value": True},
     ],
 )
-def test_nothing_is_left_out_without_a_word(desk: Live, change: Any) -> None:
-    """What cannot be, or would be dropped, is refused with its place."""
-    item = waiting(desk)
-    anna = Reviewer(desk)
+def test_an_impossible_or_ignored_change_is_rejected(app: Live, change: Any) -> None:
+    """The error names the field, and nothing is saved."""
+    item = add_item(app)
+    anna = Reviewer(app)
     anna.ok("POST", f"/items/{item}/claim")
-    told = problem(anna("PATCH", f"/items/{item}/fields", {"fields": {"vendor": change}}), 422, "value_invalid")
-    assert told["field"] == "/fields/vendor"
+    error = problem(anna("PATCH", f"/items/{item}/fields", {"fields": {"vendor": change}}), 422, "value_invalid")
+    assert error["field"] == "/fields/vendor"
     assert anna.ok("GET", f"/items/{item}")["version"] == 1
 
 
-def test_what_is_said_helps(desk: Live) -> None:
-    """Blanks are no reason, names are those there are, a version that never was is no conflict, helpers are told."""
-    item = waiting(desk, VALUES | {"lines": [{"description": "bolt", "amount": None}]})
-    desk.store("prod", lambda store: put_user(store, "zoe"))
-    anna, boss = Reviewer(desk), Reviewer(desk, "operator")
+def test_errors_say_what_to_do(app: Live) -> None:
+    """A blank reason, an unknown field, an impossible version and a held item each come with a fix."""
+    item = add_item(app, VALUES | {"lines": [{"description": "bolt", "amount": None}]})
+    app.store("prod", lambda store: put_user(store, "zoe"))
+    anna, boss = Reviewer(app), Reviewer(app, "operator")
     anna.ok("POST", f"/items/{item}/claim")
     problem(anna("POST", f"/items/{item}/escalate", {"reason": "   "}), 422, "value_invalid")
     body = {"fields": {"vendor_name": {"action": "confirm"}}}
-    told = problem(anna("PATCH", f"/items/{item}/fields", body), 422, "value_invalid")
-    assert "known: vendor, date" in told["detail"]
-    assert told["fix"] == "use an existing field name"
+    error = problem(anna("PATCH", f"/items/{item}/fields", body), 422, "value_invalid")
+    assert "known: vendor, date" in error["detail"]
+    assert error["fix"] == "use an existing field name"
     never = problem(anna("PATCH", f"/items/{item}/fields", body, tag='"999"'), 422, "value_invalid")
     assert never["field"] == "/If-Match"
     unknown = problem(anna("POST", f"/items/{item}/postpone", {"seconds": 5, "until": 3}), 422, "value_unknown")
@@ -325,10 +325,10 @@ def test_what_is_said_helps(desk: Live) -> None:
     assert problem(anna("POST", f"/items/{item}/claim", {}), 409, "item_assigned")["fix"] == "claim another item"
 
 
-def test_a_draft_is_its_writers(desk: Live) -> None:
-    """It comes back to whoever typed it, to nobody else, and is gone with the end."""
-    item = waiting(desk)
-    anna, boss = Reviewer(desk), Reviewer(desk, "operator")
+def test_a_draft_belongs_to_its_author(app: Live) -> None:
+    """It is returned to its author only, and deleted with the approval."""
+    item = add_item(app)
+    anna, boss = Reviewer(app), Reviewer(app, "operator")
     anna.ok("POST", f"/items/{item}/claim")
     anna.ok("PUT", f"/items/{item}/draft", {"fields": {"total": "12"}, "cursor": {"field": "total"}}, 204)
     whole = anna.ok("GET", f"/items/{item}")
@@ -341,15 +341,15 @@ def test_a_draft_is_its_writers(desk: Live) -> None:
     assert anna.ok("GET", f"/items/{item}")["draft"] is None
 
 
-def test_lists_are_narrowed_and_paged(desk: Live) -> None:
-    """By status, type, doubt and name; cursors lead through the whole queue, each item once."""
+def test_lists_are_filtered_and_paged(app: Live) -> None:
+    """By status, type, reason and name; cursors lead through the whole queue, each item once."""
     doubt = '[{"code": "low_confidence", "message": "m", "fields": ["total"], "confidence": 0.5}]'
-    made = [waiting(desk, name=f"b{n}_%.pdf", confidence=n / 10, reasons=doubt if n % 2 else "[]") for n in range(5)]
-    other = waiting(desk, type="deed", name="deed.pdf")
-    anna = Reviewer(desk)
+    created = [add_item(app, name=f"b{n}_%.pdf", confidence=n / 10, reasons=doubt if n % 2 else "[]") for n in range(5)]
+    other = add_item(app, type="deed", name="deed.pdf")
+    anna = Reviewer(app)
     assert {one["id"] for one in anna.ok("GET", "/items?type=deed")["items"]} == {other}
-    assert {one["id"] for one in anna.ok("GET", "/items?reason=low_confidence")["items"]} == {made[1], made[3]}
-    assert {one["id"] for one in anna.ok("GET", "/items?q=3_%25.PDF")["items"]} == {made[3]}
+    assert {one["id"] for one in anna.ok("GET", "/items?reason=low_confidence")["items"]} == {created[1], created[3]}
+    assert {one["id"] for one in anna.ok("GET", "/items?q=3_%25.PDF")["items"]} == {created[3]}
     assert anna.ok("GET", "/items?status=approved")["items"] == []
     seen, cursor = [], ""
     while cursor is not None:
@@ -357,51 +357,51 @@ def test_lists_are_narrowed_and_paged(desk: Live) -> None:
         seen += [one["id"] for one in page["items"]]
         cursor = page["next"]
     assert len(seen) == 6
-    assert set(seen) == {*made, other}
+    assert set(seen) == {*created, other}
     whole = anna.ok("GET", "/items?limit=200")["items"]
     assert [one["id"] for one in whole] == seen
     cursor = anna.ok("GET", "/items?limit=2")["next"]
     problem(anna("GET", f"/items?limit=2&status=pending&cursor={cursor}"), 422, "cursor_invalid")
 
 
-def test_a_document_that_is_read_again_meanwhile(desk: Live) -> None:
-    """Nothing is lost and nothing is written while it lasts: the answer says why."""
-    item = waiting(desk)
-    anna = Reviewer(desk)
+def test_a_document_reprocessed_meanwhile(app: Live) -> None:
+    """Nothing is lost and nothing is saved while it is read: the answer says why."""
+    item = add_item(app)
+    anna = Reviewer(app)
     anna.ok("POST", f"/items/{item}/claim")
-    desk.sql("UPDATE tabellion_documents SET status = 'processing'")
+    app.sql("UPDATE tabellion_documents SET status = 'processing'")
     for method, path, body in (
         ("PATCH", "fields", {"fields": {"vendor": {"action": "confirm"}}}), ("POST", "approve", {}),
     ):  # fmt: skip
         problem(anna(method, f"/items/{item}/{path}", body), 409, "document_running")
-    desk.sql("UPDATE tabellion_documents SET status = 'completed'")
-    desk.sql("UPDATE tabellion_review_items SET version = version + 1")
+    app.sql("UPDATE tabellion_documents SET status = 'completed'")
+    app.sql("UPDATE tabellion_review_items SET version = version + 1")
     stale = problem(anna("POST", f"/items/{item}/approve", {}), 409, "version_conflict")
     assert set(stale["current"]["fields"]) == set(VALUES)
     anna.ok("GET", f"/items/{item}")
     assert anna.ok("POST", f"/items/{item}/approve")["item"]["status"] == "approved"
 
 
-def test_the_trail_of_a_document_outlasts_it(desk: Live) -> None:
-    """Deleted while somebody had it: who did so can still be asked; of what never was there is nothing to tell."""
-    item = waiting(desk)
-    anna = Reviewer(desk)
+def test_the_history_of_a_document_outlives_it(app: Live) -> None:
+    """After a delete it still names who deleted it; an unknown document has no history."""
+    item = add_item(app)
+    anna = Reviewer(app)
     document = anna.ok("POST", f"/items/{item}/claim", {})["document_id"]
-    assert desk.ask("DELETE", f"/api/documents/{document}").status_code == 204
-    entries = desk.get(f"/api/documents/{document}/history").json()["entries"]
+    assert app.ask("DELETE", f"/api/documents/{document}").status_code == 204
+    entries = app.get(f"/api/documents/{document}/history").json()["entries"]
     assert [one["action"] for one in entries] == ["claimed", "deleted"]
-    problem(desk.get(f"/api/documents/{'0' * 26}/history"), 404, "not_found")
+    problem(app.get(f"/api/documents/{'0' * 26}/history"), 404, "not_found")
 
 
-def test_numbers_are_for_operators(desk: Live) -> None:
+def test_statistics_are_for_operators(app: Live) -> None:
     """As JSON and as CSV, per person and per field, between two times."""
-    item = waiting(desk)
-    anna, boss = Reviewer(desk), Reviewer(desk, "operator")
+    item = add_item(app)
+    anna, boss = Reviewer(app), Reviewer(app, "operator")
     anna.ok("POST", f"/items/{item}/claim")
     anna.ok("POST", f"/items/{item}/approve", {"seconds": 8})
     problem(anna("GET", "/numbers"), 403, "role_required")
-    told = boss.ok("GET", "/numbers")
-    assert [(one["name"], one["documents"]) for one in told["people"]] == [("key:reviewer", 1)]
+    error = boss.ok("GET", "/numbers")
+    assert [(one["name"], one["documents"]) for one in error["people"]] == [("key:reviewer", 1)]
     assert boss.ok("GET", "/numbers?until=2020-01-01&since=2019-01-01")["totals"]["documents"] == 0
     problem(boss("GET", "/numbers?since=2024-02-01&until=2024-01-01"), 422, "value_invalid")
     sheet = boss("GET", "/numbers.csv")
@@ -410,11 +410,11 @@ def test_numbers_are_for_operators(desk: Live) -> None:
     assert boss("GET", "/numbers.csv?per=field").text.startswith("field,seen,corrected,share")
 
 
-def test_news_of_the_queue(desk: Live) -> None:
-    """How many there are, at once, and again when somebody has done something."""
-    item = waiting(desk)
-    anna = Reviewer(desk)
-    with listening(desk, "/api/review/events", Authorization=f"Bearer {anna.key}") as stream:
+def test_events_of_the_queue(app: Live) -> None:
+    """The number of items, at once, and again after each action."""
+    item = add_item(app)
+    anna = Reviewer(app)
+    with listening(app, "/api/review/events", Authorization=f"Bearer {anna.key}") as stream:
         assert next(stream) == {"retry": "2000"}
         first = next(stream)
         assert (first["event"], data(first)["counts"]["pending"]) == ("review", 1)
@@ -426,10 +426,10 @@ def test_news_of_the_queue(desk: Live) -> None:
         assert data(next(stream))["counts"]["done_today"] == 1
 
 
-def test_approval_asks_once_about_what_nobody_looked_at(desk: Live) -> None:
-    """409 with the fields; the second request says that they are approved as they are."""
-    item = waiting(desk, field_confidence=0.3)
-    anna = Reviewer(desk)
+def test_approval_asks_once_about_unchecked_fields(app: Live) -> None:
+    """409 with the fields; the second request confirms that they are approved as they are."""
+    item = add_item(app, field_confidence=0.3)
+    anna = Reviewer(app)
     anna.ok("POST", f"/items/{item}/claim", {})
     anna.ok("PATCH", f"/items/{item}/fields", {"fields": {"total": {"action": "confirm"}}})
     asked = problem(anna("POST", f"/items/{item}/approve", {"seconds": 1}), 409, "fields_unseen")
@@ -441,21 +441,21 @@ def test_approval_asks_once_about_what_nobody_looked_at(desk: Live) -> None:
     assert ended["item"]["status"] == "approved"
 
 
-def test_a_document_without_a_type_is_given_one_and_not_approved(desk: Live) -> None:
-    """Its holder says what it is; it is queued to be read as that, and the item stays theirs."""
-    item = waiting(desk, {}, type=None)
-    anna = Reviewer(desk)
+def test_a_document_without_a_type_is_assigned_one_and_not_approved(app: Live) -> None:
+    """Its holder names the type; it is queued to be read as such, and the claim stays."""
+    item = add_item(app, {}, type=None)
+    anna = Reviewer(app)
     problem(anna("POST", f"/items/{item}/type", {"type": "bill"}), 409, "not_held")
     whole = anna.ok("POST", f"/items/{item}/claim", {})
     problem(anna("POST", f"/items/{item}/approve", {"unseen": True}), 422, "type_missing")
     problem(anna("POST", f"/items/{item}/type", {"type": "nothing"}), 422, "value_invalid")
-    told = anna.ok("POST", f"/items/{item}/type", {"type": "bill"}, 202)
-    assert told["id"] == whole["document_id"]
+    error = anna.ok("POST", f"/items/{item}/type", {"type": "bill"}, 202)
+    assert error["id"] == whole["document_id"]
     after = anna.ok("GET", f"/items/{item}")
     assert (after["document"]["status"], after["claim"]["mine"]) == ("queued", True)
-    document = desk.get(f"/api/documents/{whole['document_id']}").json()
+    document = app.get(f"/api/documents/{whole['document_id']}").json()
     assert document["asked_type"] == "bill"
-    entries = desk.get(f"/api/documents/{whole['document_id']}/history").json()["entries"]
+    entries = app.get(f"/api/documents/{whole['document_id']}/history").json()["entries"]
     assert (entries[-1]["action"], entries[-1]["actor"], entries[-1]["more"]["type"]) == (
         "reprocessed", "key:reviewer", "bill",
     )  # fmt: skip

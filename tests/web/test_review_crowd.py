@@ -1,4 +1,4 @@
-"""Many reviewers at once, over HTTP: the same promises as below it."""
+"""Many reviewers at once over HTTP: the same promises as for direct calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.pipelines.documents.review.items import TEXT
 from tests.web.live import Live, live
 
 PEOPLE, ITEMS = 6, 24
-#: What problems mean, for a reviewer who knows the errors only.
+#: The error that each problem stands for.
 MEANT: dict[str, errors.ReviewError] = {
     "item_held": errors.Held("?", None), "not_held": errors.NotHeld(), "item_closed": errors.Closed("?", None),
     "item_assigned": errors.Assigned("?"), "item_escalated": errors.Escalated(), "item_open": errors.Open(),
@@ -28,14 +28,14 @@ MEANT: dict[str, errors.ReviewError] = {
 
 
 class Remote:
-    """Acts over HTTP, with a key of its own."""
+    """Acts over HTTP, with its own key."""
 
     def __init__(self, client: httpx2.AsyncClient, url: str, name: str, key: str) -> None:
         self.client, self.url, self.headers = client, url, {"Authorization": f"Bearer {key}"}
         self.name, self.edits = name, 0
 
     async def ask(self, method: str, path: str, body: Any = None, version: int | None = None) -> Any:
-        """One request; what it says, or the error that its problem means."""
+        """Send one request; return its body, or raise the error that its problem means."""
         headers = self.headers | ({"If-Match": f'"{version}"'} if version is not None else {})
         answer = await self.client.request(method, f"{self.url}/api/review{path}", headers=headers, json=body)
         if answer.status_code >= 400:
@@ -43,25 +43,25 @@ class Remote:
         return answer.json() if answer.content else None
 
     async def claim_next(self) -> str | None:
-        """Claims what comes first."""
-        told = await self.ask("POST", "/claim", {})
-        return told["id"] if told else None
+        """Claim the next item."""
+        item = await self.ask("POST", "/claim", {})
+        return item["id"] if item else None
 
     async def claim(self, item: str, takeover: bool) -> bool:
-        """Claims this one; whether it was not theirs before."""
+        """Claim this item; return whether it was not theirs before."""
         before = await self.ask("GET", f"/items/{item}")
         await self.ask("POST", f"/items/{item}/claim", {"takeover": takeover})
         return not (before["claim"] and before["claim"]["mine"])
 
     async def version(self, item: str) -> int:
-        """Which version it is of."""
+        """Return the item's version."""
         return int((await self.ask("GET", f"/items/{item}"))["version"])
 
     async def edit(self, item: str, version: int, changes: dict[str, Change]) -> int:
-        """Changes fields; the new version.
+        """Edit fields; return the new version.
 
-        The answer is the item as it is by then, which somebody else may have taken over and changed already. So every
-        edit has a value that nobody ever gave: one that is accepted made the version after the one it was based on.
+        The answer is the item as it is by then, which another reviewer may have taken over and changed. So every
+        edit has a unique value: one that is accepted created the version after the one it was based on.
         """
         self.edits += 1
         body = {"vendor": {"action": "correct", "value": f"{self.name}, edit {self.edits}"}} | {
@@ -73,11 +73,11 @@ class Remote:
         return version + 1
 
     async def approve(self, item: str, version: int) -> None:
-        """Finishes it, whatever nobody has looked at."""
+        """Approve it, including unchecked fields."""
         await self.ask("POST", f"/items/{item}/approve", {"seconds": 1.0, "unseen": True}, version)
 
     async def verb(self, item: str, verb: str, **facts: Any) -> None:
-        """The others."""
+        """Send any other action."""
         facts |= {"seconds": 1} if verb == "postpone" else {}
         await self.ask("POST", f"/items/{item}/{verb}", facts or None)
 
@@ -98,7 +98,7 @@ def test_many_reviewers_over_http(url: str, tmp_path: Path, monkeypatch: pytest.
 
 async def _crowd(web: Live, url: str, folder: Path, names: list[str]) -> checker.World:
     async with Store(url, durable=False) as store:
-        await fifty.fill(store, ITEMS, [])  # nobody is given anything: keys are no users
+        await fifty.fill(store, ITEMS, [])  # nothing is assigned: keys are not users
         keys = {name: await _key(store, name, number % 5 == 0) for number, name in enumerate(names)}
     async with httpx2.AsyncClient(trust_env=False, timeout=30) as client:
 

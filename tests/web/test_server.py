@@ -1,4 +1,4 @@
-"""Serving: never to strangers without a key, and to an end that is one."""
+"""Serving: never to other machines without a key, and a clean stop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tabellion.errors import ConfigurationError
 from tabellion.web.server import check_listening, is_loopback, listening
 from tests.waiting import eventually
 from tests.web.live import live
-from tests.working import ask
+from tests.workers import ask
 
 ROOT = Path(__file__).parent.parent.parent
 PROGRAM = """
@@ -42,8 +42,8 @@ asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
 """
 
 
-def test_answers_are_sent_at_once() -> None:
-    """Head and body of an answer are two writes: the second does not wait until the first has been acknowledged."""
+def test_responses_are_sent_at_once() -> None:
+    """Head and body of a response are two writes: the second does not wait for an acknowledgement."""
 
     async def accepted() -> int:
         found: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -69,13 +69,13 @@ def test_answers_are_sent_at_once() -> None:
         ("192.168.1.2", False), ("example.com", False), ("", False),
     ],
 )  # fmt: skip
-def test_what_only_this_machine_can_reach(host: str, yes: bool) -> None:
+def test_loopback_addresses(host: str, yes: bool) -> None:
     """Names that are not known to be loopback are not."""
     assert is_loopback(host) == yes
 
 
-def test_others_are_not_served_while_there_is_no_key(sqlite_url: str) -> None:
-    """The refusal says which command makes one; a key that is revoked is none."""
+def test_other_machines_are_not_served_without_a_key(sqlite_url: str) -> None:
+    """The error names the command that creates one; a revoked key does not count."""
 
     async def story(store: Store) -> None:
         await check_listening("127.0.0.1", [("prod", store)])
@@ -90,7 +90,7 @@ def test_others_are_not_served_while_there_is_no_key(sqlite_url: str) -> None:
     ask(sqlite_url, story)
 
 
-def test_a_port_in_use_is_a_sentence() -> None:
+def test_a_port_in_use_is_reported() -> None:
     """With host and port."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -101,8 +101,8 @@ def test_a_port_in_use_is_a_sentence() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_though_streams_are_open(tmp_path: Path, number: signal.Signals) -> None:
-    """The stream ends, the program ends with it, in seconds."""
+def test_a_signal_stops_it_despite_open_streams(tmp_path: Path, number: signal.Signals) -> None:
+    """The stream ends and the program ends, within seconds."""
     url = f"sqlite:///{tmp_path}/p.db"
     key = ask(url, lambda store: keys.create(store, "prod", "viewer"))[1]
     with subprocess.Popen(

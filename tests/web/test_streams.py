@@ -1,4 +1,4 @@
-"""Event streams: they end with the right to hear them."""
+"""Event streams: they end when the right to read them ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WATCHED = sorted(path for _, path in POLICY if path.endswith("/events"))
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """An application that looks often, with a document that nobody reads."""
+    """An application that polls often, with a document that no worker reads."""
     folder = tmp_path_factory.mktemp("streams")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "AGAIN", 0.05)
@@ -33,22 +33,22 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 
 @pytest.mark.parametrize("path", WATCHED)
-def test_who_is_signed_out_hears_no_more(place: Live, path: str) -> None:
-    """The stream of a session that was ended ends soon; until then it goes on."""
+def test_a_stream_ends_after_sign_out(place: Live, path: str) -> None:
+    """The stream of an ended session ends soon; until then it continues."""
     where = place.url + path.replace("{id}", place.upload(bill(path))["id"])
     anna = signed_in(place, "viewer", name="anna")
     with place._client.stream("GET", where, headers=anna.cookie) as stream:
         lines = stream.iter_lines()
-        heard: list[str] = []
-        while heard.count(": alive") < 3:
-            heard.append(next(lines))
+        received: list[str] = []
+        while received.count(": alive") < 3:
+            received.append(next(lines))
         assert anna.ask("POST", "/sign-out").status_code == 204
-        heard.extend(lines)
+        received.extend(lines)
     eventually(lambda: not place.app.state.streams._open)
 
 
 @pytest.mark.parametrize("path", WATCHED)
-def test_a_key_that_is_revoked_hears_no_more(place: Live, path: str) -> None:
+def test_a_stream_ends_after_its_key_is_revoked(place: Live, path: str) -> None:
     """As with a session."""
     where = place.url + path.replace("{id}", place.upload(bill(f"{path} by key"))["id"])
     key = place.make_key("viewer", "prod")

@@ -1,4 +1,4 @@
-"""Strict JSON: what is taken is what every other reader would take."""
+"""Strict JSON: only what every other parser would accept."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_whatever_is_json_is_read(value: Any) -> None:
+def test_valid_json_is_read(value: Any) -> None:
     """As the standard library reads it."""
     assert strict_json.loads(json.dumps(value).encode()) == value
     assert strict_json.loads(json.dumps(value, ensure_ascii=False).encode()) == value
 
 
 @given(st.binary(max_size=60) | st.text('{}[]",:\\u0eE+-.NaInfity 1', max_size=40).map(str.encode))
-def test_whatever_is_not_is_a_problem(body: bytes) -> None:
-    """Never anything else than a value or a Problem."""
+def test_invalid_json_is_a_problem(body: bytes) -> None:
+    """Any input gives a value or a Problem."""
     with contextlib.suppress(Problem):
         assert strict_json.loads(body) == json.loads(body)
 
 
-def test_pointers_escape_what_they_must() -> None:
-    """RFC 6901."""
+def test_pointers_are_escaped() -> None:
+    """As in RFC 6901."""
     assert pointer("a/b", 0, "m~n") == "/a~1b/0/m~0n"
     assert pointer() == ""

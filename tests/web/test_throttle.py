@@ -1,4 +1,4 @@
-"""Tries to sign in: some are free, each one more waits longer, and a thousand at once are a thousand."""
+"""Sign-in attempts: a few are free, each further one waits longer, and concurrent ones all count."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Clock:
         self.now = 1_700_000_000.0
 
     def __call__(self) -> float:
-        """What time it is."""
+        """Return the current time."""
         return self.now
 
 
@@ -45,7 +45,7 @@ def run(url: str, work: Callable[[Store, Clock], object]) -> None:
 
 
 async def refused(store: Store, subjects: tuple[tuple[str, Measure], ...]) -> int:
-    """For how many seconds a try is refused."""
+    """Return for how many seconds an attempt is refused."""
     with pytest.raises(Problem) as caught:
         await throttle.admit(store, subjects)
     assert (caught.value.status, caught.value.code) == (429, "too_many_tries")
@@ -53,8 +53,8 @@ async def refused(store: Store, subjects: tuple[tuple[str, Measure], ...]) -> in
     return int(caught.value.more["wait"])
 
 
-def test_each_try_too_many_doubles_the_wait(url: str) -> None:
-    """Up to the longest; a refused try does not count."""
+def test_each_excess_attempt_doubles_the_wait(url: str) -> None:
+    """Up to the longest; a refused attempt does not count."""
 
     async def work(store: Store, clock: Clock) -> None:
         await throttle.admit(store, counted())
@@ -67,8 +67,8 @@ def test_each_try_too_many_doubles_the_wait(url: str) -> None:
     run(url, work)
 
 
-def test_success_forgives_the_account(url: str) -> None:
-    """And takes one of the address back: many good sign-ins from one office are no attack."""
+def test_success_resets_the_account(url: str) -> None:
+    """It also takes one off the address: many successful sign-ins from one office are not an attack."""
 
     async def work(store: Store, clock: Clock) -> None:
         for _ in range(2):
@@ -81,8 +81,8 @@ def test_success_forgives_the_account(url: str) -> None:
     run(url, work)
 
 
-def test_time_forgives_too(url: str) -> None:
-    """An hour later counting begins anew; a day later the row goes with somebody's success."""
+def test_attempts_expire(url: str) -> None:
+    """An hour later counting restarts; a day later the row is deleted with the next success."""
 
     async def work(store: Store, clock: Clock) -> None:
         for _ in range(2):
@@ -100,8 +100,8 @@ def test_time_forgives_too(url: str) -> None:
     run(url, work)
 
 
-def test_many_at_once_are_counted_one_by_one(url: str) -> None:
-    """Of fifty, as many are let through as if they came in a row."""
+def test_concurrent_attempts_are_counted_one_by_one(url: str) -> None:
+    """Of fifty, as many pass as if they came one after the other."""
 
     async def work(store: Store, clock: Clock) -> None:
         tries = [throttle.admit(store, counted()) for _ in range(50)]

@@ -16,7 +16,7 @@ from tests.web.test_app import served
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """An application whose worker has read what there is."""
+    """An application whose worker has read all documents."""
     folder = tmp_path_factory.mktemp("work")
     with live(folder, {"prod": f"sqlite:///{folder}/prod.db"}) as web, served(web):
         yield web
@@ -24,16 +24,16 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 @pytest.fixture(scope="module")
 def document(done: Live) -> str:
-    """A document that was read, under a name that is markup."""
+    """A processed document whose name is markup."""
     one = done.upload(bill("work"), name="<b>bill.v2.pdf", data={"type": "invoice"})
     assert done.get(f"{one['status_url']}?wait=30").json()["status"] == "completed"
     return str(one["id"])
 
 
-def test_every_attempt_is_told(done: Live, document: str) -> None:
-    """Who, when and how it ended; and the review item, which is one."""
-    told = done.get(f"/api/documents/{document}/work").json()
-    [attempt] = told["attempts"]
+def test_every_attempt_is_listed(done: Live, document: str) -> None:
+    """With worker, time and outcome; and its single review item."""
+    body = done.get(f"/api/documents/{document}/work").json()
+    [attempt] = body["attempts"]
     assert (attempt["queue"], attempt["attempt"], attempt["outcome"], attempt["error"]) == (
         "documents",
         1,
@@ -42,12 +42,12 @@ def test_every_attempt_is_told(done: Live, document: str) -> None:
     )
     assert attempt["claimed_at"] < attempt["settled_at"]
     assert attempt["worker"]
-    assert told["review"]["status"] == "pending"
-    assert told["review"]["url"] == f"/review/{told['review']['id']}"
+    assert body["review"]["status"] == "pending"
+    assert body["review"]["url"] == f"/review/{body['review']['id']}"
 
 
-def test_attempts_of_a_type_with_a_queue_of_its_own_are_told(tmp_path: Path) -> None:
-    """A type that says how many may be read at once has its own queue; who worked on its documents is told too."""
+def test_attempts_in_a_types_own_queue_are_listed(tmp_path: Path) -> None:
+    """A type with its own concurrency has its own queue; its attempts are listed too."""
     folder = tmp_path / "types"
     folder.mkdir()
     text = 'name: slip\nversion: "1"\nfields:\n  vendor: {type: name}\nprocessing: {concurrency: 1}\n'
@@ -63,15 +63,15 @@ def test_a_failure_says_why(done: Live) -> None:
     """As a problem with a code."""
     one = done.upload(b"%PDF-1.7\n nothing of a document", name="broken.pdf")
     assert done.get(f"{one['status_url']}?wait=30").json()["status"] == "failed"
-    told = done.get(f"/api/documents/{one['id']}/work").json()
-    assert told["attempts"][0]["outcome"] == "failed"
-    assert told["attempts"][0]["error"]["code"]
-    assert told["review"] is None
+    body = done.get(f"/api/documents/{one['id']}/work").json()
+    assert body["attempts"][0]["outcome"] == "failed"
+    assert body["attempts"][0]["error"]["code"]
+    assert body["review"] is None
     problem(done.get(f"/api/documents/{one['id']}/outputs/json"), 404, "not_found")
 
 
-def test_results_are_saved_not_shown(done: Live, document: str) -> None:
-    """An attachment under the document's name, in a sandbox, with a tag; a kind that is none is refused."""
+def test_results_are_sent_as_attachments(done: Live, document: str) -> None:
+    """Under the document's name, in a sandbox, with an ETag; an unknown kind is rejected."""
     browser = signed_in(done, "viewer")
     answer = browser.get(f"/api/documents/{document}/outputs/json")
     assert answer.headers["content-type"] == "application/json"
@@ -85,8 +85,8 @@ def test_results_are_saved_not_shown(done: Live, document: str) -> None:
     problem(browser.get(f"/api/documents/{document}/outputs/xml"), 422, "value_invalid")
 
 
-def test_a_result_that_is_gone_is_told(done: Live) -> None:
-    """Where somebody tidied the lake by hand."""
+def test_a_missing_result_is_reported(done: Live) -> None:
+    """When its file was deleted from the lake by hand."""
     one = done.upload(bill("gone from the lake"))
     where = done.get(f"{one['status_url']}?wait=30").json()["outputs"]["json"]
     (done.folder / "prod" / "lake" / where).unlink()

@@ -1,1 +1,1 @@
-"""A pipeline of your own: texts in, their SHA-256 out."""
+"""A custom pipeline: texts in, their SHA-256 out."""

@@ -1,4 +1,4 @@
-"""The routes and the page of the pipeline of checksums."""
+"""The routes and the page of the checksums pipeline."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pages = APIRouter(route_class=PageRoute)
 
 
 class Text(Strict):
-    """What is sent."""
+    """The body of a request."""
 
     content: str
 

@@ -1,4 +1,4 @@
-"""The adaptive policy against servers that say no, on a virtual clock."""
+"""The adaptive policy against servers that refuse calls, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WIDE = Rates(3.0, 0.1, 1000.0)
 
 @dataclass
 class Server:
-    """Answers up to so many calls per second and refuses the others."""
+    """Accepts up to this many calls per second and refuses the others."""
 
     quota: Callable[[float], float]
     kind: str = "sliding"
@@ -31,7 +31,7 @@ class Server:
     at: float = 0.0
 
     def call(self, now: float) -> bool:
-        """Whether it was accepted."""
+        """Return whether the call was accepted."""
         quota = self.quota(now)
         if self.kind == "bucket":
             self.tokens = min(quota, self.tokens + (now - self.at) * quota)
@@ -53,7 +53,7 @@ class Server:
 
 
 def drive(limiter: Limiter, server: Server, seconds: float, *, latency: float = 0.05) -> list[tuple[float, bool]]:
-    """Callers who always want more, asking for a few slots at a time; returns when each call was made and its fate."""
+    """Run callers who always want more, a few slots at a time; return when each call was made and its outcome."""
     now, calls = 1000.0, []
     end = now + seconds
     slots: deque[tuple[float, int]] = deque()
@@ -78,7 +78,7 @@ def drive(limiter: Limiter, server: Server, seconds: float, *, latency: float = 
 
 
 def judge(calls: list[tuple[float, bool]], begin: float, end: float) -> tuple[float, float]:
-    """Accepted calls per second between two times, and the share of refused ones."""
+    """Return accepted calls per second between two times, and the share of refused calls."""
     within = [fine for at, fine in calls if begin <= at < end]
     return sum(within) / (end - begin), 1 - sum(within) / max(1, len(within))
 
@@ -86,7 +86,7 @@ def judge(calls: list[tuple[float, bool]], begin: float, end: float) -> tuple[fl
 @pytest.mark.parametrize("kind", ["sliding", "fixed", "bucket"])
 @pytest.mark.parametrize("quota", [2, 20, 200])
 def test_adaptive_finds_a_quota_and_stays_just_below_it(kind: str, quota: int) -> None:
-    """After a quarter of a minute at least 90 % of a steady quota is used, and at most 1 % of the calls are refused."""
+    """After 15 seconds at least 90 % of a steady quota is used, and at most 1 % of the calls are refused."""
     calls = drive(Adaptive(WIDE), Server(lambda _: quota, kind), 15 + 120)
     rate, refused = judge(calls, 15, 135)
     assert rate >= (0.9 if quota >= 20 else 0.85) * quota
@@ -105,14 +105,14 @@ def test_adaptive_follows_a_quota_that_moves(kind: str) -> None:
     assert refused <= 0.1
 
 
-def test_adaptive_does_better_than_classic() -> None:
-    """On a steady quota of 8 per second, which both can reach, the classic pauses waste what the adaptive uses."""
+def test_adaptive_uses_more_of_a_quota_than_classic() -> None:
+    """On a steady quota of 8 per second, which both can reach, adaptive uses what classic wastes in pauses."""
     classic = judge(drive(Classic(DEFAULT_RATES["classic"]), Server(lambda _: 8), 120), 15, 120)
     adaptive = judge(drive(Adaptive(DEFAULT_RATES["adaptive"]), Server(lambda _: 8), 120), 15, 120)
     assert adaptive[0] > 1.3 * classic[0]
 
 
-def test_parallel_refusals_are_one_event() -> None:
+def test_parallel_refusals_lower_the_rate_once() -> None:
     """Five calls made together and refused together lower the rate once."""
     limiter = Adaptive(WIDE, rate=20.0)
     limiter.grant(1000.0, 5)
@@ -122,8 +122,8 @@ def test_parallel_refusals_are_one_event() -> None:
     assert limiter.rate == pytest.approx(9.5)
 
 
-def test_the_servers_hint_is_obeyed() -> None:
-    """Nothing goes before the time the server named, whatever the rate would allow."""
+def test_the_servers_retry_hint_is_obeyed() -> None:
+    """No call is made before the time the server named, whatever the rate would allow."""
     limiter = Adaptive(WIDE, rate=20.0)
     limiter.record_throttle(1000.0, 36.0, 0)
     assert limiter.grant(1034.0, 5) == []
@@ -131,7 +131,7 @@ def test_the_servers_hint_is_obeyed() -> None:
 
 
 def test_an_idle_gate_does_not_speed_up() -> None:
-    """Time without demand teaches nothing: the rate stays where it was."""
+    """Without demand nothing is learned: the rate stays as it was."""
     limiter = Adaptive(WIDE, rate=5.0)
     limiter.grant(1000.0, 1)
     limiter.grant(2000.0, 1)
@@ -148,8 +148,8 @@ def test_slots_are_spaced_evenly_and_not_far_ahead(want: int, rate: float) -> No
     assert all(later - sooner == pytest.approx(1 / rate) for sooner, later in itertools.pairwise(slots))
 
 
-def test_memory_survives_a_restart() -> None:
-    """What is saved and loaded goes on where it was; what another version saved is ignored."""
+def test_the_learned_state_survives_a_restart() -> None:
+    """A saved state is loaded and continued; a state saved by another version is ignored."""
     limiter = Adaptive(WIDE, rate=20.0)
     limiter.record_throttle(1000.0, None, 0)
     again = Adaptive.load(WIDE, limiter.as_dict() | {"something_newer": 1})

@@ -1,4 +1,4 @@
-"""The circuit breaker: opens after five failures in a row, waits a minute, lets one call find out."""
+"""The circuit breaker: opens after five failures in a row, waits a minute, then lets one probe call through."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def test_five_failures_in_a_row_open_it() -> None:
     assert breaker.state == "open"
 
 
-def test_a_success_in_between_starts_the_count_again() -> None:
-    """Failures count only in a row."""
+def test_a_success_resets_the_failure_count() -> None:
+    """Only failures in a row count."""
     breaker = Breaker()
     for second in range(10):
         breaker.record_failure(NOW + second, 1, "503", 5, 60.0)
@@ -33,8 +33,8 @@ def test_a_success_in_between_starts_the_count_again() -> None:
     assert breaker.allows(NOW + 10, 5) is None
 
 
-def test_after_a_minute_one_call_finds_out() -> None:
-    """One probe is let through in the whole fleet; its success closes the breaker."""
+def test_one_probe_is_allowed_after_a_minute() -> None:
+    """The whole fleet makes one probe call; its success closes the breaker."""
     breaker = opened()
     assert breaker.allows(NOW + 61, 5) == 1
     breaker.let_through(NOW + 61, 1)
@@ -43,8 +43,8 @@ def test_after_a_minute_one_call_finds_out() -> None:
     assert breaker.allows(NOW + 62, 5) is None
 
 
-def test_a_failed_probe_waits_another_minute() -> None:
-    """The breaker opens again, for as long as before."""
+def test_a_failed_probe_opens_the_breaker_for_another_minute() -> None:
+    """The breaker opens again for as long as before."""
     breaker = opened()
     breaker.let_through(NOW + 61, 1)
     breaker.record_failure(NOW + 62, 1, "503", 5, 60.0)
@@ -52,8 +52,8 @@ def test_a_failed_probe_waits_another_minute() -> None:
     assert breaker.allows(NOW + 123, 5) == 1
 
 
-def test_a_probe_whose_caller_died_is_given_to_another() -> None:
-    """A probe that nobody answers for is not waited for for ever; one that was abandoned is given away at once."""
+def test_a_probe_whose_caller_died_is_reassigned() -> None:
+    """A probe without an answer is reassigned after a while, an abandoned one at once."""
     breaker = opened()
     breaker.let_through(NOW + 61, 1)
     assert breaker.allows(NOW + 61 + 151, 5) == 1
@@ -63,8 +63,8 @@ def test_a_probe_whose_caller_died_is_given_to_another() -> None:
     assert breaker.allows(NOW + 62, 5) == 1
 
 
-def test_after_two_failures_no_more_calls_go_than_could_fail() -> None:
-    """With two failures in a row, three calls may be under way, and no fourth until one of them is answered."""
+def test_after_two_failures_calls_in_flight_are_limited() -> None:
+    """After two failures in a row, three calls may be in flight; a fourth waits for an answer."""
     breaker = Breaker()
     breaker.record_failure(NOW, 1, "503", 5, 60.0)
     assert breaker.allows(NOW, 5) == 0  # for a moment
@@ -80,8 +80,8 @@ def test_after_two_failures_no_more_calls_go_than_could_fail() -> None:
     assert breaker.allows(NOW + 1, 5) is None
 
 
-def test_answers_from_before_the_trouble_prove_nothing() -> None:
-    """An answer to a call made before the failures, or heard of late, does not make the breaker forget them."""
+def test_answers_to_earlier_calls_do_not_reset_the_breaker() -> None:
+    """The answer to a call made before the failures, or reported late, does not reset the failure count."""
     breaker = Breaker()
     breaker.record_failure(NOW, 1, "503", 5, 60.0)
     breaker.record_success(NOW - 0.1, 1, proven=False)
@@ -91,8 +91,8 @@ def test_answers_from_before_the_trouble_prove_nothing() -> None:
     assert breaker.allows(NOW + 0.3, 5) == 3
 
 
-def test_a_refused_key_opens_it_at_once_and_for_longer_each_time() -> None:
-    """A key that is not accepted stops everything; probes become rarer while it is refused."""
+def test_a_rejected_key_opens_the_breaker_at_once_and_longer_each_time() -> None:
+    """A rejected API key stops all calls; probes become rarer while it is rejected."""
     breaker = Breaker()
     breaker.record_refusal(NOW, "the key is not valid")
     assert breaker.allows(NOW + 59, 5) == 0
@@ -103,21 +103,21 @@ def test_a_refused_key_opens_it_at_once_and_for_longer_each_time() -> None:
     assert breaker.reason == "the key is not valid"
 
 
-def test_a_person_may_close_it() -> None:
-    """Reset forgets everything."""
+def test_an_operator_may_close_the_breaker() -> None:
+    """A reset clears all state."""
     breaker = opened()
     breaker.reset()
     assert breaker.allows(NOW, 5) is None
 
 
-def test_it_is_saved_and_loaded_as_it_was() -> None:
-    """Its memory is plain values."""
+def test_the_breaker_is_saved_and_loaded() -> None:
+    """Its state is made of plain values and survives saving and loading."""
     breaker = opened()
     assert Breaker.load(breaker.as_dict() | {"newer": True}) == breaker
 
 
-def test_a_few_failures_among_many_answers_are_nothing() -> None:
-    """Three failures a second among hundreds of answers hold nobody up; among a handful they do."""
+def test_a_few_failures_among_many_successes_do_not_open_it() -> None:
+    """Three failures a second among hundreds of successes delay no call; among a handful they do."""
     busy, quiet = Breaker(), Breaker()
     for third in range(30):
         at = NOW + third / 3

@@ -1,4 +1,4 @@
-"""A gate in one process: callers get their turn, a closed gate says so, news reach the fleet."""
+"""A gate in one process: callers wait for slots, a closed gate refuses them, results are reported to the fleet."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tabellion.engine.gates.passes import Slot
 from tabellion.engine.gates.row import GateRow
 from tabellion.engine.gates.state import CallOutcomes, GateSettings, ThrottledCall, TurnResult
 from tabellion.errors import GateClosed, Unreachable
-from tests.owner import Owner, jobs_queue
+from tests.table_owner import Owner, jobs_queue
 from tests.waiting import eventually
-from tests.working import Diary, Gauge, make_worker, working
+from tests.workers import EventRecorder, Gauge, make_worker, working
 
 FAST = GateSettings(rate=500, min_rate=500, max_rate=500)
 
@@ -44,7 +44,7 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
 
 
 def test_callers_are_admitted_no_faster_than_the_rate(url: str) -> None:
-    """Twenty calls at 50 a second use up the schedule for what is left of twenty intervals, and each is counted."""
+    """Twenty calls at 50 per second take up the rest of twenty intervals, and each call is counted."""
 
     async def go() -> None:
         async with opened(url, GateSettings(rate=50, min_rate=50, max_rate=50)) as gates:
@@ -66,8 +66,8 @@ def test_callers_are_admitted_no_faster_than_the_rate(url: str) -> None:
     asyncio.run(go())
 
 
-def test_five_failures_close_it_for_everyone(url: str) -> None:
-    """After five failures another process is refused at once, with the reason, and a reset lets it go on."""
+def test_five_failures_close_it_for_all_processes(url: str) -> None:
+    """After five failures another process is refused at once, with the reason; a reset admits it again."""
 
     async def go() -> None:
         async with opened(url) as ours, opened(url) as theirs:
@@ -79,14 +79,14 @@ def test_five_failures_close_it_for_everyone(url: str) -> None:
                 closed = await admitted.flush()
             assert "gemini returned HTTP 503" in closed
 
-            async def told_closed() -> bool:
+            async def is_reported_closed() -> bool:
                 try:
                     (await theirs_gate.admit()).record_abandoned()
                 except GateClosed as error:
                     return "gemini returned HTTP 503" in str(error) and 30 < error.after <= 60
                 return False
 
-            await until(told_closed)
+            await until(is_reported_closed)
             async with Store(url) as store:
                 await GateRow(store, "gemini", FAST).edit({}, reset=True)
 
@@ -102,8 +102,8 @@ def test_five_failures_close_it_for_everyone(url: str) -> None:
     asyncio.run(go())
 
 
-def test_callers_in_other_loops_are_served(sqlite_url: str) -> None:
-    """A handler's loop in another thread gets its turn and tells its news like any other."""
+def test_callers_in_other_event_loops_are_served(sqlite_url: str) -> None:
+    """A handler in another thread's event loop gets slots and reports results like any other."""
 
     async def go() -> None:
         async with opened(sqlite_url) as gates:
@@ -133,8 +133,8 @@ def test_callers_in_other_loops_are_served(sqlite_url: str) -> None:
     asyncio.run(go())
 
 
-def test_a_closed_gate_keeps_its_queue_from_being_claimed_and_no_other(url: str, owner: Owner) -> None:
-    """Jobs of the queue that uses it stay ready with no attempt; jobs of another queue are done meanwhile."""
+def test_a_closed_gate_stops_claims_of_its_own_queue_only(url: str, owner: Owner) -> None:
+    """Jobs of its queue stay ready without an attempt; another queue's jobs are done."""
     owner.insert(*range(1, 11))
     owner("UPDATE jobs SET size = 1 WHERE id > 5")
     gated = jobs_queue("gated", where="size IS NULL", uses="gemini")
@@ -158,21 +158,21 @@ def test_a_closed_gate_keeps_its_queue_from_being_claimed_and_no_other(url: str,
             await GateRow(store, "gemini", FAST).edit({}, reset=True)
 
     asyncio.run(close_it())
-    diary = Diary()
-    worker = make_worker(url, gated, plain, gates={"gemini": FAST}, listeners=[diary])
+    recorder = EventRecorder()
+    worker = make_worker(url, gated, plain, gates={"gemini": FAST}, listeners=[recorder])
     with working(worker):
         eventually(lambda: owner.count("done") == 5)
-        eventually(lambda: diary.of("gate_closed"))
+        eventually(lambda: recorder.of("gate_closed"))
         assert owner("SELECT count(*) AS n FROM tabellion_attempts WHERE queue = 'gated'")[0]["n"] == 0
         asyncio.run(open_it())
         eventually(lambda: owner.count("done") == 10)
     attempts = owner("SELECT attempt, outcome FROM tabellion_attempts WHERE queue = 'gated'")
     assert [(row["attempt"], row["outcome"]) for row in attempts] == [(1, "done")] * 5
-    assert diary.of("gate_opened")
+    assert recorder.of("gate_opened")
 
 
-def test_a_gate_that_closes_under_a_job_costs_it_nothing(url: str, owner: Owner) -> None:
-    """A job whose call finds the gate closed goes back to ready, its attempt and its patience unspent."""
+def test_a_gate_that_closes_during_a_job_costs_no_attempt(url: str, owner: Owner) -> None:
+    """A job whose call finds the gate closed is ready again; no attempt and no deferral is spent."""
     owner.insert(1)
     queue = jobs_queue("gated", uses="gemini", max_deferrals=1)
     met: list[int] = []
@@ -191,8 +191,8 @@ def test_a_gate_that_closes_under_a_job_costs_it_nothing(url: str, owner: Owner)
     assert outcomes == ["released", "released", "released", "done"]
 
 
-def test_a_worker_claims_only_what_may_call(url: str, owner: Owner) -> None:
-    """With a slow gate and many free slots, jobs are not claimed to wait in line inside the worker."""
+def test_a_worker_claims_no_more_jobs_than_may_call(url: str, owner: Owner) -> None:
+    """With a slow gate and many free slots, jobs are not claimed only to wait inside the worker."""
     owner.insert(*range(1, 13))
     queue = jobs_queue("gated", uses="gemini")
     gauge = Gauge()
@@ -209,8 +209,8 @@ def test_a_worker_claims_only_what_may_call(url: str, owner: Owner) -> None:
     assert gauge.most["waiting"] < 6
 
 
-def test_outside_a_worker_a_desk_is_opened(url: str) -> None:
-    """A script opens a context on an environment and is admitted like any job."""
+def test_a_script_can_open_a_context_outside_a_worker(url: str) -> None:
+    """A script opens a context on an environment and is admitted like a job."""
 
     async def go() -> None:
         async with OpenContext(Environment("prod", url), {"gemini": FAST}) as context:
@@ -221,8 +221,8 @@ def test_outside_a_worker_a_desk_is_opened(url: str) -> None:
     asyncio.run(go())
 
 
-def test_a_call_that_today_cannot_pay_for_is_not_made(url: str) -> None:
-    """The estimate is looked at before the call: too dear, it is refused with its price, and so are those after it."""
+def test_a_call_beyond_the_daily_budget_is_not_made(url: str) -> None:
+    """The estimate is checked before the call: one above the budget is refused with its price, as are later ones."""
 
     async def go() -> None:
         async with opened(url, GateSettings(rate=500, min_rate=500, budget=1.0)) as gates:
@@ -236,15 +236,15 @@ def test_a_call_that_today_cannot_pay_for_is_not_made(url: str) -> None:
     asyncio.run(go())
 
 
-class Broken(GateRow):
-    """A gate's row that fails as often as told."""
+class BrokenRow(GateRow):
+    """A gate row that fails a given number of times."""
 
     def __init__(self, store: Store, failures: int, error: Exception) -> None:
         super().__init__(store, "gemini", FAST)
         self.turns, self._failures, self._error = 0, failures, error
 
     async def turn(self, news: CallOutcomes, want: int) -> TurnResult:
-        """Fails, and then does not."""
+        """Fail, then stop failing."""
         self.turns += 1
         if self.turns <= self._failures:
             raise self._error
@@ -252,15 +252,15 @@ class Broken(GateRow):
 
 
 @pytest.mark.parametrize("error", [Unreachable("away"), ValueError("no JSON")])
-def test_a_database_in_trouble_is_asked_again_after_a_rest(
+def test_a_failing_database_is_retried_after_a_pause(
     sqlite_url: str, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever a turn raises, the gate goes on, does not ask in a frenzy, and forgets no news."""
+    """Whatever a turn raises, the gate keeps running, pauses between retries and loses no report."""
     monkeypatch.setattr(gate_module, "AGAIN", 0.05)
 
     async def go() -> None:
         async with Store(sqlite_url) as store:
-            row = Broken(store, 2, error)
+            row = BrokenRow(store, 2, error)
             gate = Gate(row)
             running = asyncio.create_task(gate.run())
             admitted = await gate.admit()
@@ -278,17 +278,17 @@ def test_a_database_in_trouble_is_asked_again_after_a_rest(
     asyncio.run(go())
 
 
-def test_a_database_that_stays_away_closes_the_gate_until_it_is_back(
+def test_a_database_that_stays_down_closes_the_gate_until_it_is_back(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Callers get GateClosed with the reason instead of waiting; it is reported once, and so is the end."""
+    """Callers get GateClosed with the reason instead of waiting; the outage and its end are reported once."""
     monkeypatch.setattr(gate_module, "AGAIN", 0.01)
     monkeypatch.setattr(gate_module, "AWAY", 0.1)
     reported: list[str] = []
 
     async def go() -> None:
         async with Store(sqlite_url) as store:
-            row = Broken(store, 10**6, Unreachable("no answer"))
+            row = BrokenRow(store, 10**6, Unreachable("no answer"))
             gate = Gate(row, changed=lambda _name, why: reported.append(why))
             running = asyncio.create_task(gate.run())
             async with asyncio.timeout(20):
@@ -307,13 +307,13 @@ def test_a_database_that_stays_away_closes_the_gate_until_it_is_back(
     assert [bool(why) for why in reported] == [True, False]
 
 
-def test_jobs_are_released_while_the_database_of_the_gates_is_away(
+def test_jobs_are_released_while_the_gates_database_is_down(
     url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An environment whose gates are in a dead one reports it and spends no attempt."""
+    """An environment whose gates' database is down reports it and spends no attempt."""
     monkeypatch.setattr(gate_module, "AWAY", 0.1)
     owner.insert(1)
-    queue, diary = jobs_queue("visits"), Diary()
+    queue, recorder = jobs_queue("visits"), EventRecorder()
 
     @queue.handler
     async def call(job: Job) -> None:
@@ -321,17 +321,17 @@ def test_jobs_are_released_while_the_database_of_the_gates_is_away(
         await job.context.admit("site", job)
 
     dead = Environment("dead", "postgresql://127.0.0.1:1/x")
-    worker = Worker([dead, Environment("dev", url)], [queue], poll=0.05, listeners=[diary])
+    worker = Worker([dead, Environment("dev", url)], [queue], poll=0.05, listeners=[recorder])
     with working(worker):
-        eventually(lambda: diary.of("limited"))
+        eventually(lambda: recorder.of("limited"))
         eventually(lambda: owner.status(1) == "new")
-        [closed] = diary.of("gate_closed")
+        [closed] = recorder.of("gate_closed")
     assert "the gate's database cannot be reached" in (closed.error or "")
     assert owner("SELECT attempts FROM jobs")[0]["attempts"] == 0
 
 
 class Recorder(GateRow):
-    """A row that remembers what it was told."""
+    """A row that records the reports it receives."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, "gemini", FAST)
@@ -343,8 +343,8 @@ class Recorder(GateRow):
         return await super().turn(news, want)
 
 
-def test_a_refusal_tells_how_long_ago_its_call_was_made(sqlite_url: str) -> None:
-    """The rate learns from when calls were made, not from when their refusals came."""
+def test_a_refusal_reports_the_age_of_its_call(sqlite_url: str) -> None:
+    """The rate is learned from when calls were made, not from when their refusals arrived."""
 
     async def go() -> None:
         async with Store(sqlite_url) as store:
@@ -363,8 +363,8 @@ def test_a_refusal_tells_how_long_ago_its_call_was_made(sqlite_url: str) -> None
     asyncio.run(go())
 
 
-class Twice(GateRow):
-    """A row that gives two slots, one soon after the other, and then nothing more."""
+class TwoSlots(GateRow):
+    """A row that grants two slots, one shortly after the other, and then none."""
 
     async def turn(self, news: CallOutcomes, want: int) -> TurnResult:
         """Takes the turn."""
@@ -372,13 +372,13 @@ class Twice(GateRow):
         return TurnResult((0.05, 0.07) if want else (), (0, 0), again=60.0)
 
 
-def test_a_job_that_comes_before_its_slot_gets_it_in_time(sqlite_url: str) -> None:
-    """A slot that is here already needs no turn: who waits for it is woken by the clock."""
+def test_a_job_that_arrives_before_its_slot_gets_it_in_time(sqlite_url: str) -> None:
+    """A slot already granted needs no turn: the caller waiting for it is woken by the clock."""
 
     async def go() -> None:
         async with Store(sqlite_url) as store:
             opened = asyncio.Event()
-            gate = Gate(Twice(store, "gemini", FAST), opened.set)
+            gate = Gate(TwoSlots(store, "gemini", FAST), opened.set)
             running = asyncio.create_task(gate.run())
             gate.room(2)
             await opened.wait()
@@ -391,32 +391,32 @@ def test_a_job_that_comes_before_its_slot_gets_it_in_time(sqlite_url: str) -> No
     asyncio.run(go())
 
 
-class Probing(GateRow):
-    """A row whose breaker is probing: one slot when none is under way, and it remembers what was abandoned."""
+class ProbingRow(GateRow):
+    """A row whose breaker is probing: grants one slot when none is in flight, and records abandoned ones."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, "gemini", FAST)
-        self.abandoned, self.given = 0, 0
+        self.abandoned, self.granted = 0, 0
 
     async def turn(self, news: CallOutcomes, want: int) -> TurnResult:
         """Takes the turn."""
         self.abandoned += news.abandoned
-        slots = (0.0,) if want and self.given == self.abandoned else ()
-        self.given += len(slots)
+        slots = (0.0,) if want and self.granted == self.abandoned else ()
+        self.granted += len(slots)
         return TurnResult(slots, (0, 0), again=0.0, wary=True)
 
 
-def test_a_caller_cancelled_with_its_slot_leaves_it_to_others(sqlite_url: str) -> None:
-    """The slot of a caller that is cancelled just as it gets it is abandoned: the next caller makes the probe."""
+def test_a_caller_cancelled_with_its_slot_abandons_it(sqlite_url: str) -> None:
+    """The slot of a caller cancelled as it gets it is abandoned: the next caller makes the probe."""
 
     async def go() -> None:
         async with Store(sqlite_url) as store:
-            row = Probing(store)
+            row = ProbingRow(store)
             gate = Gate(row)
             caller = asyncio.create_task(gate.admit())
             await asyncio.sleep(0)
             [future] = gate._waiting
-            row.given = 1
+            row.granted = 1
             future.set_result(Slot(0.0, (0, 0)))
             caller.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -430,12 +430,12 @@ def test_a_caller_cancelled_with_its_slot_leaves_it_to_others(sqlite_url: str) -
     asyncio.run(go())
 
 
-def test_a_call_whose_caller_is_gone_is_abandoned(sqlite_url: str) -> None:
-    """A pass that reaches nobody, as when the caller in another loop was cancelled meanwhile, blocks no other probe."""
+def test_a_slot_whose_caller_is_gone_is_abandoned(sqlite_url: str) -> None:
+    """A slot that reaches nobody, because its caller in another loop was cancelled, blocks no other probe."""
 
     async def go() -> None:
         async with Store(sqlite_url) as store:
-            row = Probing(store)
+            row = ProbingRow(store)
             gate = Gate(row)
             running = asyncio.create_task(gate.run())
             await gate.admit()

@@ -1,4 +1,4 @@
-"""The classic policy against its description."""
+"""The classic policy against its specification."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tabellion.engine.gates.profiles import DEFAULT_RATES
 
 @dataclass
 class Seed:
-    """Seed 004's algorithm as it is written there, in milliseconds."""
+    """The algorithm of seed 004 as written there, in milliseconds."""
 
     tokens: float = 5
     max_tokens: float = 5
@@ -57,8 +57,8 @@ steps = st.lists(
 
 
 @given(steps)
-def test_classic_does_what_its_description_does(moves: list[tuple[int, str]]) -> None:
-    """Whatever happens, at any time: the same tokens, the same rate, the same pauses as the seed's pseudo-code."""
+def test_classic_behaves_as_specified(moves: list[tuple[int, str]]) -> None:
+    """Whatever happens and whenever: the same tokens, rate and pauses as the pseudo-code of the seed."""
     began = 1_000_000
     seed, ours, now = Seed(last_refill=began), Classic(DEFAULT_RATES["classic"], last_refill=began / 1000), began
     for passed, move in moves:

@@ -9,8 +9,8 @@ from tabellion.engine.gates.row import GateRow, gates
 from tabellion.engine.gates.state import CallOutcomes, GateSettings, ThrottledCall
 
 
-def test_turns_of_many_never_hand_out_a_slot_twice(any_url: str) -> None:
-    """Ten takers at once get different slots, one interval apart, on every database."""
+def test_concurrent_turns_never_grant_a_slot_twice(any_url: str) -> None:
+    """Ten concurrent takers get different slots, one interval apart, on every database."""
 
     async def go() -> list[float]:
         async with Store(any_url) as store:
@@ -30,8 +30,8 @@ def test_turns_of_many_never_hand_out_a_slot_twice(any_url: str) -> None:
     assert slots[-1] - slots[0] > 0.3  # 19 intervals of 25 ms, less what reading the clock late adds
 
 
-def test_what_is_learned_survives_and_is_shared(url: str) -> None:
-    """Another store sees the lowered rate, the failures and the money."""
+def test_learned_state_is_stored_and_shared(url: str) -> None:
+    """Another store sees the lowered rate, the failures and the money spent."""
 
     async def go() -> None:
         async with Store(url) as store:

@@ -1,4 +1,4 @@
-"""One turn at a gate: rate, breaker and money together, without a database."""
+"""One turn at a gate: rate, breaker and budget together, without a database."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ def state(**settings: object) -> GateState:
     return GateState.load(GateSettings(**settings), None)  # type: ignore[arg-type]
 
 
-def test_an_open_gate_hands_out_slots() -> None:
-    """As many as wanted, as far as the rate allows."""
+def test_an_open_gate_grants_slots() -> None:
+    """As many as requested, as far as the rate allows."""
     turn = state(rate=10).turn(NOON, CallOutcomes(), 5)
     assert len(turn.slots) == 5
     assert not turn.closed
 
 
 def test_an_outage_closes_it_with_the_reason() -> None:
-    """Five failures close it, and the reason and the time are told."""
+    """Five failures close the gate, and the reason and the reopening time are reported."""
     gate = state()
     turn = gate.turn(NOON, CallOutcomes(failed=5, why="gemini returned HTTP 503"), 5)
     assert turn.slots == ()
@@ -31,7 +31,7 @@ def test_an_outage_closes_it_with_the_reason() -> None:
 
 
 def test_a_spent_budget_closes_it_until_midnight() -> None:
-    """Reaching the day's budget closes the gate until the next day (UTC) begins; then it is open again."""
+    """Reaching the day's budget closes the gate until the next day (UTC) begins."""
     gate = state(budget=1.0)
     turn = gate.turn(NOON, CallOutcomes(ok=10, spent=1.0, paid=1.0), 5)
     assert "over budget: $1.00 of $1.00" in turn.closed
@@ -42,22 +42,22 @@ def test_a_spent_budget_closes_it_until_midnight() -> None:
 
 
 def test_the_next_call_must_fit_the_budget() -> None:
-    """A gate closes before the call that would exceed the budget, judged by what calls usually cost."""
+    """A gate closes before a call that would exceed the budget, judged by the usual cost of a call."""
     gate = state(budget=1.0)
     assert not gate.turn(NOON, CallOutcomes(ok=1, spent=0.3, paid=0.3), 1).closed
     assert not gate.turn(NOON, CallOutcomes(ok=1, spent=0.3, paid=0.3), 1).closed
     assert gate.turn(NOON, CallOutcomes(ok=1, spent=0.3, paid=0.3), 1).closed
 
 
-def test_money_charged_for_calls_under_way_is_not_what_calls_usually_cost() -> None:
-    """One answer beside ten estimates does not make a usual call ten times as dear, and close the gate too early."""
+def test_estimates_of_calls_in_flight_do_not_raise_the_usual_cost() -> None:
+    """One answer beside ten estimates does not make a usual call seem ten times as expensive."""
     gate = state(budget=1.0)
     assert not gate.turn(NOON, CallOutcomes(ok=1, spent=0.55, paid=0.05), 1).closed
     assert gate.typical == pytest.approx(0.05)
 
 
-def test_a_call_that_does_not_fit_closes_it_until_midnight_or_until_there_is_more_money() -> None:
-    """A call dearer than what is left closes the gate with its price in the reason; a larger budget opens it."""
+def test_a_call_above_the_remaining_budget_closes_it_until_midnight_or_more_budget() -> None:
+    """A call above what is left closes the gate with its price in the reason; a larger budget reopens it."""
     gate = state(budget=1.0)
     turn = gate.turn(NOON, CallOutcomes(needed=1.5), 1)
     assert "the next call may cost $1.50" in turn.closed
@@ -67,8 +67,8 @@ def test_a_call_that_does_not_fit_closes_it_until_midnight_or_until_there_is_mor
     assert not gate.turn(NOON + DAY, CallOutcomes(), 1).closed
 
 
-def test_it_is_saved_and_loaded_as_it_was() -> None:
-    """State is JSON and survives a restart, live edits included."""
+def test_the_state_is_saved_and_loaded() -> None:
+    """The state is JSON and survives a restart, changes made at run time included."""
     gate = state(rate=10)
     gate.turn(NOON, CallOutcomes(ok=3, spent=0.5, paid=0.5), 2)
     gate.edit(NOON, {"budget": 7.0, "max_rate": 20.0})
@@ -78,8 +78,8 @@ def test_it_is_saved_and_loaded_as_it_was() -> None:
     assert again.settings.rates.most == 20.0
 
 
-def test_a_person_changes_the_rate() -> None:
-    """A live rate holds from the next slot on; older slots are worth nothing."""
+def test_an_operator_changes_the_rate() -> None:
+    """A rate set at run time holds from the next slot on; slots granted before are void."""
     gate = state(rate=2)
     before = gate.turn(NOON, CallOutcomes(), 2).epoch
     gate.edit(NOON, {"rate": 50.0})
@@ -97,7 +97,7 @@ def test_a_person_changes_the_rate() -> None:
         ({"min_rate": 5, "max_rate": 2}, "min_rate 5 is above max_rate 2"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(settings: dict[str, object], words: str) -> None:
+def test_invalid_settings_are_rejected(settings: dict[str, object], words: str) -> None:
     """The error names the setting."""
     with pytest.raises(ConfigurationError, match=words):
         GateSettings(**settings)  # type: ignore[arg-type]

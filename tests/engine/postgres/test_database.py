@@ -15,30 +15,30 @@ from tabellion.engine.postgres.errors import translate_error
 from tabellion.engine.settlement import Settlement
 from tabellion.errors import Busy, Forbidden, Full, NotMigrated, StoreError, Unreachable, ValueRefused
 from tabellion.testing import Clock
-from tests.engine.conftest import Emptied
+from tests.engine.conftest import EmptyDatabases
 from tests.engine.tables import asynchronous, attempts, outcomes, rows, run, tasks
 
 
 class Race:
-    """Workers that claim until a claim comes back empty, and note whether it was right to."""
+    """Workers that claim until a claim comes back empty, and record whether it should have been."""
 
     def __init__(self, queue: Queue, batch: int) -> None:
         self.queue, self.batch = queue, batch
-        self.taken: list[Job] = []
+        self.claimed: list[Job] = []
         self.missed: list[int] = []
         self._claiming: set[asyncio.Task[list[Job]]] = set()
 
     async def worker(self, store: Store, name: str) -> None:
-        """Claims until there is nothing left."""
+        """Claim until there is nothing left."""
         while True:
             claim = asyncio.ensure_future(store.claim(self.queue, self.batch, name))
             self._claiming.add(claim)
             jobs = await claim
             self._claiming.discard(claim)
-            self.taken += jobs
+            self.claimed += jobs
             if not jobs:
                 # Rows only ever leave `ready` here. One that is still ready once every claim that overlapped this one
-                # has ended was ready, and in nobody's hands, all the while: the empty answer was wrong.
+                # has ended was ready, and not claimed, the whole time: the empty answer was wrong.
                 if self._claiming:
                     await asyncio.wait(set(self._claiming))
                 self.missed.append((await store.counts(self.queue))["ready"])
@@ -46,17 +46,17 @@ class Race:
 
 
 @asynchronous
-async def test_fifty_workers_race_for_ten_thousand_rows(emptied: Emptied) -> None:
+async def test_fifty_workers_race_for_ten_thousand_rows(empty_database: EmptyDatabases) -> None:
     """Each row is claimed once, and no claim comes back empty while rows are ready."""
-    stores = [Store(emptied("postgresql"), connections=1)]
+    stores = [Store(empty_database("postgresql"), connections=1)]
     stores += [Store(stores[0].url, connections=1, deadline=60) for _ in range(49)]
     try:
         queue = await tasks(stores[0], 10_000)
         await stores[0].database.fetch((await stores[0].bind(queue)).index_ddl())
         race = Race(queue, batch=23)
         await asyncio.gather(*(race.worker(store, f"w{number}") for number, store in enumerate(stores)))
-        assert sorted(job.key for job in race.taken) == list(range(1, 10_001))
-        assert len({job.token for job in race.taken}) == 10_000
+        assert sorted(job.key for job in race.claimed) == list(range(1, 10_001))
+        assert len({job.token for job in race.claimed}) == 10_000
         assert race.missed == [0] * 50
         assert {row["status"] for row in await rows(stores[0])} == {"working"}
         [found] = await stores[0].database.fetch(
@@ -68,9 +68,9 @@ async def test_fifty_workers_race_for_ten_thousand_rows(emptied: Emptied) -> Non
 
 
 @asynchronous
-async def test_the_fleets_limit_holds_in_a_race(emptied: Emptied) -> None:
-    """Twenty workers, a limit of five: at no time are there more than five live claims, and all rows get done."""
-    stores = [Store(emptied("postgresql"), connections=1)]
+async def test_the_fleet_wide_limit_holds_in_a_race(empty_database: EmptyDatabases) -> None:
+    """With twenty workers and a limit of five there are never more than five live claims, and all rows get done."""
+    stores = [Store(empty_database("postgresql"), connections=1)]
     stores += [Store(stores[0].url, connections=1, deadline=60) for _ in range(19)]
     most = 0
     try:
@@ -95,9 +95,9 @@ async def test_the_fleets_limit_holds_in_a_race(emptied: Emptied) -> None:
 
 
 @asynchronous
-async def test_claims_and_releases_race(emptied: Emptied) -> None:
-    """Rows that come back while others claim are never in two hands, and every attempt has its own number."""
-    stores = [Store(emptied("postgresql"), connections=1)]
+async def test_claims_race_with_releases(empty_database: EmptyDatabases) -> None:
+    """Rows released while others claim never have two owners, and every attempt has its own number."""
+    stores = [Store(empty_database("postgresql"), connections=1)]
     stores += [Store(stores[0].url, connections=1, deadline=60) for _ in range(9)]
     dice = random.Random(7)
     try:
@@ -121,9 +121,9 @@ async def test_claims_and_releases_race(emptied: Emptied) -> None:
 
 
 @asynchronous
-async def test_settling_renewing_and_sweeping_the_same_jobs(emptied: Emptied, clock: Clock) -> None:
-    """Whoever comes first wins; nobody deadlocks, and each claim has one ending."""
-    stores = [Store(emptied("postgresql"), clock=clock, deadline=60)]
+async def test_settling_renewing_and_sweeping_the_same_jobs_race(empty_database: EmptyDatabases, clock: Clock) -> None:
+    """The first one wins; there is no deadlock, and each claim has one ending."""
+    stores = [Store(empty_database("postgresql"), clock=clock, deadline=60)]
     stores += [Store(stores[0].url, clock=clock, deadline=60) for _ in range(5)]
     dice = random.Random(11)
     try:
@@ -158,16 +158,16 @@ async def test_settling_renewing_and_sweeping_the_same_jobs(emptied: Emptied, cl
 
 
 @asynchronous
-async def test_a_pooler_is_recognised(emptied: Emptied) -> None:
+async def test_a_pooler_is_recognised(empty_database: EmptyDatabases) -> None:
     """Behind a pooler no session state is used; on a direct connection statements are prepared once."""
     for kind, pooled in (("postgresql", False), ("pooled", True)):
-        async with Store(emptied(kind)) as store:
+        async with Store(empty_database(kind)) as store:
             assert store.database.pooled is pooled
 
 
 @asynchronous
-async def test_moves_may_not_read_tables_whole(pg_store: Store) -> None:
-    """The connections of the moves allow index walks only; the owner's questions are planned freely."""
+async def test_moves_may_not_scan_whole_tables(pg_store: Store) -> None:
+    """The connections of the moves allow index scans only; queries of the owner are planned freely."""
     await pg_store.open()
     database = pg_store.database
     assert isinstance(database, PostgreSQL)
@@ -177,9 +177,9 @@ async def test_moves_may_not_read_tables_whole(pg_store: Store) -> None:
 
 
 @asynchronous
-async def test_a_connection_is_turned_rather_than_made_anew(emptied: Emptied) -> None:
-    """Where no more are allowed, moves and questions take turns on the one there is, each planned in its own way."""
-    store = Store(emptied("postgresql"), connections=1)
+async def test_a_connection_is_switched_rather_than_opened(empty_database: EmptyDatabases) -> None:
+    """At the connection limit, moves and queries take turns on one connection, each with its planner settings."""
+    store = Store(empty_database("postgresql"), connections=1)
     try:
         await store.open()
         database = store.database
@@ -196,9 +196,9 @@ async def test_a_connection_is_turned_rather_than_made_anew(emptied: Emptied) ->
 
 
 @asynchronous
-async def test_every_call_has_a_deadline(emptied: Emptied) -> None:
-    """A statement that does not come back is given up, and the connection with it; the next call works."""
-    store = Store(emptied("postgresql"), deadline=0.3)
+async def test_every_call_has_a_deadline(empty_database: EmptyDatabases) -> None:
+    """A statement that does not return is abandoned along with its connection; the next call works."""
+    store = Store(empty_database("postgresql"), deadline=0.3)
     try:
         await store.database.open()
         with pytest.raises(Unreachable, match=r"within 0\.3 s"):
@@ -210,7 +210,7 @@ async def test_every_call_has_a_deadline(emptied: Emptied) -> None:
 
 @asynchronous
 async def test_a_cut_connection_is_replaced(pg_store: Store) -> None:
-    """A connection the server ended costs one call at most."""
+    """A connection closed by the server costs one call at most."""
     queue = await tasks(pg_store, 2)
     await pg_store.claim(queue, 1, "w")
     other = await asyncpg.connect(pg_store.url)
@@ -230,9 +230,9 @@ async def test_a_cut_connection_is_replaced(pg_store: Store) -> None:
 
 
 @asynchronous
-async def test_an_insert_rings(emptied: Emptied) -> None:
-    """`add_many`, `add` and `wake` reach whoever listens."""
-    async with Store(emptied("postgresql")) as store:
+async def test_an_insert_notifies_listeners(empty_database: EmptyDatabases) -> None:
+    """`add_many`, `add` and `wake` notify every listener."""
+    async with Store(empty_database("postgresql")) as store:
         queue = await tasks(store)
         rung = asyncio.Event()
         listening = asyncio.create_task(store.database.listen(lambda _: rung.set(), 0))
@@ -250,17 +250,17 @@ async def test_an_insert_rings(emptied: Emptied) -> None:
 
 
 @asynchronous
-async def test_listening_behind_a_pooler_returns(emptied: Emptied) -> None:
-    """There is no LISTEN there: polling has to do."""
-    async with Store(emptied("pooled")) as store:
+async def test_listening_behind_a_pooler_returns(empty_database: EmptyDatabases) -> None:
+    """A pooler has no LISTEN, so the worker polls instead."""
+    async with Store(empty_database("pooled")) as store:
         async with asyncio.timeout(20):
             await store.database.listen(lambda _: None, 0)
 
 
 @asynchronous
-async def test_concurrent_calls_share_few_connections(emptied: Emptied) -> None:
+async def test_concurrent_calls_share_few_connections(empty_database: EmptyDatabases) -> None:
     """A hundred calls at once open no more connections than allowed."""
-    store = Store(emptied("postgresql"), connections=3)
+    store = Store(empty_database("postgresql"), connections=3)
     try:
         queue = await tasks(store, 100)
         await asyncio.gather(*(store.claim(queue, 1, "w") for _ in range(100)))
@@ -302,6 +302,6 @@ async def test_concurrent_calls_share_few_connections(emptied: Emptied) -> None:
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else type(value).__name__,
 )
-def test_errors_are_ours(error: Exception, expected: type[Exception]) -> None:
-    """What passes by itself is told from what never will."""
+def test_database_errors_become_ours(error: Exception, expected: type[Exception]) -> None:
+    """Temporary errors are distinguished from permanent ones."""
     assert type(translate_error(error, 10)) is expected

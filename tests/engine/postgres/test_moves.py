@@ -14,16 +14,16 @@ from tabellion.engine.postgres import moves
 from tabellion.engine.postgres.database import PostgreSQL
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.table import Column, Table
-from tests.engine.conftest import Emptied
+from tests.engine.conftest import EmptyDatabases
 from tests.engine.tables import asynchronous, run, tasks
 
 READY, FINISHED = 10_000, 10_000
 
 
 @pytest.fixture(params=["postgresql", "postgresql-15"])
-def store(request: pytest.FixtureRequest, emptied: Emptied) -> Store:
-    """A store on PostgreSQL 18, then 15, by the database's clock."""
-    return Store(emptied(request.param))
+def store(request: pytest.FixtureRequest, empty_database: EmptyDatabases) -> Store:
+    """A store on PostgreSQL 18, then 15, using the database's clock."""
+    return Store(empty_database(request.param))
 
 
 def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -34,7 +34,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 class Plans:
-    """Watches a store's moves: each statement is explained as it is, on a connection of the moves, before it runs."""
+    """Observes a store's moves: each statement is explained on a connection of the moves before it runs."""
 
     def __init__(self, store: Store, patch: pytest.MonkeyPatch) -> None:
         assert isinstance(store.database, PostgreSQL)
@@ -56,7 +56,7 @@ class Plans:
         return await self._fetch(text, values, pinned=pinned)
 
     def assert_narrow(self, at_most: int) -> None:
-        """No table was read whole, nothing but the few rows in hand was sorted, nothing was compiled for it."""
+        """Assert that no table was scanned, only the few rows in hand were sorted, and nothing was JIT-compiled."""
         for node in self.nodes:
             if node.get("Relation Name", "") in ("tasks", "tabellion_attempts"):
                 assert node["Node Type"] in ("Index Scan", "Index Only Scan", "ModifyTable"), node
@@ -107,7 +107,7 @@ async def test_a_claim_walks_the_printed_index(store: Store, monkeypatch: pytest
 async def test_settling_and_renewing_look_up_by_key(
     store: Store, monkeypatch: pytest.MonkeyPatch, analyzed: bool
 ) -> None:
-    """Endings and renewals of a batch touch the batch and nothing else, whatever the outcome."""
+    """Endings and renewals of a batch touch only that batch, whatever the outcome."""
     queue = await busy_table(store, analyzed=analyzed)
     jobs = await store.claim(queue, 250, "w")
     plans = Plans(store, monkeypatch)
@@ -133,8 +133,8 @@ async def test_a_claim_does_not_read_finished_rows(store: Store, monkeypatch: py
     plans.assert_narrow(at_most=0)
 
 
-def test_the_fence_is_in_every_ending() -> None:
-    """A statement that ends or extends a claim asks for the token and for an attempt that nobody has settled."""
+def test_every_ending_checks_the_fencing_token() -> None:
+    """A statement that ends or extends a claim requires the token and an attempt that is not settled yet."""
     table = Table("t", {"id": Column("id", "integer"), "status": Column("status", "integer")}, ("id",))
     bound = bind(Queue("t", ready=1, running=2, done=3, failed=4), table, "postgresql")
     assert "token" in moves.renew(bound)

@@ -21,7 +21,7 @@ from tests.engine.tables import asynchronous, attempts, claim_one, outcomes, row
 
 
 def in_threads(url: str, n: int, work: Callable[[Store, int], Awaitable[Any]]) -> list[Any]:
-    """Runs `work` in n threads at once, each with a store and a loop of its own; what it raises is raised here."""
+    """Run `work` in n threads at once, each with its own store and event loop; its exceptions are raised here."""
     results: list[Any] = [None] * n
     failures: list[BaseException] = []
     start = threading.Barrier(n)
@@ -57,11 +57,11 @@ def test_eight_workers_race_for_their_rows(sqlite_url: str) -> None:
     asyncio.run(_prepare(sqlite_url, 2000))
 
     async def work(store: Store, number: int) -> tuple[list[Job], int]:
-        queue, taken = tasks_queue(), []
+        queue, claimed = tasks_queue(), []
         while jobs := await store.claim(queue, 17, f"w{number}"):
-            taken += jobs
+            claimed += jobs
         # Claims come one after the other here, and rows only ever leave `ready`: empty means that none was left.
-        return taken, (await store.counts(queue))["ready"]
+        return claimed, (await store.counts(queue))["ready"]
 
     results = in_threads(sqlite_url, 8, work)
     keys = [job.key for jobs, _ in results for job in jobs]
@@ -69,8 +69,8 @@ def test_eight_workers_race_for_their_rows(sqlite_url: str) -> None:
     assert [left for _, left in results] == [0] * 8
 
 
-def test_the_fleets_limit_holds_in_a_race(sqlite_url: str) -> None:
-    """Six workers, a limit of three: at no time are there more than three live claims, and all rows get done."""
+def test_the_fleet_wide_limit_holds_in_a_race(sqlite_url: str) -> None:
+    """With six workers and a limit of three there are never more than three live claims, and all rows get done."""
     asyncio.run(_prepare(sqlite_url, 60))
 
     async def work(store: Store, number: int) -> int:
@@ -91,7 +91,7 @@ def test_the_fleets_limit_holds_in_a_race(sqlite_url: str) -> None:
     asyncio.run(check())
 
 
-def test_everything_at_once(sqlite_url: str) -> None:
+def test_all_moves_race(sqlite_url: str) -> None:
     """Claims, endings, renewals and sweeps from several threads: every attempt has its own number and one ending."""
     asyncio.run(_prepare(sqlite_url, 20))
 
@@ -123,7 +123,7 @@ def test_everything_at_once(sqlite_url: str) -> None:
 
 @asynchronous
 async def test_the_file_is_durable(sqlite_store: Store) -> None:
-    """WAL, a sync at every commit, and foreign keys kept."""
+    """WAL mode, a sync at every commit and enforced foreign keys are set."""
     await sqlite_store.open()
     answers = [
         (await sqlite_store.database.fetch(f"PRAGMA {pragma}"))[0][pragma]
@@ -133,8 +133,8 @@ async def test_the_file_is_durable(sqlite_store: Store) -> None:
 
 
 @asynchronous
-async def test_a_file_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    """Folders are made; four slashes are an absolute path and three a relative one."""
+async def test_a_missing_folder_is_created(tmp_path: Path) -> None:
+    """Four slashes are an absolute path and three a relative one."""
     async with Store(f"sqlite:///{tmp_path}/a/b/work.db") as store:
         await tasks(store, 1)
     assert (tmp_path / "a" / "b" / "work.db").exists()
@@ -143,8 +143,8 @@ async def test_a_file_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 
 @asynchronous
-async def test_a_new_file_is_its_owners_alone(tmp_path: Path) -> None:
-    """With what SQLite writes beside it; the rights of a file that is there are its owner's business."""
+async def test_only_its_owner_may_read_a_new_file(tmp_path: Path) -> None:
+    """This includes the files SQLite writes beside it; the mode of an existing file is left alone."""
     (tmp_path / "there.db").touch(0o640)
     for name, mode in (("new.db", 0o600), ("there.db", 0o640)):
         async with Store(f"sqlite:///{tmp_path}/{name}") as store:
@@ -155,7 +155,7 @@ async def test_a_new_file_is_its_owners_alone(tmp_path: Path) -> None:
 
 @asynchronous
 async def test_a_database_in_memory(clock: Any) -> None:
-    """Good for a try: everything works, nothing stays."""
+    """Useful for a trial: everything works and nothing is kept."""
     async with Store("sqlite://", clock=clock) as store:
         queue = await tasks(store, 1)
         await store.finish(await claim_one(store, queue), {"result": "x"})
@@ -164,7 +164,7 @@ async def test_a_database_in_memory(clock: Any) -> None:
 
 @asynchronous
 async def test_closing_ends_the_thread(sqlite_store: Store) -> None:
-    """No thread stays behind, and closing twice is harmless."""
+    """No thread is left behind, and closing twice is harmless."""
 
     def threads() -> list[threading.Thread]:
         path = sqlite_store.url.removeprefix("sqlite:///")
@@ -179,8 +179,8 @@ async def test_closing_ends_the_thread(sqlite_store: Store) -> None:
 
 
 @asynchronous
-async def test_a_locked_file_is_busy(sqlite_store: Store) -> None:
-    """A file that someone else holds is waited for, then reported as what it is; the next call works."""
+async def test_a_locked_file_is_reported_as_busy(sqlite_store: Store) -> None:
+    """A file locked by another process is waited for, then reported as busy; the next call works."""
     queue = await tasks(sqlite_store, 1)
     await sqlite_store.close()
     path = sqlite_store.url.removeprefix("sqlite:///")
@@ -199,8 +199,8 @@ async def test_a_locked_file_is_busy(sqlite_store: Store) -> None:
 
 
 @asynchronous
-async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
-    """It is refused and left as it was."""
+async def test_a_file_that_is_not_a_database_is_rejected(tmp_path: Path) -> None:
+    """It is left as it was."""
     (tmp_path / "work.db").write_bytes(b"not a database, " * 100)
     store = Store(f"sqlite:///{tmp_path}/work.db")
     with pytest.raises(StoreError):
@@ -211,7 +211,7 @@ async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
 
 @asynchronous
 async def test_a_failed_transaction_leaves_nothing(sqlite_store: Store) -> None:
-    """What came before the failing statement is rolled back, and the connection is good for the next."""
+    """Statements before the failing one are rolled back, and the connection stays usable."""
     await tasks(sqlite_store)
     with pytest.raises(StoreError):
         await run(sqlite_store, "INSERT INTO tasks (id) VALUES (1)", "INSERT INTO tasks (id) VALUES (1)")
@@ -220,8 +220,8 @@ async def test_a_failed_transaction_leaves_nothing(sqlite_store: Store) -> None:
 
 
 @asynchronous
-async def test_a_commit_elsewhere_rings(sqlite_store: Store) -> None:
-    """Another connection's commit wakes whoever listens."""
+async def test_a_commit_by_another_connection_notifies_listeners(sqlite_store: Store) -> None:
+    """A commit of another connection wakes every listener."""
     await tasks(sqlite_store)
     rung = asyncio.Event()
     listening = asyncio.create_task(sqlite_store.database.listen(lambda _: rung.set(), 0.001))
@@ -266,13 +266,13 @@ def _raised(statement: str) -> sqlite3.Error:
         ("SELECT syntax error", StoreError),
     ],
 )
-def test_errors_are_ours(statement: str, expected: type[Exception]) -> None:
-    """A word in a column's name does not make a mistake look like an outage."""
+def test_database_errors_become_ours(statement: str, expected: type[Exception]) -> None:
+    """A word in a column's name does not make a programming error look like an outage."""
     assert type(translate_error(_raised(statement), "work.db", 1)) is expected
 
 
-def test_a_file_that_nobody_writes_is_asked_seldom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker that waits looks at the files; whoever commits is heard all the same."""
+def test_a_file_nobody_writes_is_polled_seldom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An idle worker looks at the file's times; a commit still wakes it."""
     path = tmp_path / "quiet.db"
     owner = sqlite3.connect(path, isolation_level=None)
     owner.executescript("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1)")
@@ -303,9 +303,9 @@ def test_a_file_that_nobody_writes_is_asked_seldom(tmp_path: Path, monkeypatch: 
                 await asyncio.sleep(0.001)
             assert len(asked) - before < 100
             for number in range(5):
-                heard = rings
+                rings_before = rings
                 owner.execute("UPDATE t SET a = ?", (number,))
-                while rings == heard:
+                while rings == rings_before:
                     await asyncio.sleep(0.001)
         finally:
             listening.cancel()

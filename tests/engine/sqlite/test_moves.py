@@ -60,7 +60,7 @@ async def test_a_claim_walks_the_printed_index(sqlite_store: Store, order: str, 
 
 @asynchronous
 async def test_settling_and_renewing_look_up_by_key(sqlite_store: Store) -> None:
-    """No ending and no renewal reads a table whole."""
+    """No ending and no renewal scans a table."""
     queue = await busy_table(sqlite_store, "id", analyzed=True)
     bound = await sqlite_store.bind(queue)
     texts = [
@@ -80,14 +80,14 @@ async def test_settling_and_renewing_look_up_by_key(sqlite_store: Store) -> None
 
 @asynchronous
 async def test_counting_live_claims_walks_the_live_index(sqlite_store: Store) -> None:
-    """A fleet-wide limit is checked without reading the history."""
+    """A fleet-wide limit is checked without scanning the history."""
     await busy_table(sqlite_store, "id", analyzed=True)
     steps = await plan(sqlite_store, moves.RUNNING)
     assert any("tabellion_attempts_live" in step for step in steps), steps
 
 
-def test_the_keys_of_the_registers_statements_are_parameters() -> None:
-    """A statement that ends a claim names queue, key, n and token: nothing less is a fence."""
+def test_register_statements_take_their_keys_as_parameters() -> None:
+    """A statement that ends a claim names queue, key, n and token; with less it would not be fenced."""
     queue = Queue("t", ready=1, running=2, done=3, failed=4)
     table = Table("t", {"id": Column("id", "integer"), "status": Column("status", "integer")}, ("id",))
     bound = bind(queue, table, "sqlite")

@@ -18,47 +18,47 @@ from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.engine.worker.leases import Leases
 from tabellion.engine.worker.runner import Run
 from tabellion.errors import DeclarationError, NotMigrated, TabellionError, Unreachable
-from tests.owner import Owner, jobs_queue, owning
+from tests.table_owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
-from tests.working import Diary, Shift, ask, drain, make_worker, working
+from tests.workers import EventRecorder, RunningWorker, ask, drain, make_worker, working
 
 pytestmark = pytest.mark.usefixtures("often")
 
 
 def test_a_dead_environment_is_reported_once_and_skipped(url: str, owner: Owner) -> None:
-    """A database nobody answers for is told once; the others' work goes on."""
+    """A database that does not answer is reported once; work on the others continues."""
     owner.insert(*range(1, 31))
     queue = jobs_queue()
-    diary = Diary()
+    recorder = EventRecorder()
 
     @queue.handler
     async def work(job: Job) -> None:
         await asyncio.sleep(0.02)
 
     nowhere = Environment("staging", "postgresql://postgres@127.0.0.1:9/nothing")
-    worker = Worker([nowhere, Environment("prod", url)], [queue], poll=0.05, concurrency=1, listeners=[diary])
+    worker = Worker([nowhere, Environment("prod", url)], [queue], poll=0.05, concurrency=1, listeners=[recorder])
     with working(worker):
         eventually(lambda: owner.count("done") == 30)
-    assert [event.environment for event in diary.of("environment_down")] == ["staging"]
+    assert [event.environment for event in recorder.of("environment_down")] == ["staging"]
 
 
-def test_a_database_that_stays_away_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_stays_down_is_reported_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a minute, so that nobody takes silence for work; its address has no password."""
     monkeypatch.setattr(worker_environment, "REMIND", 0.3)
     queue = jobs_queue()
-    diary = Diary()
+    recorder = EventRecorder()
     queue.handler(_nothing)
-    with working(make_worker("postgresql://clerk:canary@127.0.0.1:9/shop", queue, listeners=[diary])):
-        eventually(lambda: len(diary.of("environment_down")) > 1)
-    assert {event.note for event in diary.of("environment_down")} == {"postgresql://127.0.0.1:9/shop"}
+    with working(make_worker("postgresql://clerk:canary@127.0.0.1:9/shop", queue, listeners=[recorder])):
+        eventually(lambda: len(recorder.of("environment_down")) > 1)
+    assert {event.note for event in recorder.of("environment_down")} == {"postgresql://127.0.0.1:9/shop"}
 
 
-def test_a_database_that_comes_back_tells_how_long_it_was_away(
+def test_a_database_that_comes_back_reports_how_long_it_was_down(
     url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first connection has nothing to tell of; the second has the time between."""
+    """The first connection has nothing to report; the second has the time between."""
     queue = jobs_queue()
-    diary = Diary()
+    recorder = EventRecorder()
     queue.handler(_nothing)
     kept, failed = roster.beat, threading.Event()
 
@@ -70,12 +70,12 @@ def test_a_database_that_comes_back_tells_how_long_it_was_away(
 
     monkeypatch.setattr(roster, "BEAT", 0.1)
     monkeypatch.setattr(roster, "beat", fail_once)
-    with working(make_worker(url, queue, listeners=[diary])):
-        eventually(lambda: len(diary.of("environment_up")) == 2)
-    first, second = diary.of("environment_up")
+    with working(make_worker(url, queue, listeners=[recorder])):
+        eventually(lambda: len(recorder.of("environment_up")) == 2)
+    first, second = recorder.of("environment_up")
     assert first.seconds is None
     assert (second.seconds or 0) > 0
-    assert [event.error for event in diary.of("environment_down")] == ["the plug was pulled"]
+    assert [event.error for event in recorder.of("environment_down")] == ["the plug was pulled"]
 
 
 def test_declaration_errors_come_before_any_claim(url: str, owner: Owner) -> None:
@@ -86,18 +86,18 @@ def test_declaration_errors_come_before_any_claim(url: str, owner: Owner) -> Non
     for queue in (good, bad):
         queue.handler(lambda job: None)
     with pytest.raises(DeclarationError, match="missing"):
-        Shift(make_worker(url, good, bad)).end()
+        RunningWorker(make_worker(url, good, bad)).end()
     assert owner.attempts() == []
     assert owner.status(1) == "new"
 
 
 @pytest.mark.parametrize("wrong", ["postgresql://127.0.0.1:notaport/x", "postgresql://[half/x"])
-def test_a_url_that_makes_no_sense_is_an_error(wrong: str) -> None:
-    """A database URL that cannot be understood ends the worker with a word about it; it does not hang."""
+def test_an_invalid_url_is_an_error(wrong: str) -> None:
+    """A database URL that cannot be parsed ends the worker with an error; it does not hang."""
     queue = jobs_queue()
     queue.handler(lambda job: None)
     with pytest.raises((TabellionError, ValueError)):
-        Shift(make_worker(wrong, queue)).end(within=8)
+        RunningWorker(make_worker(wrong, queue)).end(within=8)
 
 
 OTHER = "CREATE TABLE other (id INTEGER PRIMARY KEY, status TEXT)"
@@ -109,7 +109,7 @@ def other_queue() -> Queue:
 
 
 async def _nothing(job: Job) -> None:
-    """A handler that is content with everything."""
+    """A handler that does nothing."""
 
 
 def test_an_environment_without_the_table_is_reported_and_skipped(
@@ -118,20 +118,20 @@ def test_an_environment_without_the_table_is_reported_and_skipped(
     """The queue is skipped there, with its problem and its fix; that environment's other queue and the others work."""
     owner.insert(1)
     owner(OTHER)
-    diary, jobs, other = Diary(), jobs_queue(), other_queue()
+    recorder, jobs, other = EventRecorder(), jobs_queue(), other_queue()
     for queue in (jobs, other):
         queue.handler(_nothing)
     with owning(f"sqlite:///{tmp_path}/staging.db", create=False) as staging:
         staging(OTHER)
         staging("INSERT INTO other VALUES (1, 'new')")
         places = [Environment("staging", staging.url), Environment("prod", url)]
-        drain(Worker(places, [jobs, other], poll=0.05, listeners=[diary]))
+        drain(Worker(places, [jobs, other], poll=0.05, listeners=[recorder]))
         assert owner.status(1) == "done"
         assert staging("SELECT status FROM other") == [{"status": "done"}]
-    [event] = diary.of("queue_skipped")
+    [event] = recorder.of("queue_skipped")
     assert (event.environment, event.queue) == ("staging", "jobs")
     assert "there is no table 'jobs'; fix: " in (event.error or "")
-    assert "environment_down" not in diary.names
+    assert "environment_down" not in recorder.names
     [record] = [one for one in caplog.records if vars(one).get("event") == "queue_skipped"]
     assert record.levelname == "WARNING"
     assert record.getMessage().startswith("jobs in staging is skipped: there is no table 'jobs'")
@@ -140,55 +140,55 @@ def test_an_environment_without_the_table_is_reported_and_skipped(
 def test_a_table_that_is_created_later_is_worked(
     url: str, owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was skipped is looked at again, and worked without a restart."""
+    """A skipped queue is checked again, and worked without a restart."""
     monkeypatch.setattr(worker_environment, "LOOK_AGAIN", 0.1)
-    diary, jobs = Diary(), jobs_queue()
+    recorder, jobs = EventRecorder(), jobs_queue()
     jobs.handler(_nothing)
     with owning(f"sqlite:///{tmp_path}/staging.db", create=False) as staging:
         places = [Environment("staging", staging.url), Environment("prod", url)]
-        with working(Worker(places, [jobs], poll=0.05, listeners=[diary])):
-            eventually(lambda: diary.of("queue_skipped"))
+        with working(Worker(places, [jobs], poll=0.05, listeners=[recorder])):
+            eventually(lambda: recorder.of("queue_skipped"))
             staging.create()
             staging.insert(1)
             eventually(lambda: staging.status(1) == "done")
-    assert [(one.environment, one.queue) for one in diary.of("queue_restored")] == [("staging", "jobs")]
-    assert len(diary.of("queue_skipped")) == 1
+    assert [(one.environment, one.queue) for one in recorder.of("queue_restored")] == [("staging", "jobs")]
+    assert len(recorder.of("queue_skipped")) == 1
 
 
 def test_a_column_that_is_added_later_is_worked(
     url: str, owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One environment lacks a declared column: it is skipped there, told once, and worked once the column is there."""
+    """One environment lacks a declared column: the queue is skipped there, reported once, and worked once it exists."""
     monkeypatch.setattr(worker_environment, "LOOK_AGAIN", 0.1)
     owner(OTHER)
     owner("INSERT INTO other VALUES (1, 'new')")
-    diary = Diary()
+    recorder = EventRecorder()
     queue = Queue("other", ready="new", running="running", done="done", failed="failed", updated_at="updated_at")
     queue.handler(_nothing)
     with owning(f"sqlite:///{tmp_path}/staging.db", create=False) as staging:
         staging("CREATE TABLE other (id INTEGER PRIMARY KEY, status TEXT, updated_at TEXT)")
         staging("INSERT INTO other VALUES (1, 'new', NULL)")
         places = [Environment("prod", url), Environment("staging", staging.url)]
-        with working(Worker(places, [queue], poll=0.05, listeners=[diary])):
+        with working(Worker(places, [queue], poll=0.05, listeners=[recorder])):
             eventually(lambda: staging("SELECT status FROM other") == [{"status": "done"}])
-            [event] = eventually(lambda: diary.of("queue_skipped"))
+            [event] = eventually(lambda: recorder.of("queue_skipped"))
             assert "table 'other' has no column 'updated_at'; fix: " in (event.error or "")
             owner("ALTER TABLE other ADD COLUMN updated_at TEXT")
             eventually(lambda: owner("SELECT status FROM other") == [{"status": "done"}])
-    assert [(one.environment, one.queue) for one in diary.of("queue_restored")] == [("prod", "other")]
-    assert len(diary.of("queue_skipped")) == 1
+    assert [(one.environment, one.queue) for one in recorder.of("queue_restored")] == [("prod", "other")]
+    assert len(recorder.of("queue_skipped")) == 1
     assert owner("SELECT updated_at FROM other")[0]["updated_at"]
 
 
-def test_a_queue_that_can_work_nowhere_stops_the_worker(url: str, owner: Owner, tmp_path: Path) -> None:
-    """Wrong in every environment is wrong: it is said for each, before any claim."""
+def test_a_queue_that_fits_no_environment_stops_the_worker(url: str, owner: Owner, tmp_path: Path) -> None:
+    """The problem is reported for each environment, before any claim."""
     owner.insert(1)
     jobs, bad = jobs_queue(), Queue("jobs", name="bad", ready="a", running="b", done="c", failed="d", error="eror")
     for queue in (jobs, bad):
         queue.handler(_nothing)
     places = [Environment("prod", url), Environment("staging", f"sqlite:///{tmp_path}/staging.db")]
     with pytest.raises(DeclarationError) as caught:
-        Shift(Worker(places, [jobs, bad], poll=0.05)).end()
+        RunningWorker(Worker(places, [jobs, bad], poll=0.05)).end()
     assert caught.value.subject == "queue 'bad'"
     assert [problem.what for problem in caught.value.problems] == [
         "prod: table 'jobs' has no column 'eror'",
@@ -197,13 +197,13 @@ def test_a_queue_that_can_work_nowhere_stops_the_worker(url: str, owner: Owner, 
     assert owner.attempts() == []
 
 
-def test_a_queue_is_skipped_while_another_environment_is_away(sqlite_url: str) -> None:
-    """A database that does not answer may have the table: the worker starts, and says what it skips."""
-    diary, jobs = Diary(), jobs_queue()
+def test_a_queue_is_skipped_while_another_environment_is_down(sqlite_url: str) -> None:
+    """A database that does not answer may have the table: the worker starts, and reports what it skips."""
+    recorder, jobs = EventRecorder(), jobs_queue()
     jobs.handler(_nothing)
     places = [Environment("away", "postgresql://postgres@127.0.0.1:9/nothing"), Environment("here", sqlite_url)]
-    with working(Worker(places, [jobs], poll=0.05, listeners=[diary])):
-        [event] = eventually(lambda: diary.of("queue_skipped"))
+    with working(Worker(places, [jobs], poll=0.05, listeners=[recorder])):
+        [event] = eventually(lambda: recorder.of("queue_skipped"))
     assert event.environment == "here"
 
 
@@ -218,64 +218,60 @@ def test_a_table_that_the_role_may_not_read_is_skipped(pg_url: str) -> None:
         owner("DO $$ BEGIN CREATE ROLE site_reader LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
         owner("GRANT ALL ON SCHEMA public TO site_reader")
         owner("GRANT SELECT, UPDATE ON other TO site_reader")
-        diary = Diary()
+        recorder = EventRecorder()
         theirs = Environment("prod", pg_url.replace("postgres@", "site_reader@"))
         ask(theirs.url, lambda store: store.open())  # so that the register is the reader's
-        with working(Worker([theirs, Environment("mine", pg_url)], [jobs, other], poll=0.05, listeners=[diary])):
+        with working(Worker([theirs, Environment("mine", pg_url)], [jobs, other], poll=0.05, listeners=[recorder])):
             eventually(lambda: owner("SELECT status FROM other")[0]["status"] == "done")
-            eventually(lambda: diary.of("queue_skipped"))
-        [event] = diary.of("queue_skipped")
+            eventually(lambda: recorder.of("queue_skipped"))
+        [event] = recorder.of("queue_skipped")
         assert (event.environment, event.queue) == ("prod", "jobs")
         assert "permission denied" in (event.error or "")
-        assert "environment_down" not in diary.names
+        assert "environment_down" not in recorder.names
 
 
-def test_a_table_that_goes_away_takes_no_other_queue_along(
-    url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dropped_table_affects_no_other_queue(url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table dropped while the worker runs: its queue is skipped, the environment stays up, and it may come back."""
     monkeypatch.setattr(worker_environment, "LOOK_AGAIN", 0.1)
     monkeypatch.setattr(polling, "REST", 0.2)
     owner(OTHER)
-    diary, jobs, other = Diary(), jobs_queue(), other_queue()
+    recorder, jobs, other = EventRecorder(), jobs_queue(), other_queue()
     for queue in (jobs, other):
         queue.handler(_nothing)
-    with working(make_worker(url, jobs, other, listeners=[diary])):
-        eventually(lambda: diary.of("environment_up"))
+    with working(make_worker(url, jobs, other, listeners=[recorder])):
+        eventually(lambda: recorder.of("environment_up"))
         owner("DROP TABLE other")
-        eventually(lambda: diary.of("queue_skipped"))
+        eventually(lambda: recorder.of("queue_skipped"))
         owner.insert(1)
         eventually(lambda: owner.status(1) == "done")
         owner(OTHER)
         owner("INSERT INTO other VALUES (1, 'new')")
         eventually(lambda: owner("SELECT status FROM other") == [{"status": "done"}])
-    assert [event.queue for event in diary.of("queue_skipped")] == ["other"]
-    assert "environment_down" not in diary.names
+    assert [event.queue for event in recorder.of("queue_skipped")] == ["other"]
+    assert "environment_down" not in recorder.names
 
 
-def test_a_table_that_comes_back_otherwise_is_tried_anew(
-    url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A table in another's place is another table: its states are tried before anything is claimed from it."""
+def test_a_recreated_table_is_tried_again(url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recreated table is a new table: its states are tried before anything is claimed from it."""
     monkeypatch.setattr(worker_environment, "LOOK_AGAIN", 0.1)
     owner(OTHER)
     owner("INSERT INTO other VALUES (1, 'done')")
-    diary, jobs, other = Diary(), jobs_queue(), other_queue()
+    recorder, jobs, other = EventRecorder(), jobs_queue(), other_queue()
     for queue in (jobs, other):
         queue.handler(_nothing)
-    with working(make_worker(url, jobs, other, listeners=[diary])):
-        eventually(lambda: diary.of("environment_up"))
+    with working(make_worker(url, jobs, other, listeners=[recorder])):
+        eventually(lambda: recorder.of("environment_up"))
         owner("DROP TABLE other")
-        eventually(lambda: diary.of("queue_skipped"))
+        eventually(lambda: recorder.of("queue_skipped"))
         owner("CREATE TABLE strict (id INTEGER PRIMARY KEY, status TEXT CHECK (status IN ('new', 'done', 'failed')))")
         owner("INSERT INTO strict VALUES (1, 'new')")
         owner("ALTER TABLE strict RENAME TO other")
-        eventually(lambda: len(diary.of("queue_skipped")) == 2)
-    assert "running" in (diary.of("queue_skipped")[1].error or "")
-    assert "queue_restored" not in diary.names
+        eventually(lambda: len(recorder.of("queue_skipped")) == 2)
+    assert "running" in (recorder.of("queue_skipped")[1].error or "")
+    assert "queue_restored" not in recorder.names
 
 
-def test_jobs_of_a_table_that_went_away_lose_only_their_own_leases(url: str, owner: Owner) -> None:
+def test_jobs_of_a_dropped_table_lose_only_their_own_leases(url: str, owner: Owner) -> None:
     """Leases of another queue's jobs are renewed although those of the dropped table cannot be."""
     owner.insert(1)
     owner(OTHER)
@@ -290,11 +286,11 @@ def test_jobs_of_a_table_that_went_away_lose_only_their_own_leases(url: str, own
 
     for queue in (jobs, other):
         queue.handler(wait)
-    diary = Diary()
-    with working(make_worker(url, jobs, other, listeners=[diary])):
+    recorder = EventRecorder()
+    with working(make_worker(url, jobs, other, listeners=[recorder])):
         started.wait(20)
         owner("DROP TABLE other")
-        eventually(lambda: diary.of("queue_skipped"))
+        eventually(lambda: recorder.of("queue_skipped"))
         for _ in range(3):
             before = owner.attempts(1)[0]["lease_until"]
             eventually(lambda before=before: owner.attempts(1)[0]["lease_until"] != before)  # type: ignore[misc]
@@ -303,10 +299,10 @@ def test_jobs_of_a_table_that_went_away_lose_only_their_own_leases(url: str, own
     assert owner.outcomes(1) == ["done"]
 
 
-def test_a_renewal_that_fails_is_made_again_in_full(url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cancelled job is noticed although the database fails at the renewal that would have told of it."""
+def test_a_failed_renewal_is_repeated_in_full(url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cancelled job is noticed although the database failed at the renewal that would have reported it."""
     owner.insert(1)
-    queue, diary = jobs_queue(lease=600.0), Diary()
+    queue, recorder = jobs_queue(lease=600.0), EventRecorder()
     started, failed = threading.Event(), threading.Event()
 
     @queue.handler
@@ -323,10 +319,10 @@ def test_a_renewal_that_fails_is_made_again_in_full(url: str, owner: Owner, monk
         return await renew(self, everything=everything, without=without)
 
     monkeypatch.setattr(Leases, "renew", renew_later)
-    with working(make_worker(url, queue, listeners=[diary])):
+    with working(make_worker(url, queue, listeners=[recorder])):
         assert started.wait(20)
         assert ask(url, lambda store: controls.cancel(store, queue, 1))
-        eventually(lambda: diary.of("cancelled"))
+        eventually(lambda: recorder.of("cancelled"))
     assert failed.is_set()
 
 
@@ -351,7 +347,7 @@ def test_tables_that_a_handler_writes_are_created_with_the_connection(url: str, 
 def test_a_queue_whose_own_tables_cannot_be_created_is_skipped(url: str, owner: Owner, tmp_path: Path) -> None:
     """The reason is reported; the queue is worked in the environment that has them."""
     owner.insert(1)
-    diary = Diary()
+    diary = EventRecorder()
     queue = jobs_queue()
     queue.handler(_nothing)
     elsewhere = f"sqlite:///{tmp_path}/elsewhere.db"

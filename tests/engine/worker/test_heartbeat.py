@@ -1,4 +1,4 @@
-"""Which workers are alive in a database, and how those that are not ended."""
+"""Which workers are alive in a database, and how the others ended."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tabellion.testing import Clock
 from tests.engine.tables import asynchronous, claim_one, tasks
 
 
-def member(name: str = "w1", boot: str = "boot-1", **facts: Any) -> WorkerRecord:
-    """A worker of a test."""
+def make_worker(name: str = "w1", boot: str = "boot-1", **facts: Any) -> WorkerRecord:
+    """A worker record of a test."""
     return WorkerRecord(name, "host", 42, boot, "0.1.0", "tasks,other", 10, **facts)
 
 
 @asynchronous
-async def test_a_worker_is_alive_while_it_is_seen(store: Store, clock: Clock) -> None:
-    """Enlisted and beating it is on the roster; silent for long it is not, unless all are asked for."""
-    one = member()
+async def test_a_worker_is_alive_while_it_sends_heartbeats(store: Store, clock: Clock) -> None:
+    """Registered and beating it is on the roster; after a long silence it is not, unless all are requested."""
+    one = make_worker()
     await roster.enlist(store, one)
     clock.advance(ALIVE - 1)
     one.busy, one.done, one.failed, one.retried = 3, 100, 2, 1
@@ -43,44 +43,44 @@ async def test_a_worker_is_alive_while_it_is_seen(store: Store, clock: Clock) ->
 
 @asynchronous
 async def test_two_living_workers_cannot_share_an_id(store: Store, clock: Clock) -> None:
-    """The second is refused with who has it; once the first is silent or has left, the id is free."""
-    await roster.enlist(store, member())
+    """The second is refused with the holder's name; once the first is silent or has left, the id is free."""
+    await roster.enlist(store, make_worker())
     with pytest.raises(ConfigurationError, match="worker id 'w1' is in use by process 42 on host"):
-        await roster.enlist(store, member(boot="boot-2"))
-    await roster.enlist(store, member())
+        await roster.enlist(store, make_worker(boot="boot-2"))
+    await roster.enlist(store, make_worker())
     clock.advance(ALIVE + 1)
-    await roster.enlist(store, member(boot="boot-2"))
+    await roster.enlist(store, make_worker(boot="boot-2"))
     await roster.leave(store, "w1", "stopped normally")
-    await roster.enlist(store, member(boot="boot-3"))
+    await roster.enlist(store, make_worker(boot="boot-3"))
     assert len(await read_workers(store.database)) == 1
 
 
 @asynchronous
 async def test_a_beat_of_a_replaced_worker_changes_nothing(store: Store, clock: Clock) -> None:
-    """Only the process that was written down last may speak for the id."""
-    await roster.enlist(store, member())
+    """Only the process registered last may use the id."""
+    await roster.enlist(store, make_worker())
     clock.advance(ALIVE + 1)
-    await roster.enlist(store, member(boot="boot-2"))
-    await roster.beat(store, member(boot="boot-1", busy=9))
+    await roster.enlist(store, make_worker(boot="boot-2"))
+    await roster.beat(store, make_worker(boot="boot-1", busy=9))
     assert (await read_workers(store.database))[0]["busy"] == 0
 
 
 @asynchronous
 async def test_a_worker_that_starts_again_counts_from_zero(store: Store, clock: Clock) -> None:
-    """A new process of the same id is a new worker: its counters and its start are its own."""
-    await roster.enlist(store, member(done=0))
-    await roster.beat(store, member(done=50))
+    """A new process with the same id is a new worker with its own counters and start."""
+    await roster.enlist(store, make_worker(done=0))
+    await roster.beat(store, make_worker(done=50))
     clock.advance(100)
     await roster.leave(store, "w1", "stopped normally")
-    await roster.enlist(store, member(boot="boot-2"))
+    await roster.enlist(store, make_worker(boot="boot-2"))
     [found] = await read_workers(store.database)
     assert (found["done"], found["up_for"], found["ending"]) == (0, 0, None)
 
 
 @asynchronous
-async def test_leaving_is_written_down(store: Store) -> None:
+async def test_leaving_is_recorded(store: Store) -> None:
     """How a worker ended stays as evidence."""
-    await roster.enlist(store, member(busy=1))
+    await roster.enlist(store, make_worker(busy=1))
     await roster.leave(store, "w1", "stopped normally")
     assert await read_workers(store.database) == []
     [found] = await read_workers(store.database, alive=False)
@@ -88,10 +88,10 @@ async def test_leaving_is_written_down(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_crash_known_for_sure_ends_its_leases_now(store: Store) -> None:
-    """The claims of a process that was seen to die need not wait for their leases; others' are untouched."""
+async def test_a_certain_crash_ends_its_leases_at_once(store: Store) -> None:
+    """The claims of a process that was seen to die need not wait for their leases; others are untouched."""
     queue = await tasks(store, 2)
-    await roster.enlist(store, member("dead"))
+    await roster.enlist(store, make_worker("dead"))
     await claim_one(store, queue, "dead")
     kept = await claim_one(store, queue, "alive")
     assert await store.sweep(queue) == []
@@ -104,7 +104,7 @@ async def test_a_crash_known_for_sure_ends_its_leases_now(store: Store) -> None:
 
 @asynchronous
 async def test_strays_are_claims_their_worker_does_not_know(store: Store, clock: Clock) -> None:
-    """Live, its own, since it started, and not in its hands."""
+    """Live, its own, claimed since it started, and not running in it."""
     queue = await tasks(store, 5)
     old = await claim_one(store, queue)
     clock.advance(10)
@@ -124,16 +124,16 @@ async def test_strays_are_claims_their_worker_does_not_know(store: Store, clock:
 
 
 @asynchronous
-async def test_the_long_gone_are_forgotten(store: Store, clock: Clock) -> None:
-    """Workers not seen for a week leave the roster when another enlists."""
-    await roster.enlist(store, member("old"))
+async def test_workers_gone_for_a_week_are_forgotten(store: Store, clock: Clock) -> None:
+    """They leave the roster when another worker registers."""
+    await roster.enlist(store, make_worker("old"))
     clock.advance(KEPT + 1)
-    await roster.enlist(store, member("new"))
+    await roster.enlist(store, make_worker("new"))
     assert [found["id"] for found in await read_workers(store.database, alive=False)] == ["new"]
 
 
 @asynchronous
 async def test_an_empty_roster(store: Store) -> None:
-    """Nobody is nobody, also in a database without a register yet."""
+    """The roster is empty, also in a database without a register."""
     await store.open()
     assert await read_workers(store.database) == []

@@ -1,4 +1,4 @@
-"""Jobs that run: notes, timeouts, renewals, cancels and owners who change their minds, on both databases."""
+"""Running jobs: notes, timeouts, renewals, cancels and owners' edits, on both databases."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tabellion.engine.settlement import Settlement
 from tabellion.engine.worker.leases import Leases
 from tabellion.engine.worker.runner import Run, Runner, Why
 from tabellion.errors import StoreError, TabellionError
-from tests.owner import NOW, Owner, jobs_queue, owning, seconds
+from tests.table_owner import NOW, Owner, jobs_queue, owning, seconds
 from tests.waiting import eventually
-from tests.working import Diary, ask, drain, make_worker, working
+from tests.workers import EventRecorder, ask, drain, make_worker, working
 
 pytestmark = pytest.mark.usefixtures("often")
 
 
-def test_notes_are_seen_while_the_job_runs(url: str, owner: Owner) -> None:
+def test_notes_are_visible_while_the_job_runs(url: str, owner: Owner) -> None:
     """`job.note` shows in the register before the handler ends."""
     owner.insert(1)
     queue = jobs_queue()
@@ -45,7 +45,7 @@ def test_notes_are_seen_while_the_job_runs(url: str, owner: Owner) -> None:
 
 
 def test_times_are_renewed_with_the_lease_where_asked(url: str, owner: Owner) -> None:
-    """A monitor that judges rows by their age sees the start of a live job move on."""
+    """A monitor that judges rows by age sees the start of a live job move on."""
     owner.insert(1)
     queue = jobs_queue(renew_mirrors=True)
     seen = threading.Event()
@@ -71,10 +71,10 @@ STRANGE: dict[str, Any] = {"no text": 5, "a nul": "a\x00b", "half a character": 
 
 @pytest.mark.parametrize("what", STRANGE)
 def test_a_strange_note_does_not_take_the_environment_down(url: str, owner: Owner, what: str) -> None:
-    """A note that cannot be written is its own job's trouble: leases of the others are renewed, the database is up."""
+    """A note that cannot be written affects its own job only: other leases are renewed, the database is up."""
     owner.insert(1, 2)
     queue = jobs_queue(lease=3.0)
-    diary = Diary()
+    recorder = EventRecorder()
     noted, go = threading.Event(), threading.Event()
 
     @queue.handler
@@ -86,18 +86,18 @@ def test_a_strange_note_does_not_take_the_environment_down(url: str, owner: Owne
         while not go.is_set():
             await asyncio.sleep(0.01)
 
-    with working(make_worker(url, queue, listeners=[diary])):
+    with working(make_worker(url, queue, listeners=[recorder])):
         assert noted.wait(20)
         lease = eventually(lambda: owner.attempts(2)[0]["lease_until"])
         eventually(lambda: owner.attempts(2)[0]["lease_until"] != lease)
         go.set()
         eventually(lambda: owner.status(2) == "done")
     assert owner.outcomes(2) == ["done"]
-    assert "environment_down" not in diary.names
+    assert "environment_down" not in recorder.names
 
 
-def test_a_timeout_stops_a_coroutine_and_tries_again(url: str, owner: Owner) -> None:
-    """A handler past its queue's timeout is cancelled, and the job is tried again."""
+def test_a_timeout_stops_a_coroutine_and_retries(url: str, owner: Owner) -> None:
+    """A handler past its queue's timeout is cancelled, and the job is retried."""
     owner.insert(1)
     queue = jobs_queue(timeout=0.2)
     stopped: list[int] = []
@@ -111,16 +111,16 @@ def test_a_timeout_stops_a_coroutine_and_tries_again(url: str, owner: Owner) -> 
                 stopped.append(job.attempt)
                 raise
 
-    diary = Diary()
-    drain(make_worker(url, queue, listeners=[diary]))
+    recorder = EventRecorder()
+    drain(make_worker(url, queue, listeners=[recorder]))
     assert owner.outcomes(1) == ["retried", "done"]
     assert owner.attempts(1)[0]["error"] == "timed out after 0.2 s"
     assert stopped == [1]
-    assert len(diary.of("timed_out")) == 1
+    assert len(recorder.of("timed_out")) == 1
 
 
-def test_a_timeout_stops_a_thread_and_tries_again(url: str, owner: Owner) -> None:
-    """A plain function past its timeout is interrupted at its next line, and the job is tried again."""
+def test_a_timeout_stops_a_thread_and_retries(url: str, owner: Owner) -> None:
+    """A plain function past its timeout is interrupted at its next line, and the job is retried."""
     owner.insert(1)
     queue = jobs_queue(timeout=0.2)
     reached: list[int] = []
@@ -190,8 +190,8 @@ def test_blocking_the_loop_for_three_leases_costs_no_lease(url: str, owner: Owne
     assert owner.outcomes(1) == ["done"]
 
 
-def test_a_worker_whose_loop_is_blocked_takes_no_more(url: str, owner: Owner) -> None:
-    """Jobs are not claimed into an event loop that does not turn: another worker does them meanwhile."""
+def test_a_worker_whose_loop_is_blocked_claims_no_more(url: str, owner: Owner) -> None:
+    """Jobs are not claimed for a blocked event loop: another worker does them meanwhile."""
     owner.insert(1)
     queue = jobs_queue(lease=0.6)
     free = threading.Event()
@@ -214,8 +214,8 @@ def test_a_worker_whose_loop_is_blocked_takes_no_more(url: str, owner: Owner) ->
         free.set()
 
 
-def test_only_what_the_loop_was_given_counts_as_not_begun() -> None:
-    """A job that waits for a slot is not handed back because the loop is blocked: its worker's rounds do that."""
+def test_only_jobs_given_to_the_loop_count_as_not_started() -> None:
+    """A job waiting for a slot is not released because the loop is blocked: the claim loop does that."""
     queue = jobs_queue()
 
     async def work(job: Job) -> None: ...
@@ -234,7 +234,7 @@ def test_only_what_the_loop_was_given_counts_as_not_begun() -> None:
 
 @pytest.mark.parametrize("how", ["async", "thread"])
 def test_a_cancelled_job_stops_its_handler(url: str, owner: Owner, how: str) -> None:
-    """A person's cancel fails the row at once and stops the handler, long before the lease ends."""
+    """A cancel fails the row at once and stops the handler, long before the lease ends."""
     owner.insert(1)
     queue = jobs_queue(lease=120.0)
     started, ended = threading.Event(), threading.Event()
@@ -267,8 +267,8 @@ def test_a_cancelled_job_stops_its_handler(url: str, owner: Owner, how: str) -> 
 
 
 @pytest.mark.parametrize("edit", ["UPDATE jobs SET status = 'new' WHERE id = 1", "DELETE FROM jobs WHERE id = 1"])
-def test_the_owner_wins(url: str, owner: Owner, edit: str) -> None:
-    """An owner's edit of a running row stops its handler at the next renewal; then the row is claimed anew."""
+def test_the_owners_edit_stops_the_handler(url: str, owner: Owner, edit: str) -> None:
+    """An owner's edit of a running row stops its handler at the next renewal; then the row is claimed again."""
     owner.insert(1)
     queue = jobs_queue(lease=0.6)
     runs: list[int] = []
@@ -296,8 +296,8 @@ def test_the_owner_wins(url: str, owner: Owner, edit: str) -> None:
     assert runs == ([1, 2] if again else [1])
 
 
-def test_an_owner_s_edit_is_not_delayed_by_a_late_error(url: str, owner: Owner) -> None:
-    """A row its owner put back to ready is ready now, even when the superseded handler then asked for a retry."""
+def test_an_owners_edit_is_not_delayed_by_a_late_error(url: str, owner: Owner) -> None:
+    """A row its owner set back to ready is ready now, even when the superseded handler then requested a retry."""
     owner.insert(1)
     queue = jobs_queue(lease=60.0, retry_base=500.0)
     go = threading.Event()
@@ -320,11 +320,11 @@ def test_an_owner_s_edit_is_not_delayed_by_a_late_error(url: str, owner: Owner) 
 
 
 def test_a_worker_that_cannot_renew_stops_its_own_jobs(url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Renewals fail: before the lease ends the worker stops its handler, so that nobody else can overlap with it."""
+    """Renewals fail: before the lease ends the worker stops its handler, so that it cannot overlap with another one."""
     owner.insert(1)
     queue = jobs_queue(lease=3.0)
     stopped: list[float] = []
-    diary = Diary()
+    recorder = EventRecorder()
 
     @queue.handler
     async def work(job: Job) -> None:
@@ -347,7 +347,7 @@ def test_a_worker_that_cannot_renew_stops_its_own_jobs(url: str, owner: Owner, m
 
     monkeypatch.setattr(Store, "renew", refuse)
     owner_again = _in_thread(url)
-    with working(make_worker(url, queue, listeners=[diary])):
+    with working(make_worker(url, queue, listeners=[recorder])):
         eventually(lambda: owner.status(1) == "done")
     assert len(stopped) == 1
     assert stopped[0] > 0, "the handler ran past its lease"
@@ -355,7 +355,7 @@ def test_a_worker_that_cannot_renew_stops_its_own_jobs(url: str, owner: Owner, m
 
 
 def _in_thread(url: str) -> Any:
-    """An owner that may be asked from inside a running event loop."""
+    """An owner that may be queried from inside a running event loop."""
 
     def asked(statement: str) -> list[dict[str, Any]]:
         answers: list[list[dict[str, Any]]] = []
@@ -373,8 +373,8 @@ def _in_thread(url: str) -> Any:
 
 
 @pytest.mark.parametrize("why", ["stopping", "timeout", "gone"])
-def test_a_job_stopped_before_its_handler_began_is_reported(why: Why) -> None:
-    """A handler that is told to stop before its first line has run is reported all the same: its slot comes back."""
+def test_a_job_stopped_before_its_handler_started_is_reported(why: Why) -> None:
+    """A handler stopped before its first line has run is still reported: its slot is free again."""
     queue = jobs_queue()
 
     @queue.handler
@@ -396,10 +396,10 @@ def test_a_job_stopped_before_its_handler_began_is_reported(why: Why) -> None:
     assert (settlement.outcome if settlement else None) == {"stopping": "released", "timeout": "retried"}.get(why)
 
 
-def test_a_thread_stopped_while_it_ends_is_reported() -> None:
-    """A threaded handler that is told to stop in the moment it returns is reported: its slot comes back."""
+def test_a_thread_stopped_as_it_returns_is_reported() -> None:
+    """A threaded handler stopped at the moment it returns is reported: its slot is free again."""
     queue = jobs_queue()
-    ending, told = threading.Event(), threading.Event()
+    ending, stop_requested = threading.Event(), threading.Event()
     reports: list[Settlement | None] = []
 
     @queue.handler
@@ -410,9 +410,9 @@ def test_a_thread_stopped_while_it_ends_is_reported() -> None:
         """A job whose folder takes a while to remove."""
 
         def close(self) -> None:
-            """Removes the folder, in many small steps."""
+            """Remove the folder in many small steps."""
             ending.set()
-            told.wait(10)
+            stop_requested.wait(10)
             for _ in range(1000):
                 time.sleep(0)
 
@@ -423,7 +423,7 @@ def test_a_thread_stopped_while_it_ends_is_reported() -> None:
         await asyncio.to_thread(ending.wait, 10)
         run.ended_at = None  # what the engine's thread saw when it looked, a moment ago
         runner.stop(run, "timeout")
-        told.set()
+        stop_requested.set()
         assert run.thread is not None
         await asyncio.to_thread(run.thread.join, 10)
 

@@ -1,4 +1,4 @@
-"""Who is looked at next: environments and queues in list order, stages that meet, wake-ups, pauses."""
+"""What is polled next: environments and queues in list order, stages that meet, wake-ups, pauses."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tabellion.engine.worker.environment import WorkerEnvironment
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.engine.worker.runner import Run, Runner
 from tabellion.engine.worker.slots import Lane, Slots
-from tests.owner import Owner, jobs_queue, owning
+from tests.table_owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
-from tests.working import Diary, ask, drain, make_worker, working
+from tests.workers import EventRecorder, ask, drain, make_worker, working
 
 pytestmark = pytest.mark.usefixtures("often")
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("often")
 def test_environments_and_queues_are_polled_in_list_order(
     url: str, owner: Owner, second: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With one slot, all of the first environment's first queue goes first, then its second, then the next one's."""
+    """With one slot, the first environment's first queue is emptied, then its second, then the next environment."""
     monkeypatch.setattr(
         "tabellion.engine.worker.polling.PATIENCE", 60.0
     )  # a database that is slow to answer loses its turn
@@ -56,28 +56,28 @@ BACKLOG = 2000
 
 @pytest.mark.parametrize("notified", [False, True], ids=["unnotified", "notified"])
 @pytest.mark.parametrize("lanes", ["queues", "environments", "shares", "due retry", "quick jobs"])
-def test_an_earlier_lane_is_looked_at_while_a_later_one_is_busy(
+def test_an_earlier_queue_is_polled_while_a_later_one_is_busy(
     url: str, owner: Owner, second: Owner, lanes: str, notified: bool
 ) -> None:
-    """A row of an earlier queue or environment begins before the backlog of a later one is worked off."""
+    """A row of an earlier queue or environment starts before the backlog of a later one is done."""
     share = 1.0 if lanes == "shares" else None
     queues = [jobs_queue("urgent", share=share), Queue(
         "bulk", ready="new", running="running", done="done", failed="failed", share=share)]  # fmt: skip
     places = [Environment("prod", url), Environment("dev", second.url)]
-    begun: list[str] = []
+    started: list[str] = []
     inserted = threading.Event()
 
     async def work(job: Job) -> None:
         if job.queue.name == "bulk":
-            begun.append("bulk")
-            # Whoever inserts waits for the file's lock, perhaps until nothing of the backlog is left.
-            while len(begun) > 100 and not inserted.is_set():
+            started.append("bulk")
+            # The insert waits for the file's lock, perhaps until the backlog is done.
+            while len(started) > 100 and not inserted.is_set():
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.001 if lanes == "quick jobs" else 0.01)
         elif lanes == "due retry" and job.attempt == 1:
             raise ValueError("not yet")
         else:
-            begun.append("urgent")
+            started.append("urgent")
 
     for queue in queues:
         queue.handler(work)
@@ -87,18 +87,18 @@ def test_an_earlier_lane_is_looked_at_while_a_later_one_is_busy(
     backlog = BACKLOG * 4 if lanes == "quick jobs" else BACKLOG
     busy(f"INSERT INTO bulk (id) VALUES {', '.join(f'({number})' for number in range(backlog))}")
     with working(Worker(places, queues, concurrency=20, poll=0.1)):
-        eventually(lambda: len(begun) > 100)
+        eventually(lambda: len(started) > 100)
         if notified:
             ask(url, lambda store: store.add(queues[0], id=1))
         else:
             owner.insert(1)
         inserted.set()
-        eventually(lambda: "urgent" in begun)
-    assert begun.index("urgent") < backlog
+        eventually(lambda: "urgent" in started)
+    assert started.index("urgent") < backlog
 
 
-def test_two_stages_meet_without_waiting_for_a_poll(url: str, owner: Owner) -> None:
-    """One queue's done is the next one's ready: the same worker carries the row through at once."""
+def test_a_row_passes_two_stages_without_waiting_for_a_poll(url: str, owner: Owner) -> None:
+    """One queue's done is the next one's ready: the same worker takes the row through both at once."""
     owner(
         """CREATE TABLE extraction_queue (id integer PRIMARY KEY, status_id integer NOT NULL,
   file text, ocr_text text)"""
@@ -122,7 +122,7 @@ def test_two_stages_meet_without_waiting_for_a_poll(url: str, owner: Owner) -> N
 
 
 def test_new_rows_wake_an_idle_worker(url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows added through the store are picked up without waiting for a poll."""
+    """Rows added through the store are claimed without waiting for a poll."""
     queue = jobs_queue()
     looks: list[list[Job]] = []
     right = Store.claim
@@ -146,7 +146,7 @@ def test_new_rows_wake_an_idle_worker(url: str, owner: Owner, monkeypatch: pytes
 
 
 def test_pause_and_resume(url: str, owner: Owner) -> None:
-    """A paused queue starts nothing new, lets running jobs end, and goes on when resumed."""
+    """A paused queue starts nothing new, lets running jobs end, and continues when resumed."""
     queue = jobs_queue()
     started: list[int] = []
     go = threading.Event()
@@ -170,8 +170,8 @@ def test_pause_and_resume(url: str, owner: Owner) -> None:
     assert started == [1, 2]
 
 
-def test_a_refused_claim_rests_its_queue_and_no_other(pg_url: str) -> None:
-    """A state that a later CHECK forbids is reported; the environment stays up and the other queue goes on."""
+def test_a_refused_claim_pauses_only_its_queue(pg_url: str) -> None:
+    """A state that a later CHECK forbids is reported; the environment stays up and the other queue continues."""
     with owning(pg_url) as owner:
         owner("CREATE TABLE strict (id integer PRIMARY KEY, status text)")
         owner.insert(1)
@@ -179,21 +179,21 @@ def test_a_refused_claim_rests_its_queue_and_no_other(pg_url: str) -> None:
         jobs = jobs_queue()
         for queue in (strict, jobs):
             queue.handler(_nothing)
-        diary = Diary()
-        with working(Worker([Environment("one", pg_url)], [strict, jobs], poll=0.05, listeners=[diary])):
+        recorder = EventRecorder()
+        with working(Worker([Environment("one", pg_url)], [strict, jobs], poll=0.05, listeners=[recorder])):
             eventually(lambda: owner.status(1) == "done")
             owner("ALTER TABLE strict ADD CHECK (status IN ('new', 'done', 'failed'))")
             owner("INSERT INTO strict SELECT n, 'new' FROM generate_series(1, 9) AS n")
-            eventually(lambda: "claim_refused" in diary.names)
+            eventually(lambda: "claim_refused" in recorder.names)
             owner.insert(2)
             eventually(lambda: owner.status(2) == "done")
-        assert diary.names.count("claim_refused") == 1
-        assert "environment_down" not in diary.names
+        assert recorder.names.count("claim_refused") == 1
+        assert "environment_down" not in recorder.names
 
 
 @pytest.mark.parametrize("begun", [0, 3])
-def test_once_a_poll_what_would_not_begin_within_another_is_given_back(begun: int) -> None:
-    """Of the jobs that were claimed ahead, as many stay as have begun since the last look."""
+def test_jobs_claimed_ahead_that_would_not_start_soon_are_released(begun: int) -> None:
+    """At each poll, as many jobs claimed ahead are kept as have started since the last one."""
     queue = jobs_queue()
     lane = Lane(WorkerEnvironment.__new__(WorkerEnvironment), queue, begun=begun)
     slots = Slots(10, [lane])
@@ -222,4 +222,4 @@ def test_once_a_poll_what_would_not_begin_within_another_is_given_back(begun: in
 
 
 async def _nothing(job: Job) -> None:
-    """A handler that is content with everything."""
+    """A handler that does nothing."""

@@ -1,4 +1,4 @@
-"""What handlers do, as settlements."""
+"""How what a handler does becomes a settlement."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from tests.engine.tables import STATES
 
 
 def run_of(attempt: int = 1, *, deferrals: int = 0, age: float = 0.0, values: Any = None, **options: Any) -> Run:
-    """A run of a job that no database knows of."""
+    """Return a run of a job that is in no database."""
     queue = Queue("tasks", **STATES, **options)
     return Run(
         Job(queue, 1, "1", values or {}, n=1, token="t", attempt=attempt, worker="w", deferrals=deferrals, age=age)
     )
 
 
-def test_a_dict_is_done_with_its_values() -> None:
+def test_a_returned_dict_is_done_with_its_values() -> None:
     """The row's new values are what was returned."""
     settlement = settle_result(run_of().job, {"text": "x"})
     assert (settlement.outcome, settlement.values) == ("done", {"text": "x"})
 
 
-def test_nothing_is_done_with_nothing() -> None:
-    """A handler may return None."""
+def test_a_handler_that_returns_none_is_done() -> None:
+    """Its result has no values."""
     assert settle_result(run_of().job, None).outcome == "done"
     assert settle_result(run_of().job, {}).outcome == "done"
 
 
 @pytest.mark.parametrize("result", [[("text", "x")], "text", 3, True, object()])
-def test_anything_else_fails_the_job_with_a_hint(result: object) -> None:
-    """A wrong return can never become right, so it is not tried again."""
+def test_any_other_return_value_fails_the_job_with_a_hint(result: object) -> None:
+    """A wrong return value can never become right, so it is not retried."""
     settlement = settle_result(run_of().job, result)
     assert settlement.outcome == "failed"
     assert "return a dict of columns, or nothing" in (settlement.error or "")
@@ -61,8 +61,8 @@ def test_permanent_fails_at_once() -> None:
 
 
 @pytest.mark.parametrize("attempt", [1, 2, 3])
-def test_other_exceptions_are_tried_again_later(attempt: int) -> None:
-    """The delay follows the seed's backoff and the error says what and where."""
+def test_other_exceptions_are_retried_later(attempt: int) -> None:
+    """The delay follows the backoff of the seed, and the error says what failed and where."""
     settlement = settle_error(run_of(attempt, retry_base=10), ValueError("odd"))
     assert settlement is not None
     assert settlement.outcome == "retried"
@@ -72,7 +72,7 @@ def test_other_exceptions_are_tried_again_later(attempt: int) -> None:
 
 
 def test_the_last_attempt_fails() -> None:
-    """`max_attempts` is inclusive: the fourth try of four is the last."""
+    """`max_attempts` is inclusive: the fourth attempt of four is the last."""
     assert retry_or_fail(run_of(3).job, "x").outcome == "retried"
     assert retry_or_fail(run_of(4).job, "x").outcome == "failed"
     assert retry_or_fail(run_of(5).job, "x").outcome == "failed"
@@ -80,27 +80,27 @@ def test_the_last_attempt_fails() -> None:
     assert retry_or_fail(run_of(2, max_attempts="most", values={"most": 2}).job, "x").outcome == "failed"
 
 
-def test_rate_limited_waits_without_spending() -> None:
-    """The job waits as long as it was asked to."""
+def test_rate_limited_waits_without_spending_an_attempt() -> None:
+    """The job waits as long as requested."""
     settlement = defer_or_fail(run_of(4).job, RateLimited(after=30), ran=1)
     assert (settlement.outcome, settlement.after) == ("limited", 30)
 
 
 @pytest.mark.parametrize(("asked", "waits"), [(-5, 0), (0, 0), (1e9, LONGEST_WAIT), (float("inf"), LONGEST_WAIT)])
-def test_a_wait_is_kept_within_reason(asked: float, waits: float) -> None:
-    """A server's wild hint is not taken at its word."""
+def test_a_requested_wait_is_bounded(asked: float, waits: float) -> None:
+    """An absurd hint of a server is not followed."""
     assert defer_or_fail(run_of(deadline=None).job, RateLimited(after=asked), ran=0).after == waits
 
 
-def test_a_wait_that_is_no_number_still_ends() -> None:
-    """NaN from a broken header must not become a row that is due never."""
+def test_a_wait_that_is_not_a_number_still_ends() -> None:
+    """NaN from a broken header must not become a row that is never due."""
     settlement = defer_or_fail(run_of().job, RateLimited(after=float("nan")), ran=0)
     assert settlement.after is not None
     assert 0 <= settlement.after <= LONGEST_WAIT
 
 
 def test_deferrals_are_capped() -> None:
-    """Waiting is not free for ever: past `max_deferrals` the job fails and says why."""
+    """Deferrals are limited: past `max_deferrals` the job fails and says why."""
     assert defer_or_fail(run_of(deferrals=2, max_deferrals=3).job, RateLimited(), ran=0).outcome == "limited"
     settlement = defer_or_fail(run_of(deferrals=3, max_deferrals=3).job, RateLimited(), ran=0)
     assert settlement.outcome == "failed"
@@ -108,15 +108,15 @@ def test_deferrals_are_capped() -> None:
 
 
 def test_deferral_respects_the_deadline() -> None:
-    """A wait that would end after the deadline is not begun."""
+    """A wait that would end after the deadline is not started."""
     assert defer_or_fail(run_of(age=60, deadline=100).job, RateLimited(after=30), ran=5).outcome == "limited"
     settlement = defer_or_fail(run_of(age=60, deadline=100).job, RateLimited(after=36), ran=5)
     assert settlement.outcome == "failed"
     assert "the deadline (100 s" in (settlement.error or "")
 
 
-def test_a_timeout_is_a_spent_attempt() -> None:
-    """A handler stopped for its time is tried again, and says so."""
+def test_a_timeout_spends_an_attempt() -> None:
+    """A handler stopped by its timeout is retried, and the error says so."""
     run = run_of(timeout=5)
     run.why = "timeout"
     settlement = settle_interrupted(run)
@@ -124,8 +124,8 @@ def test_a_timeout_is_a_spent_attempt() -> None:
     assert (settlement.outcome, settlement.error) == ("retried", "timed out after 5 s")
 
 
-def test_a_stop_releases_and_a_lost_claim_is_silent() -> None:
-    """A worker's stop costs the job nothing; a claim that is gone has nothing to say."""
+def test_a_stop_releases_and_a_lost_claim_settles_nothing() -> None:
+    """Stopping a worker costs the job nothing; for a claim that is gone there is nothing to settle."""
     run = run_of()
     run.why = "stopping"
     assert settle_interrupted(run) == Settlement(run.job, "released")
@@ -133,8 +133,8 @@ def test_a_stop_releases_and_a_lost_claim_is_silent() -> None:
     assert settle_interrupted(run) is None
 
 
-def test_lease_lost_is_silent_only_for_the_lost() -> None:
-    """A LeaseLost of some other job's making is an error like any other."""
+def test_lease_lost_is_silent_only_for_a_lost_lease() -> None:
+    """A LeaseLost raised by the handler itself is an error like any other."""
     run = run_of()
     assert (settle_error(run, LeaseLost()) or pytest.fail("silent")).outcome == "retried"
     run.job.lost = True
@@ -142,7 +142,7 @@ def test_lease_lost_is_silent_only_for_the_lost() -> None:
 
 
 def test_an_error_names_its_line() -> None:
-    """People who read a status column see the exception and where it came from."""
+    """The status column shows the exception and where it was raised."""
 
     def handler() -> None:
         raise KeyError("page")
@@ -153,12 +153,12 @@ def test_an_error_names_its_line() -> None:
 
 
 def without_line(text: str) -> str:
-    """The description without its line number."""
+    """Return the description without its line number."""
     return re.sub(r":\d+ in", " in", text)
 
 
-def test_an_error_that_cannot_be_said_is_still_an_ending() -> None:
-    """An exception whose own text fails does not take the worker with it."""
+def test_an_exception_whose_text_fails_still_ends_the_job() -> None:
+    """An exception whose `str()` raises does not stop the worker."""
 
     class MuteError(Exception):
         def __str__(self) -> str:
@@ -170,24 +170,24 @@ def test_an_error_that_cannot_be_said_is_still_an_ending() -> None:
     assert "Mute" in (settlement.error or "")
 
 
-def test_a_result_that_leaves_the_row_running_is_refused() -> None:
-    """`return dict(job.values)` would write the running state back: the job fails and says so."""
+def test_a_result_that_leaves_the_row_running_is_rejected() -> None:
+    """`return dict(job.values)` would write the running state back: the job fails with that reason."""
     run = run_of(values={"status": STATES["running"], "text": "x"})
     settlement = settle_result(run.job, dict(run.job.values))
     assert settlement.outcome == "failed"
     assert "leaves the row running" in (settlement.error or "")
 
 
-def test_a_wait_may_be_a_header_as_it_came() -> None:
-    """`Retry-After: 30` is text; words that are no number are an ordinary error of the handler."""
+def test_a_wait_may_be_a_header_value() -> None:
+    """`Retry-After: 30` is text; text that is not a number is an ordinary error of the handler."""
     assert RateLimited(after="30").after == 30.0  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="soon"):
         RateLimited(after="soon")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_only_a_job_that_has_not_begun_can_be_withdrawn(begun: bool) -> None:
-    """A job taken back before it began is never run, and one that has begun is not taken back."""
+def test_only_a_job_that_has_not_started_can_be_withdrawn(begun: bool) -> None:
+    """A job withdrawn before it started never runs, and one that has started is not withdrawn."""
     called: list[int] = []
     queue = Queue("jobs", **STATES)
 
@@ -213,7 +213,7 @@ def test_only_a_job_that_has_not_begun_can_be_withdrawn(begun: bool) -> None:
 
 
 @pytest.mark.parametrize("threaded", [False, True])
-def test_what_a_handler_calls_knows_the_job(threaded: bool) -> None:
+def test_code_called_by_a_handler_knows_the_job(threaded: bool) -> None:
     """`current_job` is set on the event loop and in the thread of a plain function, and nowhere else."""
     found: list[Job | None] = []
     queue = Queue("jobs", **STATES)
@@ -241,8 +241,8 @@ def test_what_a_handler_calls_knows_the_job(threaded: bool) -> None:
     assert found == [run.job]
 
 
-def test_a_loop_is_blocked_when_it_does_not_answer_look_after_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that was off the processor for seconds looks once after them, and learns nothing by it."""
+def test_a_loop_is_blocked_when_it_misses_several_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that got no CPU for seconds checks once after them, and concludes nothing."""
     now = 100.0
     monkeypatch.setattr("tabellion.engine.worker.runner.time.monotonic", lambda: now)
 
@@ -265,8 +265,8 @@ def test_a_loop_is_blocked_when_it_does_not_answer_look_after_look(monkeypatch: 
         loop.close()
 
 
-def test_a_job_may_have_a_pace_of_its_own() -> None:
-    """What its handler says of its retries wins over the queue's."""
+def test_a_job_may_have_its_own_retry_delays() -> None:
+    """What its handler says about retries overrides the queue's."""
     run = run_of(2, retry_base=10)
     run.job.retry_base = 100.0
     settlement = settle_error(run, ValueError("odd"))

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from tabellion import Job, Permanent, RateLimited
-from tests.owner import Owner, jobs_queue, owning, seconds
+from tests.table_owner import Owner, jobs_queue, owning, seconds
 from tests.waiting import eventually
-from tests.working import Diary, drain, laboring, make_worker, working
+from tests.workers import EventRecorder, drain, make_worker, worker_process, working
 
 pytestmark = pytest.mark.usefixtures("often")
 
 
 def test_a_returned_dict_is_written_with_done(url: str, owner: Owner) -> None:
-    """The handler's dict lands in the row together with the done state."""
+    """The handler's dict is written together with the done state."""
     owner.insert(1)
     queue = jobs_queue()
 
@@ -32,8 +32,8 @@ def test_a_returned_dict_is_written_with_done(url: str, owner: Owner) -> None:
     assert owner.outcomes(1) == ["done"]
 
 
-def test_nothing_returned_is_done(url: str, owner: Owner) -> None:
-    """A handler that returns nothing has done its job."""
+def test_a_handler_that_returns_none_is_done(url: str, owner: Owner) -> None:
+    """The row gets the done state and nothing else."""
     owner.insert(1)
     queue = jobs_queue()
 
@@ -59,8 +59,8 @@ def test_permanent_fails_at_once(url: str, owner: Owner) -> None:
     assert owner.outcomes(1) == ["failed"]
 
 
-def test_an_error_is_tried_again_until_attempts_run_out(url: str, owner: Owner) -> None:
-    """Other exceptions are retried with backoff, `max_attempts` included the first, then the job fails."""
+def test_an_error_is_retried_until_attempts_run_out(url: str, owner: Owner) -> None:
+    """Other exceptions are retried with backoff; after `max_attempts`, the first included, the job fails."""
     owner.insert(1)
     queue = jobs_queue(max_attempts=3)
 
@@ -75,7 +75,7 @@ def test_an_error_is_tried_again_until_attempts_run_out(url: str, owner: Owner) 
     assert str(owner.row(1)["error"]).startswith("OSError: try 3 (test_settling.py:")
 
 
-def test_a_retried_job_waits_for_its_turn(url: str, owner: Owner) -> None:
+def test_a_retried_job_waits_for_its_delay(url: str, owner: Owner) -> None:
     """A failed job is due again only after its delay, base·2ⁿ and up to half of that more."""
     owner.insert(1)
     queue = jobs_queue(retry_base=100.0)
@@ -96,7 +96,7 @@ def test_a_retried_job_waits_for_its_turn(url: str, owner: Owner) -> None:
 
 
 def test_a_rate_limit_does_not_spend_the_attempt(url: str, owner: Owner) -> None:
-    """`RateLimited` puts the job back, and its next claim is still attempt 1."""
+    """`RateLimited` releases the job, and its next claim is still attempt 1."""
     owner.insert(1)
     queue = jobs_queue()
 
@@ -111,7 +111,7 @@ def test_a_rate_limit_does_not_spend_the_attempt(url: str, owner: Owner) -> None
 
 
 def test_rate_limits_are_capped(url: str, owner: Owner) -> None:
-    """After `max_deferrals` the job fails instead of waiting for ever."""
+    """After `max_deferrals` the job fails instead of waiting forever."""
     owner.insert(1)
     queue = jobs_queue(max_deferrals=2)
 
@@ -139,7 +139,7 @@ def test_rate_limits_end_at_the_deadline(url: str, owner: Owner) -> None:
 
 
 def test_a_wrong_return_type_fails_the_job(url: str, owner: Owner) -> None:
-    """Anything but a dict or nothing is a bug of the handler: failed, said so, not retried."""
+    """Anything but a dict or None is a bug of the handler: the job fails with that reason and is not retried."""
     owner.insert(1)
     queue = jobs_queue()
 
@@ -167,7 +167,7 @@ def test_a_handler_may_name_another_ending(url: str, owner: Owner) -> None:
 
 
 def test_an_unknown_column_fails_only_its_own_job(url: str, owner: Owner) -> None:
-    """One result that the table cannot take does not harm those written with it."""
+    """One result that the table does not accept does not affect those written with it."""
     owner.insert(*range(1, 21))
     queue = jobs_queue()
 
@@ -196,7 +196,7 @@ UNWRITABLE: dict[str, Any] = {
 }
 
 
-#: What can be written after all: notes are made writable, and SQLite keeps a NUL in a text.
+#: What can be written: notes are cleaned first, and SQLite stores a NUL in a text.
 WRITTEN = {"a note that is no text", "a note with a nul", "a note of half a character"}
 
 
@@ -207,8 +207,8 @@ def _circle() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("what", UNWRITABLE)
-def test_whatever_a_handler_returns_the_others_go_on(url: str, owner: Owner, what: str) -> None:
-    """A result that cannot be written ends its own job, and no other job is held up by it."""
+def test_an_unwritable_result_affects_no_other_job(url: str, owner: Owner, what: str) -> None:
+    """A result that cannot be written ends its own job, and delays no other."""
     owner.insert(1, 2)
     queue = jobs_queue()
 
@@ -227,8 +227,8 @@ def test_whatever_a_handler_returns_the_others_go_on(url: str, owner: Owner, wha
         eventually(lambda: owner.status(3) == "done", within=8)
 
 
-def test_also_commits_with_the_finish(url: str, owner: Owner) -> None:
-    """Statements attached to a job are there exactly when it is done."""
+def test_attached_statements_commit_with_the_finish(url: str, owner: Owner) -> None:
+    """Statements attached to a job take effect exactly when it is done."""
     owner.insert(1)
     owner("CREATE TABLE pages (job integer, n integer)")
     queue = jobs_queue()
@@ -243,8 +243,8 @@ def test_also_commits_with_the_finish(url: str, owner: Owner) -> None:
     assert owner("SELECT job, n FROM pages") == [{"job": 1, "n": 2}]
 
 
-def test_a_handler_may_call_off_its_own_await(url: str, owner: Owner) -> None:
-    """A CancelledError of the handler's own making spends the attempt like any other error; it is no endless loop."""
+def test_a_handler_may_raise_cancelled_error_itself(url: str, owner: Owner) -> None:
+    """A CancelledError raised by the handler spends the attempt like any other error; it does not loop forever."""
     owner.insert(1)
     queue = jobs_queue(max_attempts=2)
 
@@ -261,18 +261,18 @@ def test_a_handler_may_call_off_its_own_await(url: str, owner: Owner) -> None:
 
 @pytest.mark.parametrize("threads", [False, True])
 def test_a_handler_that_exits_does_not_end_the_worker(url: str, owner: Owner, tmp_path: Path, threads: bool) -> None:
-    """`sys.exit()` in a handler is an error of that job: the worker goes on, and says what happened."""
+    """`sys.exit()` in a handler is an error of that job: the worker continues and reports it."""
     owner.insert(1)
-    with laboring(url, tmp_path, exits=1, threads=threads, max_attempts=2, lease=0.5) as laborer:
-        eventually(lambda: owner.status(1) == "failed" or laborer.process.poll() is not None, within=8)
-        assert laborer.process.poll() is None, laborer.errors()
+    with worker_process(url, tmp_path, exits=1, threads=threads, max_attempts=2, lease=0.5) as child:
+        eventually(lambda: owner.status(1) == "failed" or child.process.poll() is not None, within=8)
+        assert child.process.poll() is None, child.errors()
         assert "SystemExit" in owner.row(1)["error"]
         owner.insert(2)
         eventually(lambda: owner.status(2) == "done", within=8)
 
 
-def test_a_row_that_its_owner_holds_does_not_hold_up_the_others(pg_url: str) -> None:
-    """A forgotten lock on one running row delays that row's ending only, and is no outage."""
+def test_a_locked_row_does_not_delay_other_endings(pg_url: str) -> None:
+    """A forgotten lock on one running row delays that row's ending only, and is not an outage."""
     with owning(pg_url) as owner, owning(pg_url, create=False) as psql:
         owner.insert(1, 2, 3)
         queue = jobs_queue(lease=60)
@@ -283,8 +283,8 @@ def test_a_row_that_its_owner_holds_does_not_hold_up_the_others(pg_url: str) -> 
             await asyncio.to_thread(go.wait, 30)
             return {"result": "ok"}
 
-        diary = Diary()
-        with working(make_worker(pg_url, queue, listeners=[diary])):
+        recorder = EventRecorder()
+        with working(make_worker(pg_url, queue, listeners=[recorder])):
             eventually(lambda: owner.count("running") == 3)
             psql("BEGIN")
             psql("SELECT 1 FROM jobs WHERE id = 2 FOR UPDATE")
@@ -293,7 +293,7 @@ def test_a_row_that_its_owner_holds_does_not_hold_up_the_others(pg_url: str) -> 
             assert owner.status(2) == "running"
             psql("ROLLBACK")
             eventually(lambda: owner.status(2) == "done")
-        assert "environment_down" not in diary.names
+        assert "environment_down" not in recorder.names
 
 
 def test_a_result_for_a_missing_table_delays_no_other(url: str, owner: Owner) -> None:
@@ -306,7 +306,7 @@ def test_a_result_for_a_missing_table_delays_no_other(url: str, owner: Owner) ->
         if job.key == 2:
             job.also("INSERT INTO tabellion_extra (job) VALUES (:job)", job=job.key)
 
-    diary = Diary()
+    diary = EventRecorder()
     with working(make_worker(url, queue, listeners=[diary])):
         eventually(lambda: (owner.status(1), owner.status(3)) == ("done", "done"))
         eventually(lambda: diary.of("result_refused"))

@@ -12,20 +12,20 @@ from types import FrameType
 import pytest
 
 from tabellion.engine.worker.signals import wake_on_signals
-from tests.owner import owning
-from tests.working import laboring
+from tests.table_owner import owning
+from tests.workers import worker_process
 
 
 @pytest.mark.timeout(20)
 def test_a_signal_to_another_thread_runs_its_handler() -> None:
-    """The handler runs although the loop sleeps with nothing to do and the signal went to another thread."""
-    heard: list[int] = []
+    """The handler runs although the loop is idle and the signal went to another thread."""
+    received: list[int] = []
 
-    def hear(number: int, _frame: FrameType | None) -> None:
-        heard.append(number)
+    def receive(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
         over.set()
 
-    before = signal.signal(signal.SIGUSR1, hear)
+    before = signal.signal(signal.SIGUSR1, receive)
     sent = threading.Event()
 
     def send() -> None:
@@ -46,14 +46,14 @@ def test_a_signal_to_another_thread_runs_its_handler() -> None:
     finally:
         thread.join()
         signal.signal(signal.SIGUSR1, before)
-    assert heard == [signal.SIGUSR1]
+    assert received == [signal.SIGUSR1]
 
 
-def test_a_worker_hears_a_signal_that_another_of_its_threads_received(sqlite_url: str, tmp_path: Path) -> None:
+def test_a_worker_handles_a_signal_received_by_another_thread(sqlite_url: str, tmp_path: Path) -> None:
     """An idle worker process ends on a SIGTERM that the system gave to its engine's thread."""
-    with owning(sqlite_url), laboring(sqlite_url, tmp_path) as laborer:
-        laborer.await_event("environment_up")
-        other = next(int(task.name) for task in Path(f"/proc/{laborer.pid}/task").iterdir()
-                     if int(task.name) != laborer.pid)  # fmt: skip
-        assert ctypes.CDLL(None, use_errno=True).tgkill(laborer.pid, other, signal.SIGTERM) == 0
-        assert laborer.wait(20) == 0, laborer.errors()
+    with owning(sqlite_url), worker_process(sqlite_url, tmp_path) as child:
+        child.await_event("environment_up")
+        other = next(int(task.name) for task in Path(f"/proc/{child.pid}/task").iterdir()
+                     if int(task.name) != child.pid)  # fmt: skip
+        assert ctypes.CDLL(None, use_errno=True).tgkill(child.pid, other, signal.SIGTERM) == 0
+        assert child.wait(20) == 0, child.errors()

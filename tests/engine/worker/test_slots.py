@@ -1,4 +1,4 @@
-"""How many at once: in a queue, in a worker, in the whole fleet, and in fair shares."""
+"""How many jobs run at once: per queue, per worker, in the whole fleet, and in fair shares."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tabellion.engine.worker import polling as rounds
 from tabellion.engine.worker.environment import WorkerEnvironment
 from tabellion.engine.worker.runner import Run
 from tabellion.engine.worker.slots import Lane, Slots
-from tests.owner import Owner, jobs_queue
+from tests.table_owner import Owner, jobs_queue
 from tests.waiting import eventually
-from tests.working import Gauge, ask, drain, make_worker, working
+from tests.workers import Gauge, ask, drain, make_worker, working
 
 pytestmark = pytest.mark.usefixtures("often")
 
 
 def test_concurrency_is_never_exceeded(url: str, owner: Owner) -> None:
-    """Neither a queue's `concurrency` nor the worker's is ever passed, and both are used up to the last place."""
+    """Neither a queue's `concurrency` nor the worker's is ever exceeded, and both are fully used."""
     owner("CREATE TABLE scans (id integer PRIMARY KEY, status text NOT NULL)")
     owner.insert(*range(1, 41))
     owner("INSERT INTO scans (id, status) VALUES " + ", ".join(f"({n}, 'new')" for n in range(1, 41)))
@@ -43,7 +43,7 @@ def test_concurrency_is_never_exceeded(url: str, owner: Owner) -> None:
     assert gauge.most["scans"] >= 3
 
 
-def test_plain_functions_run_in_threads_side_by_side(url: str, owner: Owner) -> None:
+def test_plain_functions_run_concurrently_in_threads(url: str, owner: Owner) -> None:
     """`def` handlers run at the same time, each in a thread, and the loop stays free."""
     owner.insert(1, 2, 3)
     queue = jobs_queue(concurrency=3)
@@ -81,7 +81,7 @@ def test_a_thousand_jobs_at_once(url: str, owner: Owner) -> None:
 
 
 def test_a_fleet_wide_limit_holds_across_workers(url: str, owner: Owner) -> None:
-    """`limit=` bounds what runs in all workers together."""
+    """`limit=` bounds the running jobs of all workers together."""
     owner.insert(*range(1, 31))
     queue = jobs_queue(limit=3)
     gauge = Gauge()
@@ -96,8 +96,8 @@ def test_a_fleet_wide_limit_holds_across_workers(url: str, owner: Owner) -> None
     assert gauge.most["fleet"] == 3
 
 
-def test_a_live_limit_holds_across_workers(url: str, owner: Owner) -> None:
-    """A limit set while workers live is obeyed by all of them."""
+def test_a_limit_set_at_run_time_holds_across_workers(url: str, owner: Owner) -> None:
+    """All running workers obey it."""
     queue = jobs_queue()
     gauge = Gauge()
 
@@ -114,7 +114,7 @@ def test_a_live_limit_holds_across_workers(url: str, owner: Owner) -> None:
 
 
 def test_a_limited_queue_does_not_wait_for_the_poll(url: str, owner: Owner) -> None:
-    """When a job under a fleet-wide limit ends, its worker takes the next one at once."""
+    """When a job under a fleet-wide limit ends, its worker claims the next one at once."""
     owner.insert(*range(1, 6))
     queue = jobs_queue(limit=1)
 
@@ -127,7 +127,7 @@ def test_a_limited_queue_does_not_wait_for_the_poll(url: str, owner: Owner) -> N
 
 
 def test_shares_keep_a_busy_environment_from_starving_the_rest(url: str, owner: Owner, second: Owner) -> None:
-    """With `share=`, the second environment's work runs while the first still has a backlog."""
+    """With `share=`, the second environment's jobs run while the first still has a backlog."""
     owner.insert(*range(1, 41))
     second.insert(1, 2)
     queue = jobs_queue()
@@ -144,7 +144,7 @@ def test_shares_keep_a_busy_environment_from_starving_the_rest(url: str, owner: 
     assert order.index("dev") < 30
 
 
-def test_shares_are_turns_where_there_is_one_slot(url: str, owner: Owner, second: Owner) -> None:
+def test_shares_alternate_where_there_is_one_slot(url: str, owner: Owner, second: Owner) -> None:
     """A queue that runs one job at a time alternates between environments by their shares."""
     owner.insert(*range(1, 21))
     second.insert(*range(1, 11))
@@ -183,7 +183,7 @@ def test_shares_of_queues(url: str, owner: Owner) -> None:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many rows each claim asks for."""
+    """Records how many rows each claim requests."""
     sizes: list[int] = []
     right = Store.claim
 
@@ -212,10 +212,10 @@ def test_quick_jobs_are_claimed_ahead_of_free_slots(url: str, owner: Owner, aske
 
 
 @pytest.mark.parametrize("options", [{"concurrency": 2}, {"limit": 50}], ids=["concurrency", "limit"])
-def test_a_bounded_queue_is_not_claimed_ahead(
+def test_a_limited_queue_is_not_claimed_ahead(
     url: str, owner: Owner, asked: list[int], options: dict[str, Any]
 ) -> None:
-    """Rows that wait in one worker would be missing in another."""
+    """Rows waiting in one worker would be missing in another."""
     owner.insert(*range(1, 101))
     queue = jobs_queue(**options)
 
@@ -228,8 +228,8 @@ def test_a_bounded_queue_is_not_claimed_ahead(
 
 
 @pytest.mark.parametrize("ending", ["a slow job", "a stop"])
-def test_what_was_claimed_ahead_in_vain_is_released(url: str, owner: Owner, ending: str) -> None:
-    """Jobs that wait behind slow ones go back uncharged after a moment; when the worker stops, at once."""
+def test_jobs_claimed_ahead_are_released_behind_slow_ones(url: str, owner: Owner, ending: str) -> None:
+    """They are released uncharged after a moment; when the worker stops, at once."""
     owner.insert(*range(1, 201))
     queue = jobs_queue(lease=30.0)
     let_go = threading.Event()
@@ -250,10 +250,10 @@ def test_what_was_claimed_ahead_in_vain_is_released(url: str, owner: Owner, endi
         let_go.set()
 
 
-def test_a_job_that_is_released_before_it_began_calls_nobody(
+def test_a_job_released_before_it_started_makes_no_call(
     url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its gate no longer waits for its call: in an outage the only slot would be kept for it for good."""
+    """Its gate no longer waits for its call: in an outage the only slot would be reserved for it forever."""
     owner.insert(*range(1, 201), 500)
     owner("UPDATE jobs SET size = 1 WHERE id < 500")
     owner("UPDATE jobs SET status = 'later' WHERE id = 500")
@@ -284,8 +284,8 @@ def test_a_job_that_is_released_before_it_began_calls_nobody(
         eventually(lambda: owner.count("done") == 201)
 
 
-def test_what_was_claimed_ahead_stays_while_jobs_begin() -> None:
-    """On a crowded machine even quick jobs wait for long: as many as began since the last look are kept, the first."""
+def test_jobs_claimed_ahead_are_kept_while_jobs_start() -> None:
+    """On a busy machine even quick jobs wait long: the first ones are kept, as many as started since the last check."""
     queue = jobs_queue()
     lane = Lane(WorkerEnvironment.__new__(WorkerEnvironment), queue)
     slots = Slots(10, [lane])

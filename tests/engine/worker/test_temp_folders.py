@@ -12,8 +12,8 @@ import pytest
 from tabellion.engine.worker.temp_folders import Folders
 
 
-def test_a_worker_has_a_folder_while_it_lives(tmp_path: Path) -> None:
-    """The folder is made private and removed with everything in it."""
+def test_a_worker_has_a_folder_while_it_runs(tmp_path: Path) -> None:
+    """The folder is private, and removed with everything in it."""
     folders = Folders("w1", tmp_path / "base")
     root = folders.open()
     (root / "job").mkdir()
@@ -24,7 +24,7 @@ def test_a_worker_has_a_folder_while_it_lives(tmp_path: Path) -> None:
     assert not root.exists()
 
 
-def test_closing_twice_or_unopened_is_harmless(tmp_path: Path) -> None:
+def test_closing_twice_or_before_opening_is_harmless(tmp_path: Path) -> None:
     """A worker that never started can be closed, and so can one that was closed before."""
     folders = Folders("w1", tmp_path)
     folders.close()
@@ -34,8 +34,8 @@ def test_closing_twice_or_unopened_is_harmless(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_dead_workers_folder_is_cleared_by_the_next(tmp_path: Path) -> None:
-    """What a killed process left is removed when another worker starts; a living one's is not."""
+def test_a_dead_workers_folder_is_removed_by_the_next(tmp_path: Path) -> None:
+    """The folder of a killed process is removed when another worker starts; that of a live one is not."""
     code = (
         "import os, signal, pathlib; from tabellion.engine.worker.temp_folders import Folders;"
         f"root = Folders('dead', pathlib.Path({str(tmp_path)!r})).open(); (root / 'left').write_text('x');"
@@ -52,8 +52,8 @@ def test_a_dead_workers_folder_is_cleared_by_the_next(tmp_path: Path) -> None:
     living.close()
 
 
-def test_a_folder_without_a_lock_is_still_being_made(tmp_path: Path) -> None:
-    """Between its folder and its lock a starting worker is not taken for dead."""
+def test_a_folder_without_a_lock_is_still_being_created(tmp_path: Path) -> None:
+    """Between creating its folder and its lock a starting worker is not taken for dead."""
     (tmp_path / "starting").mkdir()
     folders = Folders("w1", tmp_path)
     folders.open()
@@ -62,7 +62,7 @@ def test_a_folder_without_a_lock_is_still_being_made(tmp_path: Path) -> None:
 
 
 def test_many_workers_starting_at_once(tmp_path: Path) -> None:
-    """However many start together, each gets its folder and nobody clears a living one's."""
+    """However many start together, each gets its folder and none removes that of a live one."""
     everyone = [Folders(f"w{number}", tmp_path) for number in range(24)]
     failures: list[BaseException] = []
     start = threading.Barrier(len(everyone))
@@ -86,8 +86,8 @@ def test_many_workers_starting_at_once(tmp_path: Path) -> None:
         assert (failures, missing) == ([], [])
 
 
-def test_two_living_workers_cannot_share_an_id(tmp_path: Path) -> None:
-    """The second worker of the same id is refused with a sentence that says so."""
+def test_two_live_workers_cannot_share_an_id(tmp_path: Path) -> None:
+    """The second worker with the same id is refused with an error that says so."""
     first = Folders("w1", tmp_path)
     first.open()
     with pytest.raises(Exception, match="w1") as caught:

@@ -1,4 +1,4 @@
-"""The worker as a whole: how it stops, who it is, what it tells, what it refuses."""
+"""The worker as a whole: how it stops, its id, what it reports, what it rejects."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ import pytest
 
 from tabellion import Environment, Event, Job, Permanent, Worker
 from tabellion.errors import ConfigurationError, DeclarationError
-from tests.owner import Owner, jobs_queue, owning
+from tests.table_owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
-from tests.working import Diary, Shift, drain, laboring, make_worker, working
+from tests.workers import EventRecorder, RunningWorker, drain, make_worker, worker_process, working
 
 pytestmark = pytest.mark.usefixtures("often")
 
 
 def test_stop_lets_handlers_finish(url: str, owner: Owner) -> None:
-    """Asked to stop, a worker claims no more and lets what runs finish."""
+    """A worker asked to stop claims no more and lets running jobs finish."""
     owner.insert(1)
     queue = jobs_queue()
-    diary = Diary()
+    recorder = EventRecorder()
     go = threading.Event()
 
     @queue.handler
@@ -34,21 +34,21 @@ def test_stop_lets_handlers_finish(url: str, owner: Owner) -> None:
             await asyncio.sleep(0.01)
         return {"result": "finished"}
 
-    worker = make_worker(url, queue, listeners=[diary])
+    worker = make_worker(url, queue, listeners=[recorder])
     with working(worker):
-        eventually(lambda: diary.of("claimed"))
+        eventually(lambda: recorder.of("claimed"))
         worker.stop()
-        eventually(lambda: diary.of("worker_stopping"))
+        eventually(lambda: recorder.of("worker_stopping"))
         owner.insert(2)
         go.set()
-        eventually(lambda: diary.of("worker_stopped"))
+        eventually(lambda: recorder.of("worker_stopped"))
     assert (owner.status(1), owner.row(1)["result"]) == ("done", "finished")
     assert (owner.status(2), owner.attempts(2)) == ("new", [])
 
 
 @pytest.mark.parametrize("how", ["async", "thread"])
-def test_after_the_grace_time_jobs_go_back_uncharged(url: str, owner: Owner, how: str) -> None:
-    """What does not finish within the grace time is ready again, as if it had never been tried."""
+def test_jobs_are_released_uncharged_after_the_grace_time(url: str, owner: Owner, how: str) -> None:
+    """Jobs that do not finish within the grace time are ready again, as if never tried."""
     owner.insert(1)
     queue = jobs_queue()
     started = threading.Event()
@@ -83,7 +83,7 @@ def test_after_the_grace_time_jobs_go_back_uncharged(url: str, owner: Owner, how
 
 
 def test_a_handler_that_ignores_the_stop_does_not_keep_its_row(url: str, owner: Owner) -> None:
-    """A threaded handler that will not stop loses its row all the same; the worker ends."""
+    """A threaded handler that does not stop still loses its row; the worker ends."""
     owner.insert(1)
     queue = jobs_queue()
     started, free = threading.Event(), threading.Event()
@@ -105,7 +105,7 @@ def test_a_handler_that_ignores_the_stop_does_not_keep_its_row(url: str, owner: 
 
 
 def test_an_embedded_worker_ends_when_its_task_is_cancelled(url: str, owner: Owner) -> None:
-    """`await worker.serve()` in someone else's loop: cancelling the task hands the jobs back and returns."""
+    """`await worker.serve()` in another program's loop: cancelling the task releases the jobs and returns."""
     owner.insert(1)
     queue = jobs_queue()
     started = threading.Event()
@@ -134,31 +134,31 @@ def test_an_embedded_worker_ends_when_its_task_is_cancelled(url: str, owner: Own
 def test_sigterm_lets_handlers_finish_and_exits_with_zero(url: str, owner: Owner, tmp_path: Path) -> None:
     """SIGTERM: no new claims, the running job finishes, exit code 0."""
     owner.insert(1)
-    with laboring(url, tmp_path, seconds=0.5, concurrency=1) as laborer:
-        laborer.await_start(1)
-        laborer.send(signal.SIGTERM)
+    with worker_process(url, tmp_path, seconds=0.5, concurrency=1) as child:
+        child.await_start(1)
+        child.send(signal.SIGTERM)
         owner.insert(2)
-        assert laborer.wait() == 0
+        assert child.wait() == 0
     assert (owner.status(1), owner.status(2)) == ("done", "new")
     assert owner.attempts(2) == []
 
 
-def test_a_second_signal_means_now(url: str, owner: Owner, tmp_path: Path) -> None:
-    """The second SIGTERM hands the jobs back at once, uncharged; exit code 0."""
+def test_a_second_signal_stops_at_once(url: str, owner: Owner, tmp_path: Path) -> None:
+    """The second SIGTERM releases the jobs at once, uncharged; exit code 0."""
     owner.insert(1)
-    with laboring(url, tmp_path, seconds=60) as laborer:
-        laborer.await_start(1)
-        laborer.send(signal.SIGTERM)
-        laborer.await_event("worker_stopping")
-        laborer.send(signal.SIGTERM)
-        assert laborer.wait() == 0
+    with worker_process(url, tmp_path, seconds=60) as child:
+        child.await_start(1)
+        child.send(signal.SIGTERM)
+        child.await_event("worker_stopping")
+        child.send(signal.SIGTERM)
+        assert child.wait() == 0
     assert owner.outcomes(1) == ["released"]
     assert (owner.status(1), owner.row(1)["attempts"]) == ("new", 0)
     assert list((tmp_path / "temp").iterdir()) == []
 
 
-def test_a_stop_before_the_start_is_a_stop(url: str, owner: Owner) -> None:
-    """A worker told to stop before it has connected ends without claiming."""
+def test_a_stop_before_the_start(url: str, owner: Owner) -> None:
+    """A worker asked to stop before it has connected ends without claiming."""
     owner.insert(1)
     queue = jobs_queue()
 
@@ -168,23 +168,23 @@ def test_a_stop_before_the_start_is_a_stop(url: str, owner: Owner) -> None:
 
     worker = make_worker(url, queue)
     worker.stop()
-    Shift(worker).end()
+    RunningWorker(worker).end()
     assert owner.attempts(1) == []
 
 
-def test_events_tell_the_story_in_order(url: str, owner: Owner) -> None:
+def test_events_come_in_order(url: str, owner: Owner) -> None:
     """Exactly these events for one job that fails once and then succeeds."""
     owner.insert(1)
     queue = jobs_queue()
-    diary = Diary()
+    recorder = EventRecorder()
 
     @queue.handler
     async def work(job: Job) -> None:
         if job.attempt == 1:
             raise OSError("once")
 
-    drain(make_worker(url, queue, listeners=[diary], id="w1"))
-    assert diary.names == [
+    drain(make_worker(url, queue, listeners=[recorder], id="w1"))
+    assert recorder.names == [
         "worker_started",
         "environment_up",
         "claimed",
@@ -194,15 +194,15 @@ def test_events_tell_the_story_in_order(url: str, owner: Owner) -> None:
         "worker_stopping",
         "worker_stopped",
     ]
-    done = diary.of("done")[0]
+    done = recorder.of("done")[0]
     assert (done.worker, done.environment, done.queue, done.key, done.attempt) == ("w1", "prod", "jobs", "1", 2)
 
 
-def test_a_listener_that_raises_hurts_nobody(url: str, owner: Owner) -> None:
-    """The engine goes on, and the other listeners hear of it."""
+def test_a_listener_that_raises_is_harmless(url: str, owner: Owner) -> None:
+    """The worker continues, and the other listeners are informed."""
     owner.insert(1)
     queue = jobs_queue()
-    diary = Diary()
+    recorder = EventRecorder()
 
     def bad(event: Event) -> None:
         raise ValueError(event.name)
@@ -211,57 +211,57 @@ def test_a_listener_that_raises_hurts_nobody(url: str, owner: Owner) -> None:
     async def work(job: Job) -> None:
         pass
 
-    drain(make_worker(url, queue, listeners=[bad, diary]))
+    drain(make_worker(url, queue, listeners=[bad, recorder]))
     assert owner.status(1) == "done"
-    assert "listener_failed" in diary.names
-    assert [name for name in diary.names if name != "listener_failed"] == [
+    assert "listener_failed" in recorder.names
+    assert [name for name in recorder.names if name != "listener_failed"] == [
         "worker_started", "environment_up", "claimed", "done", "worker_stopping", "worker_stopped",
     ]  # fmt: skip
 
 
 def test_an_id_in_use_is_refused(url: str, owner: Owner, tmp_path: Path) -> None:
-    """A second living worker of the same id, on another machine for all we know, is refused; the first goes on."""
+    """A second live worker with the same id, possibly on another machine, is refused; the first continues."""
     queue = jobs_queue()
-    diary = Diary()
+    recorder = EventRecorder()
 
     @queue.handler
     async def work(job: Job) -> None:
         pass
 
-    first = make_worker(url, queue, id="worker-1", listeners=[diary], folder=tmp_path / "host-1")
+    first = make_worker(url, queue, id="worker-1", listeners=[recorder], folder=tmp_path / "host-1")
     with working(first):
-        eventually(lambda: diary.of("environment_up"))
+        eventually(lambda: recorder.of("environment_up"))
         with pytest.raises(ConfigurationError, match="worker-1"):
-            Shift(make_worker(url, queue, id="worker-1", folder=tmp_path / "host-2")).end()
+            RunningWorker(make_worker(url, queue, id="worker-1", folder=tmp_path / "host-2")).end()
         owner.insert(1)
         eventually(lambda: owner.status(1) == "done")
 
 
 def test_an_id_in_use_on_this_machine_is_refused(url: str, owner: Owner, tmp_path: Path) -> None:
-    """The same on one machine, where both would share a temp folder: refused in words, the first one's files stay."""
+    """On one machine both would share a temp folder: the second is refused, the first one's files stay."""
     queue = jobs_queue()
-    diary = Diary()
+    recorder = EventRecorder()
 
     @queue.handler
     async def work(job: Job) -> None:
         pass
 
-    first = make_worker(url, queue, id="worker-1", listeners=[diary], folder=tmp_path)
+    first = make_worker(url, queue, id="worker-1", listeners=[recorder], folder=tmp_path)
     with working(first):
-        eventually(lambda: diary.of("environment_up"))
+        eventually(lambda: recorder.of("environment_up"))
         with pytest.raises(ConfigurationError, match="worker-1"):
-            Shift(make_worker(url, queue, id="worker-1", folder=tmp_path)).end()
+            RunningWorker(make_worker(url, queue, id="worker-1", folder=tmp_path)).end()
         assert (tmp_path / "worker-1").is_dir()
 
 
 def test_an_id_may_be_used_again_after_a_crash(url: str, owner: Owner, tmp_path: Path) -> None:
     """A worker with a given id that was killed may be started again at once, on the same machine."""
     owner.insert(1)
-    with laboring(url, tmp_path, id="worker-1", seconds=60) as killed:
+    with worker_process(url, tmp_path, id="worker-1", seconds=60) as killed:
         killed.await_start(1)
         killed.send(signal.SIGKILL)
         killed.wait()
-    with laboring(url, tmp_path, id="worker-1") as again:
+    with worker_process(url, tmp_path, id="worker-1") as again:
         eventually(lambda: owner.status(1) == "done" or again.process.poll() is not None)
         assert again.process.poll() is None, again.errors()
 
@@ -275,8 +275,8 @@ def test_default_ids_differ(url: str) -> None:
     assert all(one.startswith("worker-") and f"-{os.getpid()}-" in one for one in ids)
 
 
-def test_the_register_tells_who_worked(url: str, owner: Owner) -> None:
-    """A worker that stopped normally says so in the roster, with what it has done."""
+def test_the_register_records_the_worker(url: str, owner: Owner) -> None:
+    """A worker that stopped normally is marked so in the roster, with its counts."""
     owner.insert(1, 2)
     queue = jobs_queue()
 
@@ -292,22 +292,22 @@ def test_the_register_tells_who_worked(url: str, owner: Owner) -> None:
     assert member["stopped_at"] is not None
 
 
-def test_two_environments_of_one_name_are_refused(url: str) -> None:
-    """Environment names tell databases apart, so they must differ."""
+def test_two_environments_with_one_name_are_rejected(url: str) -> None:
+    """Environment names identify databases, so they must differ."""
     queue = jobs_queue()
     queue.handler(lambda job: None)
     with pytest.raises(ConfigurationError, match="'prod'"):
         Worker([Environment("prod", url), Environment("prod", url)], [queue])
 
 
-def test_a_worker_without_a_handler_is_refused(url: str) -> None:
-    """A queue that nobody works is an error at once."""
+def test_a_queue_without_a_handler_is_rejected(url: str) -> None:
+    """The error is raised at once."""
     with pytest.raises(DeclarationError, match="no handler"):
         make_worker(url, jobs_queue())
 
 
 def test_run_raises_declaration_errors(sqlite_url: str) -> None:
-    """`run()` raises them too, and leaves the process's signal handlers as they were."""
+    """`run()` raises them too, and restores the process's signal handlers."""
     queue = jobs_queue()
     queue.handler(lambda job: None)
     before = signal.getsignal(signal.SIGTERM)
@@ -316,8 +316,8 @@ def test_run_raises_declaration_errors(sqlite_url: str) -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_job_folder_is_made_when_asked_for_and_removed(url: str, owner: Owner, tmp_path: Path) -> None:
-    """A job gets a folder of its own on first use; nothing of it is left, whatever the ending."""
+def test_a_job_folder_is_created_on_demand_and_removed(url: str, owner: Owner, tmp_path: Path) -> None:
+    """A job gets its own folder on first use; it is removed whatever the ending."""
     owner.insert(1, 2, 3)
     queue = jobs_queue(max_attempts=1)
     folders: dict[int, Path] = {}
@@ -343,20 +343,20 @@ def test_a_job_folder_is_made_when_asked_for_and_removed(url: str, owner: Owner,
     assert list(base.iterdir()) == []
 
 
-def test_leftovers_of_dead_workers_are_cleaned_at_start(sqlite_url: str, tmp_path: Path) -> None:
-    """A killed worker's folder is removed by the next one to start; a living one's is not."""
+def test_folders_of_dead_workers_are_removed_at_start(sqlite_url: str, tmp_path: Path) -> None:
+    """A killed worker's folder is removed by the next one to start; that of a live one is not."""
     with owning(sqlite_url) as owner:
         owner.insert(1)
-        with laboring(sqlite_url, tmp_path, id="dead", seconds=60, scratch=True, lease=60.0) as dead:
+        with worker_process(sqlite_url, tmp_path, id="dead", seconds=60, scratch=True, lease=60.0) as dead:
             dead.await_start(1)
             dead.send(signal.SIGKILL)
             dead.wait()
         left = tmp_path / "temp" / "dead"
         assert list(left.glob("*/half-written"))
         owner.insert(2)
-        with laboring(sqlite_url, tmp_path, id="alive", seconds=60, scratch=True, lease=60.0) as alive:
+        with worker_process(sqlite_url, tmp_path, id="alive", seconds=60, scratch=True, lease=60.0) as alive:
             alive.await_start(2)
             assert not left.exists()
-            with laboring(sqlite_url, tmp_path, id="third") as third:
+            with worker_process(sqlite_url, tmp_path, id="third") as third:
                 third.await_event("environment_up")
             assert list((tmp_path / "temp" / "alive").glob("*/half-written"))

@@ -10,8 +10,8 @@ import pytest
 from tabellion.pipelines.documents.pipeline import PIPELINE as DOCUMENTS
 from tabellion.pipelines.ocr.configured import settings_of
 from tabellion.pipelines.ocr.pipeline import PIPELINE as OCR
-from tests.owner import owning
-from tests.pipelines.ocr.deeds import deed, worked
+from tests.pipelines.ocr.deeds import deed, run_worker
+from tests.table_owner import owning
 from tests.web.live import Live, live, problem
 
 
@@ -34,7 +34,7 @@ def submitted(web: Live, content: bytes, **query: str) -> str:
     return str(answer.json()["id"])
 
 
-def test_a_file_is_submitted_read_and_looked_at(web_ocr: Live) -> None:
+def test_a_file_is_submitted_read_and_shown(web_ocr: Live) -> None:
     """From the upload to its text, its pages and the file itself."""
     content = deed(2)
     key = submitted(web_ocr, content, name="deed.pdf", document_type="actes", document_number="12-345")
@@ -43,7 +43,7 @@ def test_a_file_is_submitted_read_and_looked_at(web_ocr: Live) -> None:
     assert (waiting["status"], waiting["has_file"], waiting["has_text"]) == ("COMPLETE", True, False)
     problem(web_ocr.get(f"{where}/text"), 404, "not_found")
 
-    worked(web_ocr.urls["prod"], settings_of(web_ocr.config))
+    run_worker(web_ocr.urls["prod"], settings_of(web_ocr.config))
     done = web_ocr.get(where, key=viewer).json()
     assert (done["status"], done["pages"], done["inputs"]) == ("EXTRACTION_COMPLETE", 2, {"document_number": "12-345"})
     assert [page["source"] for page in done["metadata"]["pages"]] == ["text", "text"]
@@ -59,7 +59,7 @@ def test_a_file_is_submitted_read_and_looked_at(web_ocr: Live) -> None:
     assert "12-345.pdf" in file.headers["content-disposition"]
 
 
-def test_a_list_is_narrowed_and_paged(web_ocr: Live) -> None:
+def test_a_list_is_filtered_and_paged(web_ocr: Live) -> None:
     """By status and type; a cursor is valid only with the filters that it was made for."""
     keys = [submitted(web_ocr, deed(1), document_type=kind) for kind in ("actes", "index", "actes")]
     first = web_ocr.get("/api/extractions?type=actes&limit=1").json()
@@ -72,7 +72,7 @@ def test_a_list_is_narrowed_and_paged(web_ocr: Live) -> None:
     problem(web_ocr.get("/api/extractions?status=LOST"), 422, "value_invalid")
 
 
-def test_what_cannot_be_read_is_refused_at_once(web_ocr: Live) -> None:
+def test_an_unsupported_submission_is_rejected_at_once(web_ocr: Live) -> None:
     """Unsupported content, private URLs, and submissions by viewers are rejected."""
     operator = web_ocr.key("operator")
     for content, media, status, code in (
@@ -90,10 +90,10 @@ def test_what_cannot_be_read_is_refused_at_once(web_ocr: Live) -> None:
     assert web_ocr.get("/api/extractions").json()["extractions"] == []
 
 
-def test_a_failure_is_told_with_its_code_and_tried_again(web_ocr: Live) -> None:
+def test_a_failure_has_its_code_and_is_retried(web_ocr: Live) -> None:
     """Its error can be translated; an operator queues it again."""
     key = submitted(web_ocr, b"%PDF-1.7 broken")
-    worked(web_ocr.urls["prod"], settings_of(web_ocr.config))
+    run_worker(web_ocr.urls["prod"], settings_of(web_ocr.config))
     extraction = web_ocr.get(f"/api/extractions/{key}").json()
     assert (extraction["status"], extraction["error_message"]) == ("ERREUR", None)
     assert extraction["ocr_error"]
@@ -103,7 +103,7 @@ def test_a_failure_is_told_with_its_code_and_tried_again(web_ocr: Live) -> None:
     assert web_ocr.get(f"/api/extractions/{key}").json()["status"] == "COMPLETE"
 
 
-def test_what_is_not_there_is_not_found(web_ocr: Live) -> None:
+def test_missing_rows_and_files_are_not_found(web_ocr: Live) -> None:
     """An invalid id, and a row that has no file yet."""
     for path in ("", "/text", "/file", "/pages/1.png"):
         problem(web_ocr.get(f"/api/extractions/nonsense{path}"), 404, "not_found")
@@ -111,7 +111,7 @@ def test_what_is_not_there_is_not_found(web_ocr: Live) -> None:
     problem(web_ocr.get("/api/extractions/early/file"), 404, "file_gone")
 
 
-def test_a_table_that_wants_more_says_so(tmp_path: Path, url: str) -> None:
+def test_a_table_with_more_requirements_says_so(tmp_path: Path, url: str) -> None:
     """A required column of its own, or unknown columns: the response explains it, and nothing breaks."""
     with owning(url, create=False) as owner:
         owner("CREATE TABLE extraction_queue (id text PRIMARY KEY, status_id integer, file_url text, ocr_text text, "

@@ -1,4 +1,4 @@
-"""One fake model for the whole folder, and the official clients that are its witnesses."""
+"""One fake model for the whole folder, and the official clients that check it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def fake() -> Iterator[Serving]:
-    """A fake model with no knob turned."""
+    """A fake model without any knob set."""
     with serving() as running:
         yield running
 

@@ -1,4 +1,4 @@
-"""Answers: from the content alone, and bent by knobs."""
+"""Answers: derived from the content alone, and changed by knobs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def sent(data: bytes, type: str) -> Content:  # noqa: A002
     return asyncio.run(Reader().read(data, type))
 
 
-def test_a_document_is_answered_from_and_its_prompt_is_not() -> None:
-    """What the prompt says about a field is no value of it."""
+def test_the_answer_comes_from_the_document_not_the_prompt() -> None:
+    """What the prompt says about a field is not a value of it."""
     contents = (sent(pdf(INVOICE), "application/pdf"), plain("Total: the sum of everything"))
     assert build_answer(Question("m", contents), NONE).text == INVOICE
     filled = json.loads(build_answer(Question("m", contents, schema=INVOICE_SCHEMA), NONE).text or "")
@@ -27,14 +27,14 @@ def test_a_document_is_answered_from_and_its_prompt_is_not() -> None:
 
 
 def test_without_a_document_the_text_is_the_source() -> None:
-    """Text parts alone are echoed; a picture is its line."""
+    """Text parts alone are echoed; an image is described in a line."""
     assert build_answer(Question("m", (plain("Total: 5"), plain("Paid: yes"))), NONE).text == "Total: 5\nPaid: yes"
     picture = build_answer(Question("m", (sent(png(3, 4), "image/png"), plain("Read."))), NONE).text
     assert (picture or "").startswith("Picture 3x4")
 
 
 def test_the_same_content_gets_the_same_answer() -> None:
-    """And another one another."""
+    """Another content gets another answer."""
     first, same, other = (
         build_answer(Question("m", (plain(text),), schema=INVOICE_SCHEMA), NONE) for text in ("a", "a", "b")
     )
@@ -43,7 +43,7 @@ def test_the_same_content_gets_the_same_answer() -> None:
 
 
 def test_json_without_a_schema_has_the_labels() -> None:
-    """Label: value lines become an object; without any, there is the text."""
+    """Label: value lines become an object; without any, the text is returned."""
     contents = (plain(INVOICE),)
     assert (
         json.loads(build_answer(Question("m", contents, json=True), NONE).text or "")["invoice_number"]
@@ -59,7 +59,7 @@ def test_the_token_limit_is_kept() -> None:
 
 
 def test_olmocr_writes_front_matter() -> None:
-    """And calls an upright picture rotated, with the knob, until it is wider than high."""
+    """With the knob it calls an upright image rotated, until it is wider than high."""
     upright, lying = sent(png(30, 40), "image/png"), sent(png(40, 30), "image/png")
     text = build_answer(Question("allenai/olmOCR-2-7B-1025", (upright,)), NONE).text or ""
     assert text.startswith(
@@ -75,7 +75,7 @@ def test_olmocr_writes_front_matter() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "word " * 500])
-def test_pieces_make_the_whole(text: str) -> None:
-    """A stream's pieces joined are the text."""
+def test_the_chunks_of_a_stream_join_to_the_text(text: str) -> None:
+    """A stream's chunks joined are the text."""
     assert "".join(pieces(text)) == text
     assert 1 <= len(pieces(text)) <= 13

@@ -39,14 +39,14 @@ CLASSES = {
 
 
 def by_google(client: genai.Client, knobs: str, **config: Any) -> types.GenerateContentResponse:
-    """One call with these knobs."""
+    """Make one call with these knobs."""
     return client.models.generate_content(
         model=f"gemini-2.5-flash@{knobs}", contents=INVOICE, config=types.GenerateContentConfig(**config)
     )
 
 
 def by_openai(client: OpenAI, knobs: str, **options: Any) -> Any:
-    """One call with these knobs."""
+    """Make one call with these knobs."""
     messages: Any = [{"role": "user", "content": INVOICE}]
     return client.chat.completions.create(model=f"gpt-4o-mini@{knobs}", messages=messages, **options)
 
@@ -59,7 +59,7 @@ SCHEMA_OF_OPENAI = {
 
 @pytest.mark.parametrize("code", [*CLIENT, *SERVER])
 def test_statuses(google: genai.Client, openai: OpenAI, code: int) -> None:
-    """Each status with the class, the status word and the body that its client knows."""
+    """Each status has the class, the status word and the body that its client expects."""
     kind = errors.ServerError if code >= 500 else errors.ClientError
     with pytest.raises(kind) as theirs:
         by_google(google, str(code))
@@ -76,10 +76,10 @@ def test_429_with_every_hint(google: genai.Client, openai: OpenAI) -> None:
     """RetryInfo, QuotaFailure and the sentence from Gemini; the header and the sentence from OpenAI."""
     with pytest.raises(errors.ClientError) as theirs:
         by_google(google, "429=36")
-    said = theirs.value.details["error"]
-    assert said["status"] == "RESOURCE_EXHAUSTED"
-    assert "Please retry in 36.4s." in said["message"]
-    kinds = {detail["@type"].rpartition(".")[2]: detail for detail in said["details"]}
+    google_error = theirs.value.details["error"]
+    assert google_error["status"] == "RESOURCE_EXHAUSTED"
+    assert "Please retry in 36.4s." in google_error["message"]
+    kinds = {detail["@type"].rpartition(".")[2]: detail for detail in google_error["details"]}
     assert kinds["RetryInfo"]["retryDelay"] == "36s"
     assert kinds["QuotaFailure"]["violations"][0]["quotaDimensions"]["model"] == "gemini-2.5-flash"
     with pytest.raises(sdk.RateLimitError) as ours:
@@ -102,7 +102,7 @@ def test_429_with_fewer_hints(fake: Serving, knob: str, header: bool, sentence: 
         assert "retry-after-ms" not in reply.headers
 
 
-def test_a_rate_refuses_what_is_above_it(fake: Serving) -> None:
+def test_requests_above_the_rate_are_refused(fake: Serving) -> None:
     """The burst passes, the next is refused with the time to wait, and after that time one passes again."""
     statuses = [generate(fake.url, "x", "m@rate=2.5").status for _ in range(2)]
     assert statuses == [200, 200]
@@ -114,7 +114,7 @@ def test_a_rate_refuses_what_is_above_it(fake: Serving) -> None:
 
 
 def test_a_window_counts_the_rate_over_its_length(fake: Serving) -> None:
-    """Three in a thousand seconds: the fourth is refused until the first has left the window, hint or none."""
+    """Three in a thousand seconds: the fourth is refused until the first left the window, with or without a hint."""
     model = "m@rate=0.003,window=sliding:1000"
     assert [chat(fake.url, "x", model).status for _ in range(4)] == [200, 200, 200, 429]
     assert 900 < int(chat(fake.url, "x", model).headers["retry-after"]) <= 1000
@@ -123,14 +123,14 @@ def test_a_window_counts_the_rate_over_its_length(fake: Serving) -> None:
     assert "retry-after" not in bare.headers
 
 
-def test_chances(fake: Serving) -> None:
-    """A chance of a half refuses some and answers some."""
+def test_probabilities(fake: Serving) -> None:
+    """A probability of one half refuses some and answers some."""
     statuses = {chat(fake.url, "x", "m@503=0.5").status for _ in range(40)}
     assert statuses == {200, 503}
 
 
 def test_error_bodies_in_other_shapes(fake: Serving, google: genai.Client, openai: OpenAI) -> None:
-    """A list of one, FastAPI's detail, an HTML page: the clients cope, and see the status."""
+    """A list of one, FastAPI's detail, an HTML page: the clients still see the status."""
     assert isinstance(generate(fake.url, "x", "m@503,errorlist").json, list)
     with pytest.raises(errors.ServerError) as listed:
         by_google(google, "503,errorlist")
@@ -149,7 +149,7 @@ def test_error_bodies_in_other_shapes(fake: Serving, google: genai.Client, opena
 
 
 def test_html_instead_of_json(fake: Serving, google: genai.Client) -> None:
-    """Status 200 and a page: whoever reads it as JSON fails."""
+    """Status 200 with an HTML page: parsing it as JSON fails."""
     for reply in (generate(fake.url, "x", "m@html"), chat(fake.url, "x", "m@html")):
         assert reply.status == 200
         assert reply.headers["content-type"].startswith("text/html")
@@ -183,7 +183,7 @@ def test_empty(google: genai.Client, openai: OpenAI) -> None:
 
 
 def test_schema(google: genai.Client, openai: OpenAI) -> None:
-    """Valid JSON with a required property missing, wrong types and one too many."""
+    """Valid JSON with a required property missing, wrong types and one property too many."""
     texts = [
         by_google(google, "schema", **SCHEMA_OF_GOOGLE).text or "",
         by_openai(openai, "schema", **SCHEMA_OF_OPENAI).choices[0].message.content,
@@ -220,7 +220,7 @@ def test_block(google: genai.Client, openai: OpenAI) -> None:
 
 
 def test_thought(google: genai.Client, openai: OpenAI) -> None:
-    """A first part that is not the answer; on OpenAI it is beside it."""
+    """A first part that is not the answer; with OpenAI it is in a separate field."""
     reply = by_google(google, "thought")
     assert reply.parts
     assert reply.parts[0].thought
@@ -231,7 +231,7 @@ def test_thought(google: genai.Client, openai: OpenAI) -> None:
 
 
 def test_huge(google: genai.Client, openai: OpenAI) -> None:
-    """A reply of as many megabytes as asked for, whole or streamed."""
+    """A reply of as many megabytes as requested, whole or streamed."""
     assert len(by_google(google, "huge=2").text or "") == 2 * 1024 * 1024
     assert len(by_openai(openai, "huge=3").choices[0].message.content) == 3 * 1024 * 1024
     streamed = by_openai(openai, "huge=1", stream=True)
@@ -239,7 +239,7 @@ def test_huge(google: genai.Client, openai: OpenAI) -> None:
 
 
 def test_reset(google: genai.Client, openai: OpenAI) -> None:
-    """The connection ends in the middle of the body."""
+    """The connection ends within the body."""
     with pytest.raises(Exception, match=r"closed connection|incomplete"):
         by_google(google, "reset")
     with pytest.raises(sdk.APIConnectionError):
@@ -247,7 +247,7 @@ def test_reset(google: genai.Client, openai: OpenAI) -> None:
 
 
 def test_hang(fake: Serving, openai: OpenAI) -> None:
-    """No answer: the client's own timeout ends it; the log has it from the beginning, with status 0."""
+    """No answer: the client's own timeout ends it; the log has it from the start, with status 0."""
     client = genai.Client(api_key="k", http_options=types.HttpOptions(base_url=fake.url, timeout=300))
     with pytest.raises(Exception, match=r"[Tt]ime"):
         client.models.generate_content(model="gemini-hanging@hang", contents="x")
@@ -259,7 +259,7 @@ def test_hang(fake: Serving, openai: OpenAI) -> None:
 
 
 def test_drip(fake: Serving) -> None:
-    """Bytes come for ever: a timeout between two of them does not fire, only a deadline of one's own."""
+    """Bytes come forever: a timeout between two of them does not fire, only a total deadline."""
 
     async def both() -> None:
         options = types.HttpOptions(base_url=fake.url, timeout=1000)
@@ -285,20 +285,20 @@ def test_latency_comes_before_answers_and_server_errors(fake: Serving) -> None:
     assert seconds["late-429"] < 60
 
 
-def test_a_header_turns_knobs_too(fake: Serving) -> None:
-    """x-fake wins over the model's name."""
+def test_a_header_sets_knobs_too(fake: Serving) -> None:
+    """x-fake overrides the model's name."""
     assert generate(fake.url, "x", headers={"x-fake": "503"}).status == 503
     assert chat(fake.url, "x", "m@429", {"x-fake": "429=7"}).headers["retry-after"] == "7"
 
 
-def test_a_knob_that_is_none(fake: Serving) -> None:
-    """Refused with the list of those there are."""
+def test_an_unknown_knob_is_rejected(fake: Serving) -> None:
+    """With the list of known ones."""
     reply = generate(fake.url, "x", "m@slow")
     assert reply.status == 400
     assert "unknown knob 'slow'" in reply.json["error"]["message"]
 
 
-def test_knobs_bend_streams_too(google: genai.Client, openai: OpenAI) -> None:
+def test_knobs_change_streams_too(google: genai.Client, openai: OpenAI) -> None:
     """A truncated, a blocked and a cut stream."""
     chunks = list(google.models.generate_content_stream(model="m@truncate", contents=INVOICE))
     assert chunks[-1].candidates
@@ -311,7 +311,7 @@ def test_knobs_bend_streams_too(google: genai.Client, openai: OpenAI) -> None:
 
 
 def test_percent_signs_and_colons_in_a_path(fake: Serving) -> None:
-    """A model's name may be percent-encoded; the method stands behind the last colon."""
+    """A model's name may be percent-encoded; the method follows the last colon."""
     body = {"contents": [{"parts": [{"text": "x"}]}]}
     path = "/v1beta/models/m%40latency%3Dexp%3A0.001%2C503%3D0%25:generateContent?key=k"
     assert send(fake.url, path, body).status == 200

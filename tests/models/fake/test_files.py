@@ -33,8 +33,8 @@ def test_a_file_is_uploaded_used_and_deleted(google: genai.Client) -> None:
         google.files.get(name=file.name)
 
 
-def test_an_upload_in_several_pieces(fake: Serving) -> None:
-    """Bytes at the right offset are taken, at a wrong one refused; a query tells how many there are."""
+def test_an_upload_in_several_chunks(fake: Serving) -> None:
+    """Bytes at the right offset are accepted, at a wrong one refused; a query returns how many there are."""
     start = {"x-goog-upload-protocol": "resumable", "x-goog-upload-command": "start"}
     begun = send(fake.url, "/upload/v1beta/files", {"file": {"mimeType": "text/plain"}}, GOOGLE | start)
     path = begun.headers["x-goog-upload-url"].removeprefix(fake.url)

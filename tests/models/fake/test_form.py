@@ -15,7 +15,7 @@ def fill(schema: dict[str, Any], text: str = INVOICE, digest: str = "d") -> Any:
 
 
 def test_an_invoice_is_read() -> None:
-    """Strings, numbers, dates, enums, booleans and lists; null where nothing is found and null may be."""
+    """Strings, numbers, dates, enums, booleans and lists; null where nothing is found and null is allowed."""
     filled = fill(INVOICE_SCHEMA)
     assert filled.pop("reference").startswith("reference ")
     assert filled == {
@@ -46,8 +46,8 @@ def test_geminis_dialect_is_the_same_schema() -> None:
     assert list(fill(schema)) == list(expected)
 
 
-def test_what_is_required_and_missing_comes_from_the_hash() -> None:
-    """The same for the same content, different for another, and in its bounds."""
+def test_missing_required_values_come_from_the_hash() -> None:
+    """The same for the same content, different for another, and within bounds."""
     schema = {
         "type": "object",
         "properties": {
@@ -96,13 +96,13 @@ def test_a_list_of_objects_takes_the_mentions_in_order() -> None:
     assert fill(schema, text) == {"lines": [{"item": "paper", "amount": 5.0}, {"item": "pens", "amount": 7.5}]}
 
 
-def test_a_description_is_the_second_try() -> None:
-    """Where the name is not in the text, the words of its description may be."""
+def test_a_description_is_used_where_the_name_is_not_found() -> None:
+    """The words of its description may be in the text."""
     schema = {"type": "object", "properties": {"seller": {"type": "string", "description": "Vendor name"}}}
     assert fill(schema) == {"seller": "Acme Widgets"}
 
 
-def test_a_schema_that_holds_itself_ends() -> None:
+def test_a_recursive_schema_ends() -> None:
     """A required tree of trees is cut off."""
     schema = {
         "$ref": "#/$defs/Node",
@@ -118,13 +118,13 @@ def test_a_schema_that_holds_itself_ends() -> None:
 
 
 @pytest.mark.parametrize("schema", [{}, {"type": "string"}, {"type": "array"}, {"$ref": "#/nowhere"}, {"anyOf": [{}]}])
-def test_odd_schemas_are_filled_all_the_same(schema: dict[str, Any]) -> None:
-    """Nothing is too strange to be answered."""
+def test_unusual_schemas_are_filled_too(schema: dict[str, Any]) -> None:
+    """No schema is too unusual to be answered."""
     assert fill(schema) == fill(schema)
 
 
 def test_a_value_with_its_evidence_is_one_field() -> None:
-    """`{value, quote, page}` is looked for by the name around it."""
+    """`{value, quote, page}` is looked up by the name of its parent."""
     evidence = {name: {"type": ["string", "null"]} for name in ("value", "quote", "page")}
     schema = {
         "type": "object",

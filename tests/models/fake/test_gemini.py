@@ -1,4 +1,4 @@
-"""Gemini's protocol, with Google's own client as the witness and by hand where it cannot go."""
+"""Gemini's protocol, checked with Google's own client, and by hand where it cannot go."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def test_a_pdf_becomes_an_object(google: genai.Client) -> None:
 
 
 def test_a_plain_json_schema(google: genai.Client) -> None:
-    """response_json_schema is honoured too."""
+    """response_json_schema works too."""
     config = types.GenerateContentConfig(response_mime_type="application/json", response_json_schema=INVOICE_SCHEMA)
     reply = google.models.generate_content(model=MODEL, contents=INVOICE, config=config)
     assert isinstance(reply.parsed, dict)
     assert reply.parsed["due_date"] == "2026-11-30"
 
 
-def test_no_thinking_no_thoughts(google: genai.Client) -> None:
+def test_without_thinking_there_are_no_thoughts(google: genai.Client) -> None:
     """A thinking budget of zero costs nothing; include_thoughts shows a thought that `text` leaves out."""
     none = types.GenerateContentConfig(thinking_config=types.ThinkingConfig(thinking_budget=0))
     reply = google.models.generate_content(model=MODEL, contents="hello", config=none)
@@ -72,7 +72,7 @@ def test_no_thinking_no_thoughts(google: genai.Client) -> None:
     assert reply.text == "hello"
 
 
-def test_a_stream_brings_the_same_text(google: genai.Client) -> None:
+def test_a_stream_has_the_same_text(google: genai.Client) -> None:
     """Several chunks, the finish and the usage with the last, here and with the async client."""
     chunks = list(google.models.generate_content_stream(model=MODEL, contents=INVOICE))
     assert len(chunks) > 3
@@ -101,7 +101,7 @@ def test_tokens_and_models(google: genai.Client) -> None:
 @pytest.mark.parametrize(
     ("key", "code", "said"), [("bad-key", 400, "API_KEY_INVALID"), ("", 403, "unregistered callers")]
 )
-def test_a_key_that_is_no_key(fake: Serving, key: str, code: int, said: str) -> None:
+def test_an_invalid_key(fake: Serving, key: str, code: int, said: str) -> None:
     """A wrong key is a 400 with API_KEY_INVALID, none at all a 403."""
     reply = send(fake.url, f"/v1beta/models/{MODEL}:generateContent", {}, {"x-goog-api-key": key})
     assert reply.status == code
@@ -121,7 +121,7 @@ def test_the_client_sees_a_wrong_key(fake: Serving) -> None:
 @pytest.mark.parametrize("version", ["v1", "v1beta"])
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
 def test_every_spelling_by_hand(fake: Serving, version: str, encode: object) -> None:
-    """Both versions, both cases, both base64 alphabets, and the key in the address."""
+    """Both versions, both cases, both base64 alphabets, and the key in the URL."""
     data = encode(pdf(INVOICE)).decode()  # type: ignore[operator]
     camel = {
         "contents": [{"role": "user", "parts": [{"inlineData": {"mimeType": "application/pdf", "data": data}}]}],
@@ -140,7 +140,7 @@ def test_every_spelling_by_hand(fake: Serving, version: str, encode: object) -> 
 
 
 def test_the_same_content_gets_the_same_bytes(fake: Serving) -> None:
-    """Twice the same body, byte for byte."""
+    """The same request twice gives the same body, byte for byte."""
     assert generate(fake.url, "hello").body == generate(fake.url, "hello").body
 
 
@@ -166,21 +166,21 @@ def test_a_stream_without_sse_is_a_list(fake: Serving) -> None:
         ({"contents": "x", "generationConfig": {"responseSchema": {"enum": {"a": 1}}}}, "Invalid schema"),
     ],
 )
-def test_a_request_that_makes_no_sense(fake: Serving, body: object, said: str) -> None:
-    """Refused in Google's manner, never a fault of the server."""
+def test_an_invalid_request(fake: Serving, body: object, said: str) -> None:
+    """Rejected in Google's way, never a server error."""
     reply = send(fake.url, f"/v1beta/models/{MODEL}:generateContent", body, GOOGLE)
     assert reply.status in (400, 403)
     assert said in reply.json["error"]["message"]
 
 
 def test_an_unknown_method_is_not_found(fake: Serving) -> None:
-    """404, with what there is."""
+    """404, with the known ones."""
     reply = send(fake.url, f"/v1beta/models/{MODEL}:dance", {}, GOOGLE)
     assert reply.status == 404
     assert "generateContent" in reply.json["error"]["message"]
 
 
-def test_a_picture_counts_as_a_page(google: genai.Client) -> None:
+def test_an_image_counts_as_a_page(google: genai.Client) -> None:
     """258 tokens, and its size in the answer."""
     part: Any = types.Part.from_bytes(data=png(30, 40), mime_type="image/png")
     reply = google.models.generate_content(model=MODEL, contents=[part])

@@ -1,4 +1,4 @@
-"""Labels and what stands behind them."""
+"""Labels and the values after them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ TEXT = "Invoice No.: 17   Date: 2026-11-30\nTotal amount due 99.50\nVAT : 5\nSee
         ("", []),
     ],
 )
-def test_what_stands_behind_a_label(phrase: str, values: list[str]) -> None:
+def test_the_value_after_a_label(phrase: str, values: list[str]) -> None:
     """With a colon, without one, or in the middle of a line."""
     assert list(LabelledLines(TEXT).behind(phrase)) == values
 
 
 def test_names_of_every_style_are_the_same_words() -> None:
-    """snake_case, camelCase and prose."""
+    """snake_case, camelCase and prose match."""
     assert words("invoice_number") == words("invoiceNumber") == words("Invoice Number") == "invoice number"

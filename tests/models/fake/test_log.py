@@ -9,7 +9,7 @@ from tests.models.fake.samples import chat, generate, send
 
 
 def test_one_line_per_request(fake: Serving) -> None:
-    """Arrival, protocol, model without its knobs, status, seconds, tokens, and the knob that was met."""
+    """Arrival, protocol, model without its knobs, status, seconds, tokens, and the knob that applied."""
     before = time.time()
     generate(fake.url, "hello", "logged-gemini")
     chat(fake.url, "hello", "logged-openai@503")
@@ -21,8 +21,8 @@ def test_one_line_per_request(fake: Serving) -> None:
     assert first["seconds"] >= 0
 
 
-def test_neither_content_nor_keys(fake: Serving) -> None:
-    """What was sent and what it was sent with stay out."""
+def test_neither_content_nor_keys_are_logged(fake: Serving) -> None:
+    """Documents and keys stay out of the log."""
     secret = {"x-goog-api-key": "secret-key"}
     body = {"contents": [{"parts": [{"text": "secret text"}]}]}
     send(fake.url, "/v1beta/models/m:generateContent?key=secret-key", body, secret)

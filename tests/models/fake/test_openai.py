@@ -1,4 +1,4 @@
-"""OpenAI's protocol, with OpenAI's own client as the witness and by hand where it cannot go."""
+"""OpenAI's protocol, checked with OpenAI's own client, and by hand where it cannot go."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_a_pdf_as_a_file_part(openai: OpenAI) -> None:
     assert reply.usage.prompt_tokens == 258
 
 
-def test_olmocr_reads_a_picture(openai: OpenAI) -> None:
-    """Markdown behind front matter, and DeepInfra's estimated cost; rotate90 wants it turned."""
+def test_olmocr_reads_an_image(openai: OpenAI) -> None:
+    """Markdown after front matter, and DeepInfra's estimated cost; rotate90 asks for a rotation."""
 
     def read(model: str, width: int, height: int) -> Any:
         content: Any = [{"type": "text", "text": "Read."}, picture(width, height)]
@@ -83,8 +83,8 @@ def test_json_object(openai: OpenAI) -> None:
     assert '"invoice_number": "INV-2026-117"' in (reply.choices[0].message.content or "")
 
 
-def test_a_stream_brings_the_same_text(openai: OpenAI) -> None:
-    """Several chunks, the finish with the last, usage behind it where asked for."""
+def test_a_stream_has_the_same_text(openai: OpenAI) -> None:
+    """Several chunks, the finish with the last, usage after it on request."""
     stream = openai.chat.completions.create(
         model=MODEL,
         messages=[{"role": "user", "content": INVOICE}],
@@ -98,7 +98,7 @@ def test_a_stream_brings_the_same_text(openai: OpenAI) -> None:
 
 
 @pytest.mark.parametrize("base", ["", "/v1", "/v1/openai", "/v1beta/openai"])
-def test_every_base_address(fake: Serving, base: str) -> None:
+def test_every_base_url(fake: Serving, base: str) -> None:
     """OpenAI's, DeepInfra's and Gemini's compatible one; models are listed under each."""
     with OpenAI(api_key="k", base_url=f"{fake.url}{base}", max_retries=0) as client:
         reply = client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "hello"}])
@@ -106,15 +106,15 @@ def test_every_base_address(fake: Serving, base: str) -> None:
         assert OLMOCR in [model.id for model in client.models.list()]
 
 
-def test_one_path_two_protocols(fake: Serving, openai: OpenAI) -> None:
-    """GET /v1/models is OpenAI's with a bearer and Gemini's with a Google key; so is one model."""
+def test_one_path_for_two_protocols(fake: Serving, openai: OpenAI) -> None:
+    """GET /v1/models is OpenAI's with a bearer token and Gemini's with a Google key; so is one model."""
     assert "data" in send(fake.url, "/v1/models", None, BEARER, "GET").json
     assert "models" in send(fake.url, "/v1/models", None, GOOGLE, "GET").json
     assert openai.models.retrieve(MODEL).id == MODEL
 
 
 def test_keys(fake: Serving) -> None:
-    """A wrong key and none at all are both 401, told apart by the message."""
+    """A wrong key and none at all are both 401, with different messages."""
     wrong = OpenAI(api_key="bad-key", base_url=f"{fake.url}/v1", max_retries=0)
     with wrong as client, pytest.raises(sdk.AuthenticationError) as raised:
         client.models.list()
@@ -125,7 +125,7 @@ def test_keys(fake: Serving) -> None:
 
 
 def test_the_same_content_gets_the_same_bytes(fake: Serving) -> None:
-    """Twice the same body; only the request's id in the header differs."""
+    """Only the request id in the header differs."""
     first, second = chat(fake.url, "hello"), chat(fake.url, "hello")
     assert first.body == second.body
     assert first.headers["x-request-id"] != second.headers["x-request-id"]
@@ -144,15 +144,15 @@ def test_the_same_content_gets_the_same_bytes(fake: Serving) -> None:
             {"type": "image_url", "image_url": {"url": "data:image/png;base64,§"}}]}]}, "base64"),
     ],
 )  # fmt: skip
-def test_a_request_that_makes_no_sense(fake: Serving, body: object, said: str) -> None:
-    """Refused in OpenAI's manner, never a fault of the server."""
+def test_an_invalid_request(fake: Serving, body: object, said: str) -> None:
+    """Rejected in OpenAI's way, never a server error."""
     reply = send(fake.url, "/v1/chat/completions", body, BEARER)
     assert reply.status == 400
     assert said in reply.json["error"]["message"]
 
 
 def test_nothing_is_fetched(fake: Serving) -> None:
-    """A picture by address is answered from the address itself: this server calls nobody."""
+    """An image by URL is answered from the URL itself: this server calls nobody."""
     content = [{"type": "image_url", "image_url": {"url": "http://127.0.0.1:1/x.png"}}]
     reply = send(fake.url, "/v1/chat/completions", {"model": MODEL, "messages": [{"content": content}]}, BEARER)
     assert "Picture of unknown size" in reply.json["choices"][0]["message"]["content"]

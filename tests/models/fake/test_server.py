@@ -1,4 +1,4 @@
-"""The server: settings that change while it runs, many at once, and a port that is taken."""
+"""The server: settings changed at run time, concurrency, and a port in use."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tabellion.testing import Serving, serving
 from tests.models.fake.samples import BEARER, chat, generate, send
 
 
-def test_settings_change_while_it_runs() -> None:
-    """A quota that shrinks, an outage that begins and ends; the counts tell."""
+def test_settings_change_at_run_time() -> None:
+    """A quota that shrinks, an outage that starts and ends; the counts show it."""
     with serving(rate=1000, latency=0) as fake:
         assert generate(fake.url, "x").status == 200
         assert fake.change(rate=1)["rate"] == 1
@@ -32,7 +32,7 @@ def test_settings_change_while_it_runs() -> None:
             fake.change(knobs="nonsense")
 
 
-def test_hundreds_wait_at_once(fake: Serving) -> None:
+def test_hundreds_of_requests_wait_at_once(fake: Serving) -> None:
     """Five hundred requests of a second each are open together."""
 
     async def one() -> bytes:
@@ -54,27 +54,27 @@ def test_hundreds_wait_at_once(fake: Serving) -> None:
     assert fake.report()["most_open"] >= 250
 
 
-def test_a_taken_port_is_said(fake: Serving) -> None:
-    """The address and what to do."""
+def test_a_port_in_use_is_reported(fake: Serving) -> None:
+    """With the address and what to do."""
     port = int(fake.url.rpartition(":")[2])
     with pytest.raises(ConfigurationError, match=rf"cannot listen on 127.0.0.1:{port}: Address already in use; choose"):
         run(Options(port=port), lambda *_: None)
 
 
-def test_answers_leave_at_once() -> None:
-    """The socket says that it is TCP: else asyncio leaves Nagle's algorithm on, and every answer waits 40 ms."""
+def test_responses_are_sent_at_once() -> None:
+    """The socket says that it is TCP: otherwise asyncio leaves Nagle's algorithm on, and each response waits 40 ms."""
     with _listen(Options()) as listening:
         assert listening.proto == socket.IPPROTO_TCP
 
 
-def test_a_log_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_an_unwritable_log_is_reported(tmp_path: Path) -> None:
     """Before anything is served."""
     with pytest.raises(ConfigurationError, match="cannot be written"):
         run(Options(log=str(tmp_path / "nowhere" / "log")), lambda *_: None)
 
 
-def test_a_client_that_goes_away_is_no_fault(fake: Serving) -> None:
-    """Half a request and a hang-up: the server goes on."""
+def test_a_client_that_disconnects_is_harmless(fake: Serving) -> None:
+    """Half a request and a closed connection: the server continues."""
     port = int(fake.url.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
         connection.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nhost: f\r\nauthorization: Bearer k\r\n")
@@ -82,7 +82,7 @@ def test_a_client_that_goes_away_is_no_fault(fake: Serving) -> None:
     assert chat(fake.url, "still here").status == 200
 
 
-def test_what_is_not_there(fake: Serving) -> None:
+def test_unknown_paths_and_methods(fake: Serving) -> None:
     """404 for another path, 405 for another method."""
     assert send(fake.url, "/v2/teapot", {}, BEARER).status == 404
     assert send(fake.url, "/v1/chat/completions", None, BEARER, "GET").status == 405

@@ -1,4 +1,4 @@
-"""A fake model for the length of a block."""
+"""A fake model for the duration of a block."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tabellion.testing import serving
 from tests.models.fake.samples import generate
 
 
-def test_it_is_there_within_the_block_and_gone_behind_it(tmp_path: Path) -> None:
-    """Its log stays where it was asked for."""
+def test_it_runs_within_the_block(tmp_path: Path) -> None:
+    """Its log stays where it was requested."""
     with serving(log=tmp_path / "log", knobs="latency=0") as fake:
         assert generate(fake.url, "hello").status == 200
         assert fake.environment["OPENAI_BASE_URL"] == f"{fake.url}/v1"

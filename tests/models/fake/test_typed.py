@@ -16,7 +16,7 @@ from tabellion.models.fake import typed
     ],
 )  # fmt: skip
 def test_numbers(text: str, value: float | None) -> None:
-    """English, French, German and Swiss ways to write them."""
+    """English, French, German and Swiss notations are read."""
     assert typed.number(text) == value
 
 
@@ -28,20 +28,20 @@ def test_numbers(text: str, value: float | None) -> None:
     ],
 )  # fmt: skip
 def test_dates(text: str, value: str | None) -> None:
-    """Whatever the order, ISO comes out."""
+    """Whatever the order, the result is ISO."""
     assert typed.day(text) == value
 
 
 @pytest.mark.parametrize(
     ("text", "value"), [("Yes", True), ("oui.", True), ("no", False), ("perhaps", None), ("", None)]
 )
-def test_yes_and_no(text: str, value: bool | None) -> None:
+def test_booleans(text: str, value: bool | None) -> None:
     """The first word decides."""
     assert typed.truth(text) is value
 
 
 def test_a_phrase_is_found_whatever_its_case_and_separators() -> None:
-    """credit_note stands in `Credit Note`, not in `credit notes`."""
+    """credit_note matches `Credit Note`, not `credit notes`."""
     assert typed.position("credit_note", "a Credit Note") == 2
     assert typed.position("credit_note", "credit notes") == -1
     assert typed.position("", "anything") == -1

@@ -1,4 +1,4 @@
-"""Invented invoices: what they say, and how they look on paper. Nobody's, from nowhere."""
+"""Invented invoices: their content and their layout."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Country:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """One bill: everything that is on it."""
+    """One bill with everything on it."""
 
     country: Country
     vendor: tuple[str, str, str]
@@ -45,12 +45,12 @@ class Bill:
 
     @property
     def subtotal(self) -> Decimal:
-        """Before tax."""
+        """The amount before tax."""
         return sum((price * count for _, count, price in self.rows), Decimal(0)).quantize(CENT)
 
     @property
     def taxes(self) -> tuple[tuple[str, Decimal], ...]:
-        """Each tax as it is printed, and its amount."""
+        """Each tax as printed, with its amount."""
         return tuple((f"{name} {rate} %", _share(self.subtotal, rate)) for name, rate in self.country.taxes)
 
     @property
@@ -60,12 +60,12 @@ class Bill:
 
     @property
     def total(self) -> Decimal:
-        """What is to be paid, as it is printed."""
+        """The amount to pay, as printed."""
         return self.subtotal + self.tax + self.slip
 
     @property
     def truth(self) -> dict[str, str]:
-        """What a reader should find."""
+        """The values a reader should find."""
         return {
             "vendor": self.vendor[0], "invoice_number": self.number, "invoice_date": self.issued.isoformat(),
             "due_date": self.due.isoformat(), "currency": self.country.currency, "subtotal": f"{self.subtotal}",
@@ -136,7 +136,7 @@ COUNTRIES: dict[str, Country] = {
 
 
 def invent(kind: str, chance: random.Random, rows: int | None = None) -> Bill:
-    """A bill of this country, by chance."""
+    """Return a random bill of this country."""
     country = COUNTRIES[kind]
     issued = FIRST_DAY + timedelta(days=chance.randrange(200))
     wanted = rows or chance.randint(2, 4)
@@ -152,7 +152,7 @@ def invent(kind: str, chance: random.Random, rows: int | None = None) -> Bill:
 
 
 def invoice(bill: Bill, look: int = 0) -> Paper:
-    """The bill as a letter; there are three looks."""
+    """Draw the bill as a letter, in one of three layouts."""
     paper, country = Paper(), bill.country
     (title, number, day, due, to, what, count, price, amount, subtotal, total), money = country.words, country.money
     left, right = 56, 539

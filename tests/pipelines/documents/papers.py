@@ -1,4 +1,4 @@
-"""What tests of the document pipeline put into it, and where."""
+"""What tests of the document pipeline submit, and where."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tabellion.pipelines.documents.submit import Submitted, submit
 from tabellion.storage.blobs import Blobs, StoredBlob
 from tabellion.storage.lake import Lake
 from tests.models.bills import LINES, bill
-from tests.owner import owning
-from tests.working import ask, drain, make_worker
+from tests.table_owner import owning
+from tests.workers import ask, drain, make_worker
 
 
 def settings_in(folder: Path, **changes: Any) -> Settings:
-    """Settings whose files lie below a folder, with the types that ship and those in `types`."""
+    """Settings whose files are below a folder, with the shipped types and those in `types`."""
     given: dict[str, Any] = {
         "blobs": Blobs(folder / "blobs"), "lake": Lake(folder / "lake"), "types": Types([folder / "types"]),
     }  # fmt: skip
     return Settings(**(given | changes))
 
 
-def submitted(url: str, settings: Settings, *numbers: int, **how: Any) -> list[Submitted]:
-    """Submits bills one after the other."""
+def submit_bills(url: str, settings: Settings, *numbers: int, **how: Any) -> list[Submitted]:
+    """Submit bills one after the other."""
 
     async def go(store: Store) -> list[Submitted]:
         return [await submit(store, settings, put(settings, number), **how) for number in numbers]
@@ -39,31 +39,31 @@ def submitted(url: str, settings: Settings, *numbers: int, **how: Any) -> list[S
     return ask(url, go)
 
 
-def sent(url: str, settings: Settings, data: bytes, **how: Any) -> str:
-    """Submits a file and returns its id."""
+def submit_file(url: str, settings: Settings, data: bytes, **how: Any) -> str:
+    """Submit a file and return its id."""
     return ask(url, lambda store: submit(store, settings, put(settings, data=data), **how)).id
 
 
-def processed(url: str, settings: Settings, **options: Any) -> None:
-    """Works until every document has ended."""
+def process_all(url: str, settings: Settings, **options: Any) -> None:
+    """Work until every document has ended."""
     drain(make_worker(url, *documents_queues(settings), **options))
 
 
 def document(url: str, key: str) -> Any:
-    """A document as it is now."""
+    """Return a document as it is now."""
     found = ask(url, lambda store: get(store, key))
     assert found is not None
     return found
 
 
 def rows(url: str, text: str, *values: Any) -> list[dict[str, Any]]:
-    """What the owner of the database sees."""
+    """Return the rows as the owner of the database sees them."""
     with owning(url, create=False) as owner:
         return owner(text, *values)
 
 
-def said(url: str, key: str, name: str, value: Any, state: str = "corrected", by: str = "anna") -> None:
-    """A person corrects a field, says that it is absent, or confirms it."""
+def edit_field(url: str, key: str, name: str, value: Any, state: str = "corrected", by: str = "anna") -> None:
+    """Correct a field as a person, mark it absent, or confirm it."""
     now = "julianday('now') * 86400" if url.startswith("sqlite") else "now()"
     locked = state != "confirmed"
     rows(
@@ -80,8 +80,8 @@ RETURNING name""",
     )  # fmt: skip
 
 
-def ended(url: str, key: str, status: str = "corrected") -> None:
-    """A person finishes the review of a document."""
+def finish_review(url: str, key: str, status: str = "corrected") -> None:
+    """Finish the review of a document as a person."""
 
     async def end(store: Store) -> None:
         action = "rejected" if status == "rejected" else "approved"
@@ -94,17 +94,17 @@ def ended(url: str, key: str, status: str = "corrected") -> None:
 
 
 def put(settings: Settings, number: int = 0, name: str = "bill.pdf", data: bytes | None = None) -> StoredBlob:
-    """A bill in the files: another document for every number; or any other file."""
-    made = paper(number) if data is None else data
-    sha256 = hashlib.sha256(made).hexdigest()
+    """Store a bill in the files, a different one for every number; or any other file."""
+    content = paper(number) if data is None else data
+    sha256 = hashlib.sha256(content).hexdigest()
     path = settings.blobs.path(sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(made)
-    return StoredBlob(sha256, len(made), path, name, "application/pdf")
+    path.write_bytes(content)
+    return StoredBlob(sha256, len(content), path, name, "application/pdf")
 
 
 def paper(number: int = 0) -> bytes:
-    """The bytes of a bill, others for every number."""
+    """Return the bytes of a bill, different for every number."""
     return bill(*LINES[:2], f"Invoice number: A-{77 + number}", *LINES[3:])
 
 
@@ -118,7 +118,7 @@ fields:
 
 
 def write_type(settings: Settings, name: str, rest: str = "") -> None:
-    """A type of its own among the test's."""
+    """Write a custom type among those of the test."""
     folder = Path(settings.types.folders[0])
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.yaml").write_text(TYPE.format(name=name, rest=rest))

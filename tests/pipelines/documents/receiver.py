@@ -1,4 +1,4 @@
-"""A receiver of webhooks on the loopback: says what it is told to say and keeps what it got."""
+"""A receiver of webhooks on loopback: answers as scripted and keeps what it received."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOOPBACK = ("127.0.0.0/8",)
 
 @dataclass
 class Script:
-    """How the receiver answers: each answer once, the last one for ever."""
+    """How the receiver answers: each answer once, the last one forever."""
 
     answers: list[tuple[int, dict[str, str], bytes]] = field(default_factory=lambda: [(200, {}, b"ok")])
     hanging: threading.Event = field(default_factory=threading.Event)  #: set once the test is over
@@ -31,7 +31,7 @@ class Receiver:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                """Keeps the request and answers as the script says."""
+                """Keep the request and answer as scripted."""
                 body = self.rfile.read(int(self.headers.get("content-length", 0)))
                 with outer._lock:
                     outer.got.append((self.path, {k.lower(): v for k, v in self.headers.items()}, body))
@@ -50,7 +50,7 @@ class Receiver:
             do_GET = do_POST  # noqa: N815 - a redirect that is followed may come as one
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-                """Says nothing."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -59,11 +59,11 @@ class Receiver:
         self._thread.start()
 
     def answers(self, *answers: int | tuple[int, dict[str, str], bytes]) -> None:
-        """What it says from now on."""
+        """Set the answers from now on."""
         self.script.answers = [one if isinstance(one, tuple) else (one, {}, b"") for one in answers]
 
     def close(self) -> None:
-        """Ends it."""
+        """Stop the server."""
         self.script.hanging.set()
         self._server.shutdown()
         self._server.server_close()
@@ -72,7 +72,7 @@ class Receiver:
 
 @contextlib.contextmanager
 def receiving() -> Iterator[Receiver]:
-    """A receiver for the length of a block."""
+    """Run a receiver for the duration of a block."""
     receiver = Receiver()
     try:
         yield receiver

@@ -1,4 +1,4 @@
-"""Documents that were read, as tests write them out."""
+"""Processed documents as tests write them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def lease(text: str = LEASE) -> DocumentType:
 
 
 def field(value: Any, confidence: float = 0.9, **more: Any) -> dict[str, Any]:
-    """A field as a reading tells it."""
+    """A field as in a reading."""
     return {"value": value, "confidence": confidence, "page": 1, "box": [0.1, 0.2, 0.3, 0.4], "quote": str(value),
             "source": "text", "reasons": ["beside its label"], **more}  # fmt: skip
 
@@ -39,9 +39,9 @@ def document(id: str = "01", fields: dict[str, Any] | None = None, **more: Any) 
         "tenant": "Zoë Müller", "begins": "2024-03-01", "rent": "1250.50", "rate": "9.975", "furnished": False,
         "currency": "CAD", "rooms": [{"name": "kitchen", "area": "12.5", "since": "2001-01-31"}, {"name": "attic"}],
     }  # fmt: skip
-    told = {name: field(value) for name, value in (values if fields is None else fields).items()}
+    shown = {name: field(value) for name, value in (values if fields is None else fields).items()}
     result = {
-        "verdict": "warn", "fields": told, "notes": ["a note"],
+        "verdict": "warn", "fields": shown, "notes": ["a note"],
         "issues": [{"code": "missing", "severity": "warning", "message": "x", "fields": ["rent"], "rule": ""}],
         "pages": [{"number": 1, "source": "ocr", "quality": 0.9, "size": [612.0, 792.0], "rotation": 0}],
     }  # fmt: skip

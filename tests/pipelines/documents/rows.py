@@ -16,7 +16,7 @@ DAY = datetime(2024, 2, 28, 12, tzinfo=UTC).timestamp()
 
 
 def insert(url: str, *documents: Mapping[str, Any]) -> None:
-    """Documents with what is unusual about them; `fields` are their values, `review` is their item's status."""
+    """Insert documents with the given columns; `fields` are their values, `review` is their item's status."""
 
     async def run() -> None:
         async with Store(url) as store:
@@ -30,16 +30,16 @@ def insert(url: str, *documents: Mapping[str, Any]) -> None:
 async def _insert(store: Store, given: Mapping[str, Any]) -> None:
     more = dict(given)
     fields, review, locked = more.pop("fields", {}), more.pop("review", None), more.pop("locked", ())
-    told = {name: field(value) for name, value in fields.items()}
+    shown = {name: field(value) for name, value in fields.items()}
     row = {
         "id": "", "status": "completed", "found_type": "lease", "type_key": "lease/1/0123456789abcdef",
         "sha256": "ab" * 32, "bytes": 10, "name": "lease.pdf", "media": "application/pdf", "blob": "x", "pages": 2,
-        "verdict": "accept", "result": json.dumps({"fields": told, "issues": [], "pages": [], "notes": ["n"]}),
+        "verdict": "accept", "result": json.dumps({"fields": shown, "issues": [], "pages": [], "notes": ["n"]}),
         "created_at": DAY, "completed_at": DAY + 5,
     } | more  # fmt: skip
     row.setdefault("key", f"key {row['id']}")
     await store.database.fetch(*_statement(store, "tabellion_documents", row))
-    for place, (name, one) in enumerate(told.items()):
+    for place, (name, one) in enumerate(shown.items()):
         values = {
             "document_id": row["id"], "name": name, "place": place, "value": json.dumps(one["value"]),
             "confidence": one["confidence"], "page": 1, "box": json.dumps(one["box"]), "quote": one["quote"],

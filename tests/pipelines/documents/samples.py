@@ -1,4 +1,4 @@
-"""The shipped samples with what should come of each (samples.json), and as many invented letters as one likes."""
+"""The shipped samples with their expected results (samples.json), and any number of invented letters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ending = Literal["completed", "duplicate", "failed", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One file: what it is called, what is in it, and what should come of it."""
+    """One file: its name, its content, and its expected result."""
 
     name: str
     content: bytes = field(repr=False)
@@ -38,7 +38,7 @@ def samples(*, scans: bool = True) -> list[Sample]:
 
 
 def many(count: int, seed: int = 2026) -> Iterator[Sample]:
-    """As many different letters as one likes, without scans; every tenth a copy, every twentieth broken."""
+    """Return this many different letters, without scans; every tenth a copy, every twentieth broken."""
     chance = random.Random(seed)
     kinds = list(bills.COUNTRIES)
     last: Sample | None = None
@@ -50,5 +50,5 @@ def many(count: int, seed: int = 2026) -> Iterator[Sample]:
             yield Sample(f"copy-{number:04}.pdf", last.content, last.type, last.truth, "duplicate")
         else:
             bill = bills.invent(kinds[number % len(kinds)], chance)
-            last = Sample(f"bill-{number:04}.pdf", bills.invoice(bill, number % 3).written(), "invoice", bill.truth)
+            last = Sample(f"bill-{number:04}.pdf", bills.invoice(bill, number % 3).to_bytes(), "invoice", bill.truth)
             yield last

@@ -1,4 +1,4 @@
-"""What is left behind goes; what somebody may need stays."""
+"""Leftovers are deleted; what may still be needed stays."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ from tabellion.delivery import endpoints
 from tabellion.pipelines.documents.cleanup import DELIVERED, GRACE, sweep
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
-from tests.pipelines.documents.papers import document, processed, put, rows, submitted, write_type
-from tests.working import ask
+from tests.pipelines.documents.papers import document, process_all, put, rows, submit_bills, write_type
+from tests.workers import ask
 
 
-def swept(url: str, settings: Settings, since: float = 0.0) -> dict[str, int]:
-    """One look."""
+def sweep_once(url: str, settings: Settings, since: float = 0.0) -> dict[str, int]:
+    """Run one cleanup."""
     return ask(url, lambda store: sweep(store, settings, since))
 
 
-def test_a_content_without_a_document_goes_after_a_while(url: str, settings: Settings) -> None:
-    """An upload that was refused late left it; one that is under way keeps it, and a document does."""
-    submitted(url, settings, 0)
+def test_a_file_without_a_document_is_deleted_after_a_while(url: str, settings: Settings) -> None:
+    """A late rejection left it; a running upload keeps its file, and so does a document."""
+    submit_bills(url, settings, 0)
     known, refused, coming = (put(settings, number) for number in range(3))
     long_ago = time.time() - GRACE - 60
     for blob in (known, refused):
         os.utime(blob.path, (long_ago, long_ago))
-    assert swept(url, settings) == {"halves": 0, "contents": 1, "deliveries": 0, "stranded": 0}
+    assert sweep_once(url, settings) == {"halves": 0, "contents": 1, "deliveries": 0, "stranded": 0}
     assert [blob.path.exists() for blob in (known, refused, coming)] == [True, False, True]
-    assert swept(url, settings)["contents"] == 0
+    assert sweep_once(url, settings)["contents"] == 0
 
 
-def test_what_was_there_before_the_service_is_left(url: str, settings: Settings) -> None:
+def test_earlier_files_are_left_alone(url: str, settings: Settings) -> None:
     """A folder of uploads with another database beside it is not emptied."""
     blob = put(settings, 0)
     long_ago = time.time() - GRACE - 60
     os.utime(blob.path, (long_ago, long_ago))
-    ask(url, lambda store: submitted_nothing(store))
-    assert swept(url, settings, since=time.time())["contents"] == 0
+    ask(url, lambda store: create_tables(store))
+    assert sweep_once(url, settings, since=time.time())["contents"] == 0
     assert blob.path.exists()
 
 
-async def submitted_nothing(store: Store) -> None:
-    """The tables, and nothing in them."""
+async def create_tables(store: Store) -> None:
+    """Create the empty tables."""
     from tabellion.pipelines.documents import tables
 
     await tables.SCHEMA.prepare(store)
 
 
 def test_deliveries_are_kept_for_a_while(url: str, settings: Settings) -> None:
-    """Those that were made go after a month; those that were not stay until somebody sends or removes them."""
+    """Successful ones for a month; failed ones until someone resends or deletes them."""
 
     now = "0.0 + $4" if url.startswith("sqlite") else "to_timestamp(CAST($4 AS double precision))"
     insert = f"""INSERT INTO tabellion_webhook_deliveries
   (id, endpoint_id, document_id, event, body, status, finished_at) VALUES ($1, 'e', 'd', $2, 'b', $3, {now})"""
 
     async def deliver(store: Store) -> None:
-        await submitted_nothing(store)
+        await create_tables(store)
         await endpoints.SCHEMA.prepare(store)
         statuses = ["failed", "pending", *["delivered"] * 1201]
         ages = [2, 2, 0, *[2] * 1200]
@@ -68,23 +68,23 @@ def test_deliveries_are_kept_for_a_while(url: str, settings: Settings) -> None:
         )
 
     ask(url, deliver)
-    assert swept(url, settings)["deliveries"] == 1200
+    assert sweep_once(url, settings)["deliveries"] == 1200
     left = rows(url, "SELECT id FROM tabellion_webhook_deliveries ORDER BY id")
     assert [row["id"] for row in left] == ["0000", "0001", "0002"]
 
 
-def test_documents_whose_queue_is_gone_are_given_back(url: str, settings: Settings) -> None:
-    """Their reader was killed, and whoever started next has no such queue; those that somebody reads are left."""
+def test_documents_whose_queue_is_gone_are_released(url: str, settings: Settings) -> None:
+    """Their worker was killed, and the next one has no such queue; those being read are left."""
     write_type(settings, "slip", "processing: {concurrency: 1}\n")
-    dead, alive = (one.id for one in submitted(url, settings, 0, 1, type="slip"))
+    dead, alive = (one.id for one in submit_bills(url, settings, 0, 1, type="slip"))
     queue = next(one for one in documents_queues(settings) if one.name == "documents_type_slip")
     assert len(ask(url, lambda store: store.claim(queue, 1, "w1"))) == 1
-    assert swept(url, settings)["stranded"] == 0
+    assert sweep_once(url, settings)["stranded"] == 0
     long_ago = "0.0" if url.startswith("sqlite") else "to_timestamp(0)"
     rows(url, f"UPDATE tabellion_attempts SET lease_until = {long_ago} WHERE key = $1 RETURNING key", dead)
-    assert swept(url, settings)["stranded"] == 1
+    assert sweep_once(url, settings)["stranded"] == 1
     found = rows(url, "SELECT id, status, chore FROM tabellion_documents ORDER BY id")
     assert found == [{"id": key, "status": "queued", "chore": None} for key in (dead, alive)]
     write_type(settings, "slip")
-    processed(url, settings)
+    process_all(url, settings)
     assert document(url, dead)["status"] == "completed"

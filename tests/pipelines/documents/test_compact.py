@@ -1,4 +1,4 @@
-"""Compaction: one file a day, and at no moment a row twice or missing for whoever asks as the docs say."""
+"""Compaction: one file per day, and never a duplicate or missing row for queries written as in the docs."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def views() -> list[str]:
     return re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "how-to" / "outputs.md").read_text(), re.DOTALL)
 
 
-def asked(folder: Path, query: str = "SELECT id, version, rent, type FROM documents ORDER BY id") -> list[Any]:
-    """What DuckDB answers with the view of the docs."""
+def query_lake(folder: Path, query: str = "SELECT id, version, rent, type FROM documents ORDER BY id") -> list[Any]:
+    """Return DuckDB's answer with the view of the docs."""
     with duckdb.connect() as connection:
         connection.execute(views()[1].replace("tabellion-data", str(folder)))
         return list(connection.execute(query).fetchall())
@@ -56,7 +56,7 @@ def asked(folder: Path, query: str = "SELECT id, version, rent, type FROM docume
 async def put(
     lake: Lake, *ids: str, doctype: DocumentType | None = None, fields: dict[str, Any] | None = None, **more: Any
 ) -> None:
-    """Writes outputs of documents, whose rent is their id unless it is said."""
+    """Write outputs of documents; their rent is their id unless given."""
     for one in ids:
         await write(lake, document(one, fields=fields or {"rent": str(int(one))}, **more), doctype or lease())
 
@@ -78,7 +78,7 @@ def kinds(folder: Path) -> list[str]:
 
 
 def age(folder: Path) -> None:
-    """Makes the files of days old."""
+    """Make the files of days old."""
     for path in day_files(folder):
         os.utime(path, (path.stat().st_mtime - 3600,) * 2)
 
@@ -88,7 +88,7 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_query_of_the_docs_works(tmp_path: Path) -> None:
-    """The one-liner, on small files, on small files and those of days, and on those alone."""
+    """The one-liner, on small files, on both, and on day files alone."""
     invoice = lease(
         LEASE.replace("name: lease", "name: invoice").replace("tenant:", "vendor:").replace("rent:", "total:")
     )
@@ -106,7 +106,7 @@ def test_the_query_of_the_docs_works(tmp_path: Path) -> None:
         assert found == [("A", Decimal(21)), ("B", Decimal(3))]
 
 
-def test_a_day_becomes_one_file_for_each_type(lake: Lake) -> None:
+def test_a_day_becomes_one_file_per_type(lake: Lake) -> None:
     """In a folder and in a bucket, sorted by id; the small files stay, and other days are not touched."""
 
     async def do() -> None:
@@ -139,8 +139,8 @@ def test_a_day_becomes_one_file_for_each_type(lake: Lake) -> None:
     asyncio.run(do())
 
 
-def test_done_again_it_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does it read the small files again; without its manifest it does, and comes to the same bytes."""
+def test_a_second_run_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does it read the small files again; without its manifest it does, with the same bytes."""
     asyncio.run(put(Lake(tmp_path), "01", "02", "03"))
     done(tmp_path)
     before = everything(tmp_path)
@@ -154,27 +154,27 @@ def test_done_again_it_changes_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     assert [path.stat().st_mtime_ns for path in day_files(tmp_path)] == stamps
 
 
-def test_a_document_that_is_read_again_counts_as_it_is_now(tmp_path: Path) -> None:
+def test_a_reprocessed_document_counts_as_it_is_now(tmp_path: Path) -> None:
     """Before the next compaction, after it, and as another type."""
     lake = Lake(tmp_path)
     asyncio.run(put(lake, "01", "02"))
     done(tmp_path)
     asyncio.run(put(lake, "01", fields={"rent": "77"}, version=2))
     newest = [("01", 2, Decimal(77), "lease"), ("02", 1, Decimal(2), "lease")]
-    assert asked(tmp_path) == newest
+    assert query_lake(tmp_path) == newest
     assert done(tmp_path).rows == 2
-    assert asked(tmp_path) == newest
+    assert query_lake(tmp_path) == newest
     age(tmp_path)
     assert done(tmp_path, remove=True).removed == 2
-    assert asked(tmp_path) == newest
+    assert query_lake(tmp_path) == newest
     asyncio.run(put(lake, "02", doctype=SALE, version=3))
     changed = [("01", 2, Decimal(77), "lease"), ("02", 3, None, "sale")]
-    assert asked(tmp_path) == changed
+    assert query_lake(tmp_path) == changed
     done(tmp_path)
-    assert asked(tmp_path) == changed
+    assert query_lake(tmp_path) == changed
     age(tmp_path)
     done(tmp_path, remove=True)
-    assert asked(tmp_path) == changed
+    assert query_lake(tmp_path) == changed
     assert kinds(tmp_path) == ["lease", "sale"]
     asyncio.run(put(lake, "01", doctype=SALE, version=4))
     done(tmp_path)
@@ -183,8 +183,8 @@ def test_a_document_that_is_read_again_counts_as_it_is_now(tmp_path: Path) -> No
     assert kinds(tmp_path) == ["sale"]  # the other has no row left
 
 
-def test_small_files_stay_until_readers_know_the_day_s_file(tmp_path: Path) -> None:
-    """And those stay that say something else than it does."""
+def test_small_files_stay_until_readers_know_the_day_file(tmp_path: Path) -> None:
+    """And those that differ from it stay."""
     lake = Lake(tmp_path)
     asyncio.run(put(lake, "01", "02"))
     first = done(tmp_path, remove=True)
@@ -195,11 +195,11 @@ def test_small_files_stay_until_readers_know_the_day_s_file(tmp_path: Path) -> N
     assert (second.removed, second.kept) == (0, 3)
     age(tmp_path)
     assert done(tmp_path, remove=True).removed == 3
-    assert [row[0] for row in asked(tmp_path)] == ["01", "02", "03"]
+    assert [row[0] for row in query_lake(tmp_path)] == ["01", "02", "03"]
 
 
-def test_a_file_of_a_day_is_never_written_again(tmp_path: Path) -> None:
-    """A query may have it open: what is newer has a higher number, and what it supersedes goes after a while."""
+def test_a_day_file_is_never_rewritten(tmp_path: Path) -> None:
+    """A query may have it open: a newer one has a higher number, and the old one is deleted after a while."""
     lake = Lake(tmp_path)
     asyncio.run(put(lake, "01", "02"))
     done(tmp_path)
@@ -212,15 +212,15 @@ def test_a_file_of_a_day_is_never_written_again(tmp_path: Path) -> None:
     assert (old, old.read_bytes(), new.name[:6]) == (first, before, "000002")
     newest = [("01", Decimal(1)), ("02", Decimal(50)), ("03", Decimal(3))]
     query = "SELECT id, rent FROM documents ORDER BY id"
-    assert asked(tmp_path, query) == newest
+    assert query_lake(tmp_path, query) == newest
     age(tmp_path)
     done(tmp_path, remove=True)
     assert (day_files(tmp_path), small_files(tmp_path)) == ([new], [])
-    assert asked(tmp_path, query) == newest
+    assert query_lake(tmp_path, query) == newest
 
 
 def test_of_two_files_with_a_row_the_later_counts(tmp_path: Path) -> None:
-    """Also when the small files are gone before the superseded file is."""
+    """Also when the small files are gone before the superseded file."""
     lake = Lake(tmp_path)
     asyncio.run(put(lake, "01", "02"))
     done(tmp_path)
@@ -229,15 +229,18 @@ def test_of_two_files_with_a_row_the_later_counts(tmp_path: Path) -> None:
     for path in (tmp_path / "parquet").glob("*/*/*/*.parquet"):
         path.unlink()
     assert len(day_files(tmp_path)) == 2
-    assert asked(tmp_path, "SELECT id, rent FROM documents ORDER BY id") == [("01", Decimal(1)), ("02", Decimal(50))]
+    assert query_lake(tmp_path, "SELECT id, rent FROM documents ORDER BY id") == [
+        ("01", Decimal(1)),
+        ("02", Decimal(50)),
+    ]
     asyncio.run(put(lake, "03"))
     done(tmp_path, grace=0)
     assert len(day_files(tmp_path)) == 1
-    assert [row[0] for row in asked(tmp_path, "SELECT rent FROM documents ORDER BY id")] == [1, 50, 3]
+    assert [row[0] for row in query_lake(tmp_path, "SELECT rent FROM documents ORDER BY id")] == [1, 50, 3]
 
 
 def test_a_newer_small_file_is_never_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also when it comes in the moment between the comparison and the removal."""
+    """Also when it arrives between the comparison and the removal."""
     lake = Lake(tmp_path)
     asyncio.run(put(lake, "01", "02"))
     done(tmp_path)
@@ -251,7 +254,7 @@ def test_a_newer_small_file_is_never_removed(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(Lake, "delete_exact", late)
     result = done(tmp_path, remove=True, grace=0)
     assert (result.removed, result.kept, small_files(tmp_path)) == (1, 1, ["01"])
-    assert asked(tmp_path)[0] == ("01", 2, Decimal(99), "lease")
+    assert query_lake(tmp_path)[0] == ("01", 2, Decimal(99), "lease")
 
 
 KILLS = [
@@ -262,18 +265,18 @@ KILLS = [
 
 
 @pytest.mark.parametrize("place", KILLS)
-def test_kill_9_at_any_moment_costs_no_row_and_doubles_none(tmp_path: Path, place: str) -> None:
-    """Readers see the same rows after it as before, and the next run finishes what was begun."""
+def test_kill_9_at_any_moment_neither_loses_nor_duplicates_a_row(tmp_path: Path, place: str) -> None:
+    """Readers see the same rows after it as before, and the next run finishes the work."""
     lake = Lake(tmp_path)
     asyncio.run(put(lake, "01", "02", "03"))
     asyncio.run(put(lake, "04", doctype=SALE))
-    before = asked(tmp_path)
+    before = query_lake(tmp_path)
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}", "TABELLION_FAILPOINTS": place}
     ended = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path), "0"], env=environment)
     assert ended.returncode == -signal.SIGKILL
-    assert asked(tmp_path) == before
+    assert query_lake(tmp_path) == before
     finished = done(tmp_path, remove=True, grace=0)
-    assert asked(tmp_path) == before
+    assert query_lake(tmp_path) == before
     assert (small_files(tmp_path), finished.kept) == ([], 0)
     asyncio.run(lake.sweep_temps(older=0))
     left = sorted(path.name for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".json")
@@ -281,7 +284,7 @@ def test_kill_9_at_any_moment_costs_no_row_and_doubles_none(tmp_path: Path, plac
 
 
 def test_readers_see_every_row_once_while_it_runs(tmp_path: Path) -> None:
-    """Queries one after another, while another process compacts and removes, and documents are read again."""
+    """Queries one after another, while another process compacts and removes, and documents are reprocessed."""
     ids = [f"{number:04}" for number in range(120)]
     asyncio.run(put(Lake(tmp_path), *ids))
     done(tmp_path)
@@ -294,7 +297,7 @@ def test_readers_see_every_row_once_while_it_runs(tmp_path: Path) -> None:
     def read() -> None:
         while not over.is_set():
             try:
-                answers.append([row[0] for row in asked(tmp_path)])
+                answers.append([row[0] for row in query_lake(tmp_path)])
             except duckdb.IOException as error:  # a file went between the listing and the reading: asked again
                 missed.append(str(error))
 
@@ -308,15 +311,15 @@ def test_readers_see_every_row_once_while_it_runs(tmp_path: Path) -> None:
     finally:
         over.set()
         reader.join()
-    answers.append([row[0] for row in asked(tmp_path)])
+    answers.append([row[0] for row in query_lake(tmp_path)])
     assert all(answer == ids for answer in answers)
     assert len(answers) > 1
     assert small_files(tmp_path) == []
     assert all("No such file" in one or "Cannot open" in one for one in missed)
 
 
-def test_deleted_documents_leave_the_day_s_files(lake: Lake) -> None:
-    """A file that has no row left goes."""
+def test_deleted_documents_leave_the_day_files(lake: Lake) -> None:
+    """A file without rows is deleted."""
 
     async def do() -> None:
         await put(lake, "01", "02", "03")
@@ -332,10 +335,8 @@ def test_deleted_documents_leave_the_day_s_files(lake: Lake) -> None:
     asyncio.run(do())
 
 
-def test_a_document_that_is_deleted_while_it_runs_does_not_come_back(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its small file was read, and gone before the day's file was there."""
+def test_a_document_deleted_while_it_runs_does_not_come_back(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its small file was read, and deleted before the day file was written."""
 
     async def do() -> None:
         await put(lake, "01", "02")
@@ -354,8 +355,8 @@ def test_a_document_that_is_deleted_while_it_runs_does_not_come_back(
     asyncio.run(do())
 
 
-def test_in_a_bucket_the_second_of_two_begins_anew(s3_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing that the first has put is lost."""
+def test_in_a_bucket_the_second_of_two_runs_restarts(s3_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that the first has written is lost."""
     lake = Lake(s3_url)
 
     async def do() -> None:
@@ -380,8 +381,8 @@ def test_in_a_bucket_the_second_of_two_begins_anew(s3_url: str, monkeypatch: pyt
     asyncio.run(do())
 
 
-def test_what_is_none_of_ours_is_told_and_left_alone(tmp_path: Path) -> None:
-    """The others are put together."""
+def test_unknown_files_are_reported_and_left_alone(tmp_path: Path) -> None:
+    """The others are compacted."""
     lake = Lake(tmp_path)
 
     async def do() -> None:
@@ -410,7 +411,7 @@ def test_what_is_none_of_ours_is_told_and_left_alone(tmp_path: Path) -> None:
                  "p/{yyyy}-{mm}-{dd}/{yyyy}/{id}.parquet"],
 )  # fmt: skip
 def test_types_that_write_elsewhere_are_found_there(tmp_path: Path, template: str) -> None:
-    """Whether or not their paths say the day and the id."""
+    """Whether or not their paths contain the day and the id."""
     doctype = lease(f"{LEASE}output: {{parquet: '{template}'}}\n")
     lake, templates = Lake(tmp_path), templates_of([template, None])
 
@@ -429,18 +430,18 @@ def test_types_that_write_elsewhere_are_found_there(tmp_path: Path, template: st
     asyncio.run(do())
 
 
-def test_paths_of_days_are_no_small_files() -> None:
+def test_day_files_are_not_taken_for_small_files() -> None:
     """Whatever the template."""
     path = daily_path("parquet", "lease", "0123abcd", DAY, 7)
     assert path == "parquet/daily/2024/02/28/000007-lease-0123abcd.parquet"
     assert Template("parquet/{type}/{yyyy}/{mm}/{dd}/{id}.parquet").match(path) is None
     assert Template("parquet/{yyyy}/{mm}/{dd}/{id}.parquet").match("parquet/2024/02/28/../x.parquet") is None
-    said = Template("parquet/{yyyy}/{mm}/{dd}/{id}.parquet").match("parquet/2024/02/28/01.parquet")
-    assert said == {"yyyy": "2024", "mm": "02", "dd": "28", "id": "01"}
+    parts = Template("parquet/{yyyy}/{mm}/{dd}/{id}.parquet").match("parquet/2024/02/28/01.parquet")
+    assert parts == {"yyyy": "2024", "mm": "02", "dd": "28", "id": "01"}
 
 
-def test_many_rows_make_several_groups_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are kept in memory some at a time, and old ones are merged in where they belong."""
+def test_many_rows_make_several_ordered_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only some rows are in memory at a time, and old ones are merged in order."""
     monkeypatch.setattr(daily, "GROUP", 4)
     monkeypatch.setattr(daily, "CHUNK", 2)
     monkeypatch.setattr(compacting, "READS", 3)
@@ -452,6 +453,6 @@ def test_many_rows_make_several_groups_in_order(tmp_path: Path, monkeypatch: pyt
     with pq.ParquetFile(day_files(tmp_path)[-1]) as file:
         assert file.num_row_groups == 3
         assert file.read(["id"]).column(0).to_pylist() == list(names)
-    assert [row[:2] for row in asked(tmp_path)] == [
+    assert [row[:2] for row in query_lake(tmp_path)] == [
         (name, 2 if name == "04" or int(name) % 2 else 1) for name in names
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The document pipeline as it is configured."""
+"""The document pipeline as configured."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ gate = "google"
 """
 
 
-def test_each_environment_has_folders_of_its_own(tmp_path: Path) -> None:
-    """The first has those that are configured, another one a folder of its name in them."""
+def test_each_environment_has_its_own_folders(tmp_path: Path) -> None:
+    """The first has the configured ones, another one a folder of its name in them."""
     (tmp_path / "tabellion.toml").write_text(CONFIG.format(folder=tmp_path))
     config = load(tmp_path / "tabellion.toml", {})
     first, second = (pipeline.settings_of(config, one) for one in config.environments)
@@ -51,7 +51,7 @@ def test_every_model_has_a_queue_and_deliveries_have_theirs(tmp_path: Path) -> N
     assert all(queue.function is not None for queue in queues.values())
 
 
-def test_the_users_own_queues_can_be_looked_at(tmp_path: Path) -> None:
+def test_own_queues_are_listed(tmp_path: Path) -> None:
     """Beside those of the document service, under other names; without a module there are only those."""
     (tmp_path / "own.py").write_text(
         "from tabellion import Queue\nmine = Queue('mine', ready=1, running=2, done=3, failed=4)\n"
@@ -69,8 +69,8 @@ def test_the_users_own_queues_can_be_looked_at(tmp_path: Path) -> None:
         serve_environment(config, [PIPELINE], "prod", Store("sqlite://"), own=installation.own_queues())
 
 
-def test_every_queue_can_be_looked_at(tmp_path: Path) -> None:
-    """One for each model, review in every way it ends, and what is done beside."""
+def test_every_queue_is_listed(tmp_path: Path) -> None:
+    """One per model, review in each of its endings, and the follow-up queues."""
     views = pipeline.views_of(settings_in(tmp_path, models={"gemini": "gate"}))
     assert [view.name for view in views][:3] == ["documents", "documents_gemini", "review"]
     assert {view.name for view in views if view.chore} == {"followers", "failures", "reviewed", "superseded"}
@@ -80,7 +80,7 @@ def test_every_queue_can_be_looked_at(tmp_path: Path) -> None:
 
 
 def test_a_model_with_a_key_in_a_variable_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody need repeat it in a file; the configured gate stays."""
+    """The key need not be repeated in a file; the configured gate stays."""
     (tmp_path / "tabellion.toml").write_text(CONFIG.format(folder=tmp_path))
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     config = load(tmp_path / "tabellion.toml", {})
@@ -88,7 +88,7 @@ def test_a_model_with_a_key_in_a_variable_is_offered(tmp_path: Path, monkeypatch
 
 
 def test_a_type_that_names_its_model_sets_the_breaker_of_its_gate(tmp_path: Path) -> None:
-    """The strictest of them; what the configuration says of a gate wins."""
+    """The strictest setting wins; the configuration of a gate overrides it."""
     types = tmp_path / "types"
     types.mkdir()
     for name, threshold, recovery in (("one", 3, 30), ("two", 9, 90)):
@@ -110,8 +110,8 @@ processing:
     assert "google" not in pipeline.gates_of(load(tmp_path / "tabellion.toml", {}))
 
 
-def test_what_the_configuration_says_of_documents_is_what_settings_have(tmp_path: Path) -> None:
-    """The model of uploads that name none, OCR, times and pages; a model that there is not is refused."""
+def test_settings_follow_the_configuration(tmp_path: Path) -> None:
+    """The default model, OCR, times and pages; an unknown model is rejected."""
     text = CONFIG.format(folder=tmp_path) + (
         '[documents]\nmodel = "gemini"\nocr = "always"\nsla = 60\ntimeout = 5\nmodel_deadline = 7\npages_sent = 2\n'
     )
@@ -125,7 +125,7 @@ def test_what_the_configuration_says_of_documents_is_what_settings_have(tmp_path
         pipeline.settings_of(load(tmp_path / "tabellion.toml", {}))
 
 
-def test_a_configured_model_that_nobody_provides_is_refused_at_the_start(tmp_path: Path) -> None:
+def test_an_unavailable_configured_model_is_rejected_at_the_start(tmp_path: Path) -> None:
     """Not by every document in turn."""
     text = CONFIG.format(folder=tmp_path) + '[models]\ngpt = { model = "gpt-5" }\n[documents]\nmodel = "gpt"\n'
     (tmp_path / "tabellion.toml").write_text(text)

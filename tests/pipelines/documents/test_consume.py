@@ -1,4 +1,4 @@
-"""A watched folder: what is taken and when, where it ends up, and that nothing is lost on the way."""
+"""A watched folder: which files are taken and when, where they end up, and that none is lost."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tabellion import Store
 from tabellion.pipelines.documents import consume
 from tabellion.pipelines.documents.consume import Consumer
 from tabellion.pipelines.documents.submit import FileGone
-from tests.owner import Owner, owning
 from tests.pipelines.documents.consuming import consumer
 from tests.pipelines.documents.papers import paper
 from tests.pipelines.documents.samples import many
+from tests.table_owner import Owner, owning
 from tests.waiting import eventually
-from tests.working import ROOT, ask
+from tests.workers import ROOT, ask
 
 Told = list[tuple[str, str, str]]
 
@@ -40,33 +40,33 @@ def inbox(tmp_path: Path) -> Path:
 def watch(
     inbox: Path, url: str, story: Callable[[Consumer, Owner], Awaitable[None]], **options: Any
 ) -> Told:  # fmt: skip
-    """A consumer in a story of its own; what it told."""
-    told: Told = []
+    """Run a consumer; return what it reported."""
+    reported: Told = []
 
     async def go(store: Store) -> None:
         with owning(url, create=False) as owner:
-            one = consumer(inbox, store, inbox.parent, listen=lambda *what: told.append(what), **options)
+            one = consumer(inbox, store, inbox.parent, listen=lambda *what: reported.append(what), **options)
             try:
                 await story(one, owner)
             finally:
                 one.close()
 
     ask(url, go)
-    return told
+    return reported
 
 
-def lying(folder: Path) -> set[str]:
+def list_files(folder: Path) -> set[str]:
     """Every file below a folder, by its path."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir() and path.name != ".lock"}
 
 
 def end(owner: Owner, status: str, error: dict[str, str] | None = None) -> None:
-    """Ends every document as a worker would."""
+    """End every document as a worker would."""
     owner("UPDATE tabellion_documents SET status = $1, error = $2", status, json.dumps(error) if error else None)
 
 
-def test_a_file_is_taken_once_it_is_at_rest(inbox: Path, sqlite_url: str) -> None:
-    """At the second look that finds it the same; it waits for its document, then lies in consumed."""
+def test_a_file_is_taken_once_it_is_stable(inbox: Path, sqlite_url: str) -> None:
+    """At the second check that finds it unchanged; it waits for its document, then is in consumed."""
 
     async def story(one: Consumer, owner: Owner) -> None:
         (inbox / "a.pdf").write_bytes(paper())
@@ -76,18 +76,18 @@ def test_a_file_is_taken_once_it_is_at_rest(inbox: Path, sqlite_url: str) -> Non
         assert await one.look() == 1
         [row] = owner("SELECT id, name, media, bytes, status FROM tabellion_documents")
         assert (row["name"], row["media"], row["bytes"]) == ("a.pdf", "application/pdf", len(paper(1)) + 1)
-        assert lying(inbox) == {f".waiting/{row['id']}/a.pdf"}
+        assert list_files(inbox) == {f".waiting/{row['id']}/a.pdf"}
         assert await one.look() == 0
         end(owner, "completed")
         assert await one.look() == 1
 
-    told = watch(inbox, sqlite_url, story)
-    assert lying(inbox) == {"consumed/a.pdf"}
-    assert [what for what, _, _ in told] == ["taken", "consumed"]
+    reported = watch(inbox, sqlite_url, story)
+    assert list_files(inbox) == {"consumed/a.pdf"}
+    assert [what for what, _, _ in reported] == ["taken", "consumed"]
 
 
-def test_a_file_that_is_open_to_write_is_left(inbox: Path, sqlite_url: str) -> None:
-    """However long it stays the same; being read does not matter."""
+def test_a_file_open_for_writing_is_left(inbox: Path, sqlite_url: str) -> None:
+    """However long it is unchanged; being read does not matter."""
     if not Path("/proc/self/fdinfo").exists():
         pytest.skip("only /proc tells who writes")
 
@@ -103,8 +103,8 @@ def test_a_file_that_is_open_to_write_is_left(inbox: Path, sqlite_url: str) -> N
     watch(inbox, sqlite_url, story)
 
 
-def test_names_that_are_nobodys_documents_are_left(inbox: Path, sqlite_url: str) -> None:
-    """Hidden ones, half downloads, pipes and folders stay; so do our own."""
+def test_files_with_special_names_are_left(inbox: Path, sqlite_url: str) -> None:
+    """Hidden ones, partial downloads, pipes and folders stay; so do our own."""
     left = [".hidden.pdf", "a.pdf.part", "b.crdownload", "c.tmp", "~d.pdf~"]
     for name in left:
         (inbox / name).write_bytes(paper())
@@ -117,10 +117,10 @@ def test_names_that_are_nobodys_documents_are_left(inbox: Path, sqlite_url: str)
             assert await one.look() == 0
 
     watch(inbox, sqlite_url, story)
-    assert lying(inbox) == {*left, "folder/e.pdf", "pipe.pdf"}
+    assert list_files(inbox) == {*left, "folder/e.pdf", "pipe.pdf"}
 
 
-def test_folders_below_when_asked_for(inbox: Path, sqlite_url: str) -> None:
+def test_subfolders_on_request(inbox: Path, sqlite_url: str) -> None:
     """Their files keep their path wherever they are moved."""
     (inbox / "2026" / "march").mkdir(parents=True)
     (inbox / "2026" / "march" / "a.pdf").write_bytes(paper())
@@ -132,13 +132,13 @@ def test_folders_below_when_asked_for(inbox: Path, sqlite_url: str) -> None:
         await one.look()
 
     watch(inbox, sqlite_url, story, deep=True)
-    assert lying(inbox) == {"consumed/2026/march/a.pdf"}
+    assert list_files(inbox) == {"consumed/2026/march/a.pdf"}
 
 
-def test_what_is_no_document_is_set_aside_with_the_reason(
+def test_an_unsupported_file_is_moved_to_failed_with_the_reason(
     inbox: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Text, nothing, too much, a link: in failed, each with a code and a sentence beside it."""
+    """Text, empty, too large, a link: each with a code and a sentence beside it."""
     monkeypatch.setattr(consume, "EMPTY_FOR", -1.0)
     (inbox / "notes.pdf").write_text("just notes")
     (inbox / "empty.pdf").touch()
@@ -163,7 +163,7 @@ def test_what_is_no_document_is_set_aside_with_the_reason(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_is_set_aside(inbox: Path, sqlite_url: str) -> None:
+def test_an_unreadable_file_is_moved_to_failed(inbox: Path, sqlite_url: str) -> None:
     """It is moved as it is, and the reason says that it cannot be opened."""
     (inbox / "a.pdf").write_bytes(paper())
     (inbox / "a.pdf").chmod(0)
@@ -176,8 +176,8 @@ def test_a_file_that_may_not_be_read_is_set_aside(inbox: Path, sqlite_url: str) 
     assert json.loads((inbox / "failed" / "a.pdf.reason.json").read_text())["code"] == "file_missing"
 
 
-def test_a_document_that_fails_later_brings_its_file_to_failed(inbox: Path, sqlite_url: str) -> None:
-    """With what the document says; a second file of the same name takes nobody's place."""
+def test_a_document_that_fails_later_moves_its_file_to_failed(inbox: Path, sqlite_url: str) -> None:
+    """With the document's error; a second file of the same name overwrites nothing."""
     error = {"code": "pdf_encrypted", "message": "requires a password"}
 
     async def story(one: Consumer, owner: Owner) -> None:
@@ -189,16 +189,16 @@ def test_a_document_that_fails_later_brings_its_file_to_failed(inbox: Path, sqli
         assert await one.look() == 2
 
     watch(inbox, sqlite_url, story)
-    assert lying(inbox) == {f"failed/{name}" for name in (
+    assert list_files(inbox) == {f"failed/{name}" for name in (
         "a.pdf", "a.pdf.reason.json", "a-2.pdf", "a-2.pdf.reason.json")}  # fmt: skip
-    told = json.loads((inbox / "failed" / "a.pdf.reason.json").read_text())
-    assert (told["file"], told["code"], told["message"]) == ("a.pdf", "pdf_encrypted", "requires a password")
-    assert len(told["document"]) == 26
+    body = json.loads((inbox / "failed" / "a.pdf.reason.json").read_text())
+    assert (body["file"], body["code"], body["message"]) == ("a.pdf", "pdf_encrypted", "requires a password")
+    assert len(body["document"]) == 26
     assert {(inbox / "failed" / name).read_bytes() for name in ("a.pdf", "a-2.pdf")} == {paper(1), paper(2)}
 
 
 def test_a_file_that_vanishes_or_grows_meanwhile(inbox: Path, sqlite_url: str) -> None:
-    """One that is gone is nobody's trouble; one that was written to while it was taken lies where it lay."""
+    """A missing one is ignored; one written to while it was taken stays where it was."""
 
     async def story(one: Consumer, owner: Owner) -> None:
         (inbox / "gone.pdf").write_bytes(paper())
@@ -208,31 +208,31 @@ def test_a_file_that_vanishes_or_grows_meanwhile(inbox: Path, sqlite_url: str) -
         original = one._submit
 
         async def growing(path: Path, name: str) -> str:
-            made = await original(path, name)
+            created = await original(path, name)
             with path.open("ab") as late:
                 late.write(b"% more")
-            return made
+            return created
 
         one._submit = growing
         assert await one.look() == 0
-        assert lying(inbox) == {"grows.pdf"}
+        assert list_files(inbox) == {"grows.pdf"}
         one._submit = original
         await one.look()
         assert await one.look() == 1
 
     watch(inbox, sqlite_url, story)
-    [waiting] = lying(inbox)
+    [waiting] = list_files(inbox)
     assert (inbox / waiting).read_bytes() == paper() + b"% more"
 
 
 def test_without_a_database_files_stay_where_they_are(inbox: Path, tmp_path: Path) -> None:
-    """It is told once, and nothing is lost or set aside."""
+    """It is reported once, and nothing is lost or moved."""
     (inbox / "a.pdf").write_bytes(paper())
-    told: Told = []
+    reported: Told = []
 
     async def go() -> None:
         store = Store("postgresql://127.0.0.1:1/nowhere", deadline=0.5)
-        one = consumer(inbox, store, tmp_path, listen=lambda *what: told.append(what))
+        one = consumer(inbox, store, tmp_path, listen=lambda *what: reported.append(what))
         for _ in range(4):
             assert await one.look() == 0
         one.close()
@@ -241,12 +241,12 @@ def test_without_a_database_files_stay_where_they_are(inbox: Path, tmp_path: Pat
     import asyncio
 
     asyncio.run(go())
-    assert lying(inbox) == {"a.pdf"}
-    assert [what for what, _, _ in told] == ["trouble"]
+    assert list_files(inbox) == {"a.pdf"}
+    assert [what for what, _, _ in reported] == ["trouble"]
 
 
-def test_a_content_that_was_deleted_meanwhile_is_taken_later(inbox: Path, sqlite_url: str) -> None:
-    """The file lies where it lay, and the folder goes on being watched."""
+def test_a_file_deleted_meanwhile_is_taken_later(inbox: Path, sqlite_url: str) -> None:
+    """The file stays where it was, and the folder is still watched."""
 
     async def story(one: Consumer, owner: Owner) -> None:
         (inbox / "a.pdf").write_bytes(paper())
@@ -258,7 +258,7 @@ def test_a_content_that_was_deleted_meanwhile_is_taken_later(inbox: Path, sqlite
 
         one._submit = gone
         assert await one.look() == 0
-        assert lying(inbox) == {"a.pdf"}
+        assert list_files(inbox) == {"a.pdf"}
         one._submit = original
         await one.look()
         assert await one.look() == 1
@@ -266,8 +266,8 @@ def test_a_content_that_was_deleted_meanwhile_is_taken_later(inbox: Path, sqlite
     assert [what for what, _, _ in watch(inbox, sqlite_url, story)] == ["trouble", "taken"]
 
 
-def test_what_a_dead_process_had_comes_back(inbox: Path, sqlite_url: str) -> None:
-    """Its lock is nobody's: the file lies in the folder again and is taken by another."""
+def test_files_of_a_dead_process_are_released(inbox: Path, sqlite_url: str) -> None:
+    """Its lock is free: the file is back in the folder and taken by another."""
     dead = inbox / ".taking" / "1-dead"
     dead.mkdir(parents=True)
     (dead / ".lock").touch()
@@ -275,7 +275,7 @@ def test_what_a_dead_process_had_comes_back(inbox: Path, sqlite_url: str) -> Non
 
     async def story(one: Consumer, owner: Owner) -> None:
         await one.look()
-        assert lying(inbox) == {"a.pdf"}
+        assert list_files(inbox) == {"a.pdf"}
         assert not dead.exists()
         assert await one.look() == 1
 
@@ -283,26 +283,26 @@ def test_what_a_dead_process_had_comes_back(inbox: Path, sqlite_url: str) -> Non
 
 
 def test_two_processes_on_one_folder_killed_at_random_lose_nothing(inbox: Path, url: str, tmp_path: Path) -> None:
-    """Every file is submitted at least once, twice only where one died in between, and all bytes are still there."""
-    made = {one.name: one.content for one in many(40) if one.ending == "completed"}
+    """Every file is submitted at least once, twice only where a process died in between, and no byte is lost."""
+    contents = {one.name: one.content for one in many(40) if one.ending == "completed"}
     chance = random.Random(5)
     command = [sys.executable, "-m", "tests.pipelines.documents.consuming", str(inbox), url, str(tmp_path)]
     running = [subprocess.Popen(command, cwd=ROOT) for _ in range(2)]
     kills = 0
     try:
-        for number, (name, content) in enumerate(made.items()):
+        for number, (name, content) in enumerate(contents.items()):
             (inbox / name).write_bytes(content)
             if number % 12 == 11:
-                eventually(lambda: lying(inbox / ".waiting") or lying(inbox / ".taking"))
+                eventually(lambda: list_files(inbox / ".waiting") or list_files(inbox / ".taking"))
                 victim = running.pop(chance.randrange(2))
                 victim.send_signal(signal.SIGKILL)
                 victim.wait(10)
                 kills += 1
                 running.append(subprocess.Popen(command, cwd=ROOT))
-        eventually(lambda: len(lying(inbox / ".waiting")) == len(made), within=60)
+        eventually(lambda: len(list_files(inbox / ".waiting")) == len(contents), within=60)
         with owning(url, create=False) as owner:
             owner("UPDATE tabellion_documents SET status = 'completed'")
-            eventually(lambda: len(lying(inbox / "consumed")) == len(made), within=60)
+            eventually(lambda: len(list_files(inbox / "consumed")) == len(contents), within=60)
             counts = Counter(row["name"] for row in owner("SELECT name FROM tabellion_documents"))
     finally:
         for process in running:
@@ -310,14 +310,14 @@ def test_two_processes_on_one_folder_killed_at_random_lose_nothing(inbox: Path, 
         for process in running:
             assert process.wait(20) == 0
     assert kills == 3
-    assert {path.name: path.read_bytes() for path in (inbox / "consumed").iterdir()} == made
-    assert set(counts) == set(made)
-    assert sum(counts.values()) <= len(made) + kills * consume.AT_ONCE
-    assert lying(inbox) == {f"consumed/{name}" for name in made}
+    assert {path.name: path.read_bytes() for path in (inbox / "consumed").iterdir()} == contents
+    assert set(counts) == set(contents)
+    assert sum(counts.values()) <= len(contents) + kills * consume.AT_ONCE
+    assert list_files(inbox) == {f"consumed/{name}" for name in contents}
 
 
-def test_an_empty_file_gets_its_time(inbox: Path, sqlite_url: str) -> None:
-    """A file that was just made and is not yet written to is not set aside."""
+def test_an_empty_file_gets_some_time(inbox: Path, sqlite_url: str) -> None:
+    """A file just created and not yet written is not moved to failed."""
 
     async def story(one: Consumer, owner: Owner) -> None:
         (inbox / "soon.pdf").touch()
@@ -329,11 +329,11 @@ def test_an_empty_file_gets_its_time(inbox: Path, sqlite_url: str) -> None:
         assert await one.look() == 1
 
     watch(inbox, sqlite_url, story)
-    assert "failed/soon.pdf.reason.json" in lying(inbox)
+    assert "failed/soon.pdf.reason.json" in list_files(inbox)
 
 
 def outside(tmp_path: Path) -> Path:
-    """A folder that is not the inbox, with a file that nobody may move."""
+    """A folder outside the inbox, with a file that nobody may move."""
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "secret").write_text("secret")
     return tmp_path / "elsewhere"
@@ -341,7 +341,7 @@ def outside(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", [".taking", ".waiting", "consumed", "failed"])
 def test_a_link_in_place_of_a_working_folder_is_not_followed(name: str, inbox: Path, sqlite_url: str) -> None:
-    """Nothing is moved, the operator is told, and work goes on once the link is gone."""
+    """Nothing is moved, the operator is informed, and work continues once the link is gone."""
     elsewhere = outside(inbox.parent)
     (elsewhere / "4711-dead").mkdir()
     (elsewhere / "4711-dead" / "kept.pdf").write_bytes(paper())
@@ -352,20 +352,20 @@ def test_a_link_in_place_of_a_working_folder_is_not_followed(name: str, inbox: P
     async def story(one: Consumer, owner: Owner) -> None:
         for _ in range(3):
             assert await one.look() == 0
-        assert lying(elsewhere) == {"secret", "4711-dead/kept.pdf"}
+        assert list_files(elsewhere) == {"secret", "4711-dead/kept.pdf"}
         assert (inbox / "a.pdf").exists()
         (inbox / name).unlink()
         await one.look()
         assert await one.look() == 1
 
-    told = watch(inbox, sqlite_url, story)
-    assert [said for what, _, said in told if what == "trouble"] == [
+    reported = watch(inbox, sqlite_url, story)
+    assert [said for what, _, said in reported if what == "trouble"] == [
         f"{inbox} cannot be watched: {name} in it is a link or a file: remove it"
     ]
 
 
-def test_a_link_that_comes_while_a_file_is_taken_is_not_followed(inbox: Path, sqlite_url: str) -> None:
-    """What was opened as a folder stays that folder: the file that is read is the one that was taken."""
+def test_a_link_created_while_a_file_is_taken_is_not_followed(inbox: Path, sqlite_url: str) -> None:
+    """The opened folder stays the same folder: the file that is read is the one that was taken."""
     elsewhere = outside(inbox.parent)
     (inbox / "a.pdf").write_bytes(paper())
     read: list[bytes] = []
@@ -391,7 +391,7 @@ def test_a_link_that_comes_while_a_file_is_taken_is_not_followed(inbox: Path, sq
 
 
 def test_a_working_folder_of_another_user_is_not_used(inbox: Path, sqlite_url: str) -> None:
-    """Its owner could exchange what is in it."""
+    """Its owner could replace its content."""
     if os.geteuid() != 0:
         pytest.skip("only root can give a folder to another user")
     (inbox / "consumed").mkdir()
@@ -406,7 +406,7 @@ def test_a_working_folder_of_another_user_is_not_used(inbox: Path, sqlite_url: s
     assert (what, said) == ("trouble", f"{inbox} cannot be watched: consumed in it belongs to user 12345: remove it")
 
 
-def test_folders_that_are_links_are_not_looked_into(inbox: Path, sqlite_url: str) -> None:
+def test_folders_that_are_links_are_ignored(inbox: Path, sqlite_url: str) -> None:
     """Their files are not in the inbox."""
     elsewhere = outside(inbox.parent)
     (elsewhere / "b.pdf").write_bytes(paper())

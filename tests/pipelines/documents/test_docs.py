@@ -6,13 +6,13 @@ import re
 
 from tabellion.pipelines.documents import failure, lookup
 from tabellion.pipelines.documents import review_reasons as doubts
-from tests.working import ROOT
+from tests.workers import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "documents.md").read_text()
 
 
 def test_every_code_is_documented_with_its_meaning() -> None:
-    """Of failures and of reasons, word for word."""
+    """Those of failures and of reasons, word for word."""
     listed = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", PAGE, re.MULTILINE))
     for code, meaning in {**failure.CODES, **doubts.REASONS}.items():
         assert listed.get(code) == meaning

@@ -1,4 +1,4 @@
-"""Exports: ranges, corrected values, types in every column, formulas that are none, bounded memory."""
+"""Exports: ranges, corrected values, typed columns, no formulas, bounded memory."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from tests.pipelines.documents.rows import DAY, insert
 
 
 def types(name: str) -> DocumentType | None:
-    """The types that these tests know."""
+    """The types of these tests."""
     return lease() if name == "lease" else None
 
 
-def exported(url: str, format: Format, **options: Any) -> tuple[bytes, Exported]:  # noqa: A002
-    """An export's bytes, and what came of it."""
+def export_bytes(url: str, format: Format, **options: Any) -> tuple[bytes, Exported]:  # noqa: A002
+    """Return an export's bytes and its report."""
     stream = io.BytesIO()
 
     async def run() -> Exported:
@@ -54,8 +54,8 @@ def ids(data: bytes) -> list[str]:
     return [json.loads(line)["id"] for line in data.splitlines()]
 
 
-def test_every_format_tells_the_same_documents(url: str) -> None:
-    """The oldest first, with what the fields say now, in the types of their type."""
+def test_every_format_has_the_same_documents(url: str) -> None:
+    """The oldest first, with the current values of the fields, typed."""
     insert(
         url,
         {"id": "02", "fields": {"tenant": "Zoë", "rent": "-1250.50", "begins": "2024-02-29", "rooms": [{"name": "a"}]},
@@ -63,7 +63,7 @@ def test_every_format_tells_the_same_documents(url: str) -> None:
         {"id": "01", "fields": {"tenant": "A, \"B\"\nC", "furnished": True}},
         {"id": "03", "status": "failed", "error": '{"code": "pdf_damaged", "message": "broken"}'},
     )  # fmt: skip
-    data, done = exported(url, "csv")
+    data, done = export_bytes(url, "csv")
     assert (done.documents, done.failed) == (2, 0)
     first, second = table(data)
     assert data.decode().splitlines()[0] == ",".join([*CSV_OWN, *(spec.name for spec in lease().fields)])
@@ -73,13 +73,13 @@ def test_every_format_tells_the_same_documents(url: str) -> None:
     assert (first["review"], second["review"]) == ("", "corrected")
     assert (second["type_version"], second["created_at"]) == ("1", "2024-02-28T12:00:00.000000Z")
 
-    data, _ = exported(url, "jsonl")
-    told = [json.loads(line) for line in data.splitlines()]
-    assert [one["id"] for one in told] == ["01", "02"]
-    assert told[1]["fields"]["rent"]["locked"] is True
-    assert (told[1]["locked"], told[1]["review"], told[1]["notes"]) == (["rent"], "corrected", ["n"])
+    data, _ = export_bytes(url, "jsonl")
+    body = [json.loads(line) for line in data.splitlines()]
+    assert [one["id"] for one in body] == ["01", "02"]
+    assert body[1]["fields"]["rent"]["locked"] is True
+    assert (body[1]["locked"], body[1]["review"], body[1]["notes"]) == (["rent"], "corrected", ["n"])
 
-    data, _ = exported(url, "parquet")
+    data, _ = export_bytes(url, "parquet")
     found = pq.read_table(io.BytesIO(data))
     assert found.schema.field("rent").type == pa.decimal128(18, 4)
     assert found.column("rent").to_pylist() == [None, Decimal("-1250.5")]
@@ -87,8 +87,8 @@ def test_every_format_tells_the_same_documents(url: str) -> None:
     assert found.column("locked").to_pylist() == [[], ["rent"]]
 
 
-def test_what_a_person_corrected_is_exported_not_what_was_read(url: str) -> None:
-    """The table of fields is the truth, the reading is how it began."""
+def test_corrected_values_are_exported(url: str) -> None:
+    """The table of fields counts, not the reading."""
     insert(url, {"id": "01", "fields": {"rent": "1.00"}})
 
     async def correct() -> None:
@@ -96,13 +96,13 @@ def test_what_a_person_corrected_is_exported_not_what_was_read(url: str) -> None
             await store.database.fetch("UPDATE tabellion_extracted_fields SET value = $1, locked = TRUE", '"2.00"')
 
     asyncio.run(correct())
-    assert table(exported(url, "csv")[0])[0]["rent"] == "2.00"
-    [row] = pq.read_table(io.BytesIO(exported(url, "parquet")[0])).to_pylist()
+    assert table(export_bytes(url, "csv")[0])[0]["rent"] == "2.00"
+    [row] = pq.read_table(io.BytesIO(export_bytes(url, "parquet")[0])).to_pylist()
     assert (row["rent"], row["locked"]) == (2, ["rent"])
 
 
 def test_a_range_is_days_in_utc(url: str) -> None:
-    """The first moment is in it, the last is not; a day that ends it is."""
+    """The first moment is included, the last is not; an end day is."""
     day = 86_400
     insert(url, *({"id": f"0{n}", "created_at": moment_of("2024-02-28") + n * day / 2} for n in range(5)))
 
@@ -110,7 +110,7 @@ def test_a_range_is_days_in_utc(url: str) -> None:
         wanted = Range(
             None if since is None else moment_of(since), None if until is None else moment_of(until, end=True)
         )
-        return ids(exported(url, "jsonl", range=wanted)[0])
+        return ids(export_bytes(url, "jsonl", range=wanted)[0])
 
     assert between("2024-02-29", None) == ["02", "03", "04"]
     assert between(None, "2024-02-28") == ["00", "01"]
@@ -122,25 +122,25 @@ def test_a_range_is_days_in_utc(url: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "yesterday", "2024-02-30", "2024-13-01", "29.02.2024", "1709164799", "2024-02-28T25:00"]
 )
-def test_what_is_no_day_is_refused(text: str) -> None:
-    """With an example of what is."""
+def test_an_invalid_day_is_rejected(text: str) -> None:
+    """With an example of a valid one."""
     with pytest.raises(ValueError, match="2024-02-29"):
         moment_of(text)
 
 
-def test_a_range_is_walked_by_time_and_misses_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the order in which documents came, whatever their ids, and many may have come in one moment."""
+def test_a_range_is_ordered_by_time_and_complete(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In order of arrival, whatever their ids, even with many at one moment."""
     monkeypatch.setattr(exporting, "BATCH", 2)
     moments = [DAY + 2e-6, DAY + 1e-6, DAY + 1e-6, DAY + 1e-6, DAY + 1e-6, DAY + 1e-6, DAY, DAY + 90_000]
     insert(url, *({"id": f"{number:02}", "created_at": moment} for number, moment in enumerate(moments)))
-    data, done = exported(url, "jsonl", range=Range(since=DAY, until=DAY + 86_400))
+    data, done = export_bytes(url, "jsonl", range=Range(since=DAY, until=DAY + 86_400))
     assert ids(data) == ["06", "01", "02", "03", "04", "05", "00"]
     assert done.documents == 7
-    assert ids(exported(url, "jsonl")[0]) == [f"{number:02}" for number in range(8)]
+    assert ids(export_bytes(url, "jsonl")[0]) == [f"{number:02}" for number in range(8)]
 
 
-def test_a_range_is_found_by_its_index(sqlite_url: str) -> None:
-    """A day of a large table does not read the table."""
+def test_a_range_uses_the_index(sqlite_url: str) -> None:
+    """A day of a large table does not scan the table."""
     insert(sqlite_url, {"id": "01"})
 
     async def plan() -> str:
@@ -153,8 +153,8 @@ def test_a_range_is_found_by_its_index(sqlite_url: str) -> None:
     assert "SEARCH d USING INDEX tabellion_documents_created" in asyncio.run(plan())
 
 
-def test_types_and_statuses_narrow_it(url: str) -> None:
-    """Each may be said more than once; a duplicate says what its original says."""
+def test_types_and_statuses_filter_it(url: str) -> None:
+    """Each may be repeated; a duplicate has the values of its original."""
     insert(
         url,
         {"id": "01", "fields": {"rent": "5"}},
@@ -162,21 +162,21 @@ def test_types_and_statuses_narrow_it(url: str) -> None:
         {"id": "03", "status": "duplicate", "duplicate_of": "01", "found_type": None, "verdict": None, "result": None},
         {"id": "04", "status": "queued", "found_type": None, "type": "lease"},
     )  # fmt: skip
-    assert ids(exported(url, "jsonl", range=Range(types=("lease",)))[0]) == ["01"]
-    assert ids(exported(url, "jsonl", range=Range(types=("lease", "sale")))[0]) == ["01", "02"]
+    assert ids(export_bytes(url, "jsonl", range=Range(types=("lease",)))[0]) == ["01"]
+    assert ids(export_bytes(url, "jsonl", range=Range(types=("lease", "sale")))[0]) == ["01", "02"]
     both = Range(types=("lease",), statuses=("completed", "duplicate", "queued"))
-    rows = table(exported(url, "csv", range=both)[0])
+    rows = table(export_bytes(url, "csv", range=both)[0])
     assert [(row["id"], row["status"], row["rent"], row["duplicate_of"]) for row in rows] == [
         ("01", "completed", "5", ""), ("03", "duplicate", "5", "01"), ("04", "queued", "", ""),
     ]  # fmt: skip
-    columns = pq.read_table(io.BytesIO(exported(url, "parquet", range=both)[0])).to_pydict()
+    columns = pq.read_table(io.BytesIO(export_bytes(url, "parquet", range=both)[0])).to_pydict()
     assert (columns["status"], columns["rent"]) == (["completed", "duplicate", "queued"], [5, 5, None])
     with pytest.raises(ValueError, match="unknown status 'done'"):
         Range(statuses=("done",))
 
 
-def test_types_that_are_gone_or_disagree_cost_no_document(url: str) -> None:
-    """Their fields are texts; fields that no type knows have columns too."""
+def test_missing_or_conflicting_types_lose_no_document(url: str) -> None:
+    """Their fields are text; fields that no type knows have columns too."""
     other = lease(LEASE.replace("name: lease", "name: sale").replace("begins: date", "begins: text"))
     known = {"lease": lease(), "sale": other}
     insert(
@@ -185,66 +185,66 @@ def test_types_that_are_gone_or_disagree_cost_no_document(url: str) -> None:
         {"id": "02", "found_type": "sale", "fields": {"begins": "some day", "colour": "red"}},
         {"id": "03", "found_type": "gone", "fields": {"rent": "2", "weight": ["a"]}},
     )  # fmt: skip
-    found = pq.read_table(io.BytesIO(exported(url, "parquet", types=known.get)[0])).to_pydict()
+    found = pq.read_table(io.BytesIO(export_bytes(url, "parquet", types=known.get)[0])).to_pydict()
     assert found["begins"] == ["2024-02-29", "some day", None]
     assert (found["colour"], found["weight"]) == ([None, "red", None], [None, None, '["a"]'])
     assert found["rent"] == [1, None, 2]
-    assert [row["colour"] for row in table(exported(url, "csv", types=known.get)[0])] == ["", "red", ""]
+    assert [row["colour"] for row in table(export_bytes(url, "csv", types=known.get)[0])] == ["", "red", ""]
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
 def test_no_cell_is_a_formula(sqlite_url: str, start: str) -> None:
-    """In fields, in names of files, in lists; amounts stay numbers."""
+    """In fields, in file names, in lists; amounts stay numbers."""
     evil = f'{start}HYPERLINK("http://evil")'
     insert(sqlite_url, {"id": "01", "name": evil, "fields": {"tenant": evil, "rent": evil, "rate": "-5"}})
-    [row] = table(exported(sqlite_url, "csv")[0])
+    [row] = table(export_bytes(sqlite_url, "csv")[0])
     assert row["tenant"] == row["name"] == row["rent"] == f"'{evil}"
     assert row["rate"] == "-5"
     assert escape_formula("plain = text") == "plain = text"
 
 
-def test_amounts_are_numbers_for_whoever_reads_the_csv(sqlite_url: str, tmp_path: Path) -> None:
-    """DuckDB takes the column for numbers, signs and all."""
+def test_amounts_are_numbers_in_csv(sqlite_url: str, tmp_path: Path) -> None:
+    """DuckDB reads the column as numbers, signs included."""
     insert(
         sqlite_url,
         *({"id": f"0{n}", "fields": {"rent": text}} for n, text in enumerate(["-12.50", "+3", "1000000.25"])),
     )
-    (tmp_path / "a.csv").write_bytes(exported(sqlite_url, "csv")[0])
+    (tmp_path / "a.csv").write_bytes(export_bytes(sqlite_url, "csv")[0])
     with duckdb.connect() as connection:
         [(total,)] = connection.execute(f"SELECT sum(rent) FROM '{tmp_path}/a.csv'").fetchall()
     assert float(total) == 999990.75
 
 
-def test_a_row_that_is_broken_is_told_and_the_others_come(url: str) -> None:
-    """Somebody may have written into the tables by hand."""
+def test_a_broken_row_is_reported_and_the_others_exported(url: str) -> None:
+    """Someone may have written into the tables by hand."""
     insert(url, {"id": "01"}, {"id": "02", "result": "{broken"}, {"id": "03"})
-    data, done = exported(url, "jsonl")
+    data, done = export_bytes(url, "jsonl")
     assert ids(data) == ["01", "03"]
     assert (done.documents, done.failed) == (2, 1)
     assert done.mishaps[0].startswith("02: its row cannot be exported (JSONDecodeError")
 
 
 @pytest.mark.parametrize("format", ["csv", "jsonl", "parquet"])
-def test_an_empty_range_is_an_empty_file_that_can_be_read(url: str, format: Format) -> None:  # noqa: A002
-    """With the columns of the type that was asked for."""
+def test_an_empty_range_is_a_valid_empty_file(url: str, format: Format) -> None:  # noqa: A002
+    """With the columns of the requested type."""
     insert(url)
-    data, done = exported(url, format, range=Range(types=("lease",)))
+    data, done = export_bytes(url, format, range=Range(types=("lease",)))
     assert done.documents == 0
     if format == "parquet":
         assert "rent" in pq.read_table(io.BytesIO(data)).column_names
-        assert pq.read_table(io.BytesIO(exported(url, format)[0])).num_rows == 0
+        assert pq.read_table(io.BytesIO(export_bytes(url, format)[0])).num_rows == 0
     else:
         assert table(data) == [] if format == "csv" else data == b""
 
 
-def test_a_database_without_documents_is_said(sqlite_url: str) -> None:
-    """And gets no tables from being looked at."""
+def test_a_database_without_documents_is_reported(sqlite_url: str) -> None:
+    """And no tables are created."""
     with pytest.raises(NotMigrated, match="nothing has been submitted"):
-        exported(sqlite_url, "csv")
+        export_bytes(sqlite_url, "csv")
 
 
-def test_a_file_is_there_when_it_is_whole(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the database goes away in the middle, the old file stays and nothing else is left."""
+def test_a_file_appears_once_it_is_complete(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the database goes down midway, the old file stays and nothing else is left."""
     insert(url, *({"id": f"{n:04}"} for n in range(6)))
     monkeypatch.setattr(exporting, "BATCH", 2)
     target = tmp_path / "out" / "a.jsonl"
@@ -271,7 +271,7 @@ def test_a_file_is_there_when_it_is_whole(url: str, tmp_path: Path, monkeypatch:
     assert {path.name: path.read_bytes() for path in target.parent.iterdir()} == {"a.jsonl": before}
 
 
-def test_documents_that_come_meanwhile_are_not_in_it(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_submitted_meanwhile_are_not_included(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An export ends, however many are submitted while it runs."""
     insert(sqlite_url, *({"id": f"{n:04}"} for n in range(4)))
     monkeypatch.setattr(exporting, "BATCH", 2)
@@ -284,12 +284,12 @@ def test_documents_that_come_meanwhile_are_not_in_it(sqlite_url: str, monkeypatc
         with ThreadPoolExecutor(1) as thread:  # the loop of the export is running
             thread.submit(insert, sqlite_url, {"id": f"9{len(added):03}"}).result()
 
-    data, _ = exported(sqlite_url, "jsonl", progress=more)
+    data, _ = export_bytes(sqlite_url, "jsonl", progress=more)
     assert ids(data) == ["0000", "0001", "0002", "0003"]
 
 
 class _Counted:
-    """A target that only counts, and remembers the most memory in use while it was written to."""
+    """A target that only counts, and records peak memory while it is written."""
 
     def __init__(self) -> None:
         self.bytes, self.most = 0, 0
@@ -305,7 +305,7 @@ class _Counted:
 
 @pytest.fixture
 def traced() -> Iterator[None]:
-    """Memory is watched."""
+    """Memory is traced."""
     tracemalloc.start()
     yield
     tracemalloc.stop()
@@ -338,8 +338,8 @@ def test_memory_does_not_grow_with_the_range(
         assert large[1] > 8 * small[1]
 
 
-def test_a_review_is_asked_for_by_where_it_stands(url: str) -> None:
-    """Those nobody need look at are `none`; what somebody has begun with is pending; nobody pays what was rejected."""
+def test_exports_filter_by_review_status(url: str) -> None:
+    """`none` needs no review; a started one is pending; rejected documents are separate."""
     reviews = {"01": None, "02": "pending", "03": "in_review", "04": "approved", "05": "corrected", "06": "rejected"}
     insert(url, *({"id": id_, "review": review} for id_, review in reviews.items()))
     asked = {
@@ -347,9 +347,9 @@ def test_a_review_is_asked_for_by_where_it_stands(url: str) -> None:
         ("rejected",): ["06"], (): list(reviews),
     }  # fmt: skip
     for wanted, found in asked.items():
-        data, _ = exported(url, "jsonl", range=Range(reviews=wanted))
+        data, _ = export_bytes(url, "jsonl", range=Range(reviews=wanted))
         assert ids(data) == found
-    told = [json.loads(line)["review"] for line in exported(url, "jsonl")[0].splitlines()]
-    assert told == [None, "pending", "pending", "approved", "corrected", "rejected"]
+    body = [json.loads(line)["review"] for line in export_bytes(url, "jsonl")[0].splitlines()]
+    assert body == [None, "pending", "pending", "approved", "corrected", "rejected"]
     with pytest.raises(ValueError, match="unknown review 'aproved'; known: none, pending"):
         Range(reviews=("aproved",))

@@ -1,4 +1,4 @@
-"""From a file to a row that says everything, with outputs that match their hashes."""
+"""From a file to a complete row, with outputs that match their hashes."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import submit
 from tabellion.pipelines.documents.tables import SCHEMA
 from tabellion.storage.lake import Lake
-from tests.models.bills import LINES, bill, said
-from tests.pipelines.documents.papers import document, processed, put, rows, sent, submitted, write_type
+from tests.models.bills import LINES, bill, reply_about
+from tests.pipelines.documents.papers import document, process_all, put, rows, submit_bills, submit_file, write_type
 from tests.pipelines.documents.review.items import put_user
 from tests.reading import papers
 from tests.waiting import eventually
-from tests.working import ask, make_worker, working
+from tests.workers import ask, make_worker, working
 
 FAST = {"clerk": GateSettings(rate=500, min_rate=500, max_rate=500)}
 
 
-class Clerk:
-    """A model that answers as it is told, or raises it."""
+class ScriptedModel:
+    """A model that returns or raises what it is given."""
 
     name, model = "clerk", "clerk-1"
     takes = ("application/pdf",)
@@ -46,7 +46,7 @@ class Clerk:
         self.asked = 0
 
     async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
-        """The next answer; the last one for ever."""
+        """Return the next answer; the last one forever."""
         self.asked += 1
         assert isinstance(parts[0], Blob)
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
@@ -56,15 +56,15 @@ class Clerk:
         return Reply(text, judge(text, schema, ask), cost=0.25, model=self.model)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
 @pytest.fixture
-def clerk(settings: Settings) -> Callable[..., tuple[Clerk, Settings]]:
-    """Settings whose documents a clerk reads, behind a gate."""
+def scripted_model(settings: Settings) -> Callable[..., tuple[ScriptedModel, Settings]]:
+    """Settings whose documents a scripted model reads, behind a gate."""
 
-    def make(*answers: Any) -> tuple[Clerk, Settings]:
-        one = Clerk(*answers)
+    def make(*answers: Any) -> tuple[ScriptedModel, Settings]:
+        one = ScriptedModel(*answers)
         return one, replace(settings, models={"clerk": "clerk"}, model=lambda _: GatedModel(one), default_model="clerk")
 
     return make
@@ -77,18 +77,18 @@ def output(settings: Settings, found: dict[str, Any], kind: str) -> bytes:
 
 
 def test_a_document_is_read_and_written(url: str, settings: Settings) -> None:
-    """Fields with confidence and box, both outputs whole, and the register tells of one attempt."""
-    [one] = submitted(url, settings, 0, type="invoice")
-    processed(url, settings)
+    """Fields with confidence and box, both outputs complete, and one attempt in the register."""
+    [one] = submit_bills(url, settings, 0, type="invoice")
+    process_all(url, settings)
     found = document(url, one.id)
     assert (found["status"], found["type"], found["pages"], found["verdict"]) == ("completed", "invoice", 1, "accept")
     assert found["fields"]["total"]["value"] == "120.00"
     assert found["fields"]["total"]["box"] is not None
     assert next(iter(found["fields"])) == "vendor"
     assert (found["error"], found["attempts"], found["progress"], found["cost"]) == (None, 1, None, None)
-    told = json.loads(output(settings, found, "json"))
-    assert told["id"] == one.id
-    assert told["fields"]["total"] == found["fields"]["total"]
+    body = json.loads(output(settings, found, "json"))
+    assert body["id"] == one.id
+    assert body["fields"]["total"] == found["fields"]["total"]
     assert output(settings, found, "parquet")[:4] == b"PAR1"
     day = found["created_at"][:10].replace("-", "/")
     assert found["outputs"] == {"json": f"json/{day}/{one.id}.json", "parquet": f"parquet/{day}/{one.id}.parquet"}
@@ -96,19 +96,19 @@ def test_a_document_is_read_and_written(url: str, settings: Settings) -> None:
     assert attempt == {"queue": "documents", "outcome": "done"}
 
 
-def test_the_type_is_found_out_where_none_is_asked_for(url: str, settings: Settings) -> None:
-    """What was asked and what was found are two things."""
-    [one] = submitted(url, settings, 0)
-    processed(url, settings)
+def test_the_type_is_detected_where_none_is_requested(url: str, settings: Settings) -> None:
+    """The requested and the detected type are stored separately."""
+    [one] = submit_bills(url, settings, 0)
+    process_all(url, settings)
     found = document(url, one.id)
     assert (found["type"], found["asked_type"]) == ("invoice", None)
     assert found["type_key"] == settings.types.get("invoice").key
 
 
-def test_what_is_none_of_the_types_is_not_accepted(url: str, settings: Settings) -> None:
+def test_a_document_of_no_known_type_is_not_accepted(url: str, settings: Settings) -> None:
     """Nor is a blank page: the row, the result and the outputs say so."""
-    keys = [sent(url, settings, papers.pdf((text,))) for text in ("Once upon a time", "")]
-    processed(url, settings)
+    keys = [submit_file(url, settings, papers.pdf((text,))) for text in ("Once upon a time", "")]
+    process_all(url, settings)
     for key in keys:
         found = document(url, key)
         assert (found["status"], found["type"], found["verdict"]) == ("completed", None, "warn")
@@ -116,10 +116,10 @@ def test_what_is_none_of_the_types_is_not_accepted(url: str, settings: Settings)
         assert found["reasons"][0]["code"] == "type_uncertain"
 
 
-def test_what_cannot_be_read_fails_at_once_and_says_why(url: str, settings: Settings) -> None:
-    """The code is the reader's; no second try, no outputs, no fields."""
-    first, second = sent(url, settings, papers.pdf(password="secret")), sent(url, settings, b"%PDF-1.7\n")
-    processed(url, settings)
+def test_an_unreadable_file_fails_at_once_with_its_reason(url: str, settings: Settings) -> None:
+    """The code is the reader's; no retry, no outputs, no fields."""
+    first, second = submit_file(url, settings, papers.pdf(password="secret")), submit_file(url, settings, b"%PDF-1.7\n")
+    process_all(url, settings)
     found = document(url, first)
     assert (found["status"], found["error"]["code"]) == ("failed", "pdf_encrypted")
     assert (found["error"]["attempts"], found["error"]["tried"]) == (1, ["read here"])
@@ -128,21 +128,21 @@ def test_what_cannot_be_read_fails_at_once_and_says_why(url: str, settings: Sett
     assert rows(url, "SELECT * FROM tabellion_extracted_fields") == []
 
 
-def test_a_type_file_with_a_mistake_stops_no_others(url: str, settings: Settings) -> None:
-    """Documents of other types, said or found out, are read as if it were not there, and those found out say so."""
+def test_an_invalid_type_file_does_not_affect_other_types(url: str, settings: Settings) -> None:
+    """Their documents are read as usual; where the type was detected, a note mentions the file."""
     write_type(settings, "slip", "  what is: this\n")
-    [one], [two] = submitted(url, settings, 0), submitted(url, settings, 0, type="invoice")
-    processed(url, settings)
+    [one], [two] = submit_bills(url, settings, 0), submit_bills(url, settings, 0, type="invoice")
+    process_all(url, settings)
     found = document(url, one.id)
     assert (found["status"], found["type"], found["attempts"]) == ("completed", "invoice", 1)
     assert [note for note in found["notes"] if note.startswith("the document type slip was skipped:")]
     assert document(url, two.id)["status"] == "completed"
 
 
-def test_documents_of_a_type_wait_while_its_file_has_a_mistake(url: str, settings: Settings) -> None:
-    """No attempt is spent, the error names the file, and once it is mended they are read."""
+def test_documents_of_an_invalid_type_file_wait(url: str, settings: Settings) -> None:
+    """No attempt is spent, the error names the file, and once it is fixed they are read."""
     write_type(settings, "slip")
-    [one] = submitted(url, settings, 0, type="slip")
+    [one] = submit_bills(url, settings, 0, type="slip")
     write_type(settings, "slip", "  what is: this\n")
     quick = replace(settings, retry_base=0.05)
     with working(make_worker(url, *documents_queues(quick))):
@@ -156,80 +156,80 @@ def test_documents_of_a_type_wait_while_its_file_has_a_mistake(url: str, setting
     assert {row["outcome"] for row in rows(url, "SELECT outcome FROM tabellion_attempts")} == {"limited", "done"}
 
 
-def test_types_say_which_outputs_are_written(url: str, settings: Settings) -> None:
-    """A template of one's own, and none at all."""
+def test_types_decide_which_outputs_are_written(url: str, settings: Settings) -> None:
+    """A custom template, and none at all."""
     write_type(settings, "slip", 'output: {json: "slips/{type}/{id}.json", parquet: null}\n')
-    [one] = submitted(url, settings, 0, type="slip")
-    processed(url, settings)
+    [one] = submit_bills(url, settings, 0, type="slip")
+    process_all(url, settings)
     found = document(url, one.id)
     assert found["outputs"] == {"json": f"slips/slip/{one.id}.json", "parquet": None}
     assert json.loads(output(settings, found, "json"))["type"] == "slip"
 
 
-def test_progress_is_seen_while_pages_are_read(url: str, settings: Settings) -> None:
+def test_progress_is_visible_while_pages_are_read(url: str, settings: Settings) -> None:
     """The register has the last page's note, the row all pages."""
-    key = sent(url, settings, papers.pdf(LINES, pages=3), type="invoice")
-    processed(url, settings)
+    key = submit_file(url, settings, papers.pdf(LINES, pages=3), type="invoice")
+    process_all(url, settings)
     assert rows(url, "SELECT note FROM tabellion_attempts") == [{"note": "page 3 of 3"}]
     assert rows(url, "SELECT pages, done_pages FROM tabellion_documents") == [{"pages": 3, "done_pages": 3}]
     assert document(url, key)["pages"] == 3
 
 
-def test_a_model_is_asked_and_what_it_says_is_paid_for(url: str, clerk: Any, settings: Settings) -> None:
-    """Its words and the pages' agree; the price stands in the row; its queue is its own."""
-    model, rich = clerk(said(settings.types.get("invoice"), total=("120.00", "Total: 120.00")))
-    [one] = submitted(url, rich, 0, type="invoice")
-    processed(url, rich, gates=FAST)
+def test_a_model_reads_and_its_cost_is_recorded(url: str, scripted_model: Any, settings: Settings) -> None:
+    """Its values match the pages; the price is in the row; it has its own queue."""
+    model, rich = scripted_model(reply_about(settings.types.get("invoice"), total=("120.00", "Total: 120.00")))
+    [one] = submit_bills(url, rich, 0, type="invoice")
+    process_all(url, rich, gates=FAST)
     found = document(url, one.id)
     assert (found["status"], found["model"], found["cost"], model.asked) == ("completed", "clerk", 0.25, 1)
     assert "model and page text agree" in found["fields"]["total"]["reasons"]
     assert rows(url, "SELECT queue FROM tabellion_attempts") == [{"queue": "documents_clerk"}]
 
 
-def test_a_model_in_trouble_is_asked_again(url: str, clerk: Any, settings: Settings) -> None:
-    """By the engine, after a while; what was read meanwhile is not lost, for nothing was."""
-    model, rich = clerk(Unavailable("503"), said(settings.types.get("invoice")))
-    [one] = submitted(url, rich, 0, type="invoice")
-    processed(url, replace(rich, retry_base=0.02), gates=FAST)
+def test_a_failing_model_is_retried(url: str, scripted_model: Any, settings: Settings) -> None:
+    """By the engine, after a while; nothing read before is lost."""
+    model, rich = scripted_model(Unavailable("503"), reply_about(settings.types.get("invoice")))
+    [one] = submit_bills(url, rich, 0, type="invoice")
+    process_all(url, replace(rich, retry_base=0.02), gates=FAST)
     found = document(url, one.id)
     assert (found["status"], found["attempts"], model.asked) == ("completed", 2, 2)
 
 
-def test_a_model_that_stays_in_trouble_fails_the_document(url: str, clerk: Any) -> None:
-    """After four tries; the error says what was tried, and how often."""
-    model, rich = clerk(BadOutput("not JSON", "json"))
-    [one] = submitted(url, rich, 0, type="invoice")
-    processed(url, replace(rich, retry_base=0.02), gates=FAST)
+def test_a_model_that_keeps_failing_fails_the_document(url: str, scripted_model: Any) -> None:
+    """After four attempts; the error says what was tried, and how often."""
+    model, rich = scripted_model(BadOutput("not JSON", "json"))
+    [one] = submit_bills(url, rich, 0, type="invoice")
+    process_all(url, replace(rich, retry_base=0.02), gates=FAST)
     error = document(url, one.id)["error"]
     assert (error["code"], error["attempts"], model.asked) == ("model_bad_output", 4, 4)
     assert error["tried"] == ["read here", "asked clerk (clerk-1)"]
     assert [form["code"] for form in error["translatable"]["tried"]] == ["tried.local", "tried.model"]
 
 
-def test_a_refusal_is_final(url: str, clerk: Any) -> None:
-    """What the model will never answer is not asked again."""
-    model, rich = clerk(Rejected("blocked"))
-    [one] = submitted(url, rich, 0, type="invoice")
-    processed(url, rich, gates=FAST)
+def test_a_refusal_is_final(url: str, scripted_model: Any) -> None:
+    """What the model will never answer is not retried."""
+    model, rich = scripted_model(Rejected("blocked"))
+    [one] = submit_bills(url, rich, 0, type="invoice")
+    process_all(url, rich, gates=FAST)
     assert (document(url, one.id)["error"]["code"], model.asked) == ("model_rejected", 1)
 
 
-def test_being_told_to_wait_costs_no_attempt(url: str, clerk: Any, settings: Settings) -> None:
-    """A rate limit puts the document off."""
-    model, rich = clerk(RateLimited(0.05), said(settings.types.get("invoice")))
-    [one] = submitted(url, rich, 0, type="invoice")
-    processed(url, rich, gates=FAST)
+def test_a_rate_limit_costs_no_attempt(url: str, scripted_model: Any, settings: Settings) -> None:
+    """It defers the document."""
+    model, rich = scripted_model(RateLimited(0.05), reply_about(settings.types.get("invoice")))
+    [one] = submit_bills(url, rich, 0, type="invoice")
+    process_all(url, rich, gates=FAST)
     found = document(url, one.id)
     assert (found["status"], found["attempts"], model.asked) == ("completed", 1, 2)
 
 
-def test_the_same_question_is_paid_for_once(url: str, clerk: Any, settings: Settings) -> None:
+def test_the_same_question_is_paid_for_once(url: str, scripted_model: Any, settings: Settings) -> None:
     """Two documents of one file whose type keeps both: one call, two results."""
     write_type(settings, "slip", "idempotency: {policy: keep}\n")
-    model, rich = clerk(said(settings.types.get("slip")))
-    made = submitted(url, rich, 0, 0, type="slip")
-    processed(url, rich, gates=FAST)
-    found = [document(url, one.id) for one in made]
+    model, rich = scripted_model(reply_about(settings.types.get("slip")))
+    submitted = submit_bills(url, rich, 0, 0, type="slip")
+    process_all(url, rich, gates=FAST)
+    found = [document(url, one.id) for one in submitted]
     assert [one["status"] for one in found] == ["completed"] * 2
     assert sorted(one["cost"] for one in found) == [0.0, 0.25]
     assert model.asked == 1
@@ -238,15 +238,16 @@ def test_the_same_question_is_paid_for_once(url: str, clerk: Any, settings: Sett
     assert first == second
 
 
-def test_what_was_paid_before_an_outage_stays_in_the_row(
-    url: str, clerk: Any, settings: Settings, tmp_path: Path
+def test_the_cost_before_an_outage_stays_in_the_row(
+    url: str, scripted_model: Any, settings: Settings, tmp_path: Path
 ) -> None:
-    """The answer is remembered, so that the try that writes the outputs pays nothing; the document has cost it all the
-    same."""
-    model, rich = clerk(said(settings.types.get("invoice")))
+    """The answer is stored, so the attempt that writes the outputs costs nothing; the document's cost still
+    includes it.
+    """
+    model, rich = scripted_model(reply_about(settings.types.get("invoice")))
     (tmp_path / "store").touch()
     away = replace(rich, lake=Lake(tmp_path / "store" / "lake"), retry_base=0.02)
-    [one] = submitted(url, away, 0, type="invoice")
+    [one] = submit_bills(url, away, 0, type="invoice")
     with working(make_worker(url, *documents_queues(away), gates=FAST)):
         eventually(lambda: document(url, one.id)["error"])
         assert document(url, one.id)["cost"] == 0.25
@@ -255,11 +256,11 @@ def test_what_was_paid_before_an_outage_stays_in_the_row(
     assert (document(url, one.id)["cost"], model.asked) == (0.25, 1)
 
 
-def test_text_that_no_database_takes_is_written_out(url: str, clerk: Any, settings: Settings) -> None:
-    """A NUL in what the model says, and half a surrogate pair in the file's name."""
-    _, rich = clerk(said(settings.types.get("invoice"), customer=("A\x00B", "A\x00B")))
+def test_text_that_no_database_accepts_is_cleaned(url: str, scripted_model: Any, settings: Settings) -> None:
+    """A NUL in the model's answer, and half a surrogate pair in the file's name."""
+    _, rich = scripted_model(reply_about(settings.types.get("invoice"), customer=("A\x00B", "A\x00B")))
     one = ask(url, lambda store: submit(store, rich, put(rich, 0, "a\x00\ud800.pdf"), type="invoice"))
-    processed(url, rich, gates=FAST)
+    process_all(url, rich, gates=FAST)
     found = document(url, one.id)
     assert (found["status"], found["name"]) == ("completed", "a\\u0000\\ud800.pdf")
     assert found["fields"]["customer"]["value"] == "A\\x00B"
@@ -267,19 +268,19 @@ def test_text_that_no_database_takes_is_written_out(url: str, clerk: Any, settin
     json.dumps(found, ensure_ascii=False).encode()
 
 
-def test_an_invoice_nobody_doubts_needs_nobody(url: str, settings: Settings) -> None:
-    """No review item where every field is sure."""
+def test_a_certain_invoice_needs_no_review(url: str, settings: Settings) -> None:
+    """No review item where every field has a high confidence."""
     write_type(settings, "slip")
-    [one] = submitted(url, settings, 0, type="slip")
-    processed(url, settings)
+    [one] = submit_bills(url, settings, 0, type="slip")
+    process_all(url, settings)
     assert document(url, one.id)["reasons"] == []
     assert rows(url, "SELECT * FROM tabellion_review_items") == []
 
 
 def test_a_doubtful_document_gets_a_review_item(url: str, settings: Settings, tmp_path: Path) -> None:
     """In the finishing transaction: reasons, priority, and a deadline a day after the upload."""
-    key = sent(url, settings, bill("Acme Tools Ltd", "12 High Street"), type="invoice")
-    processed(url, settings)
+    key = submit_file(url, settings, bill("Acme Tools Ltd", "12 High Street"), type="invoice")
+    process_all(url, settings)
     found = document(url, key)
     assert found["verdict"] == "reject"
     assert "missing" in [reason["code"] for reason in found["reasons"]]
@@ -291,10 +292,10 @@ def test_a_doubtful_document_gets_a_review_item(url: str, settings: Settings, tm
     assert (wait if isinstance(wait, float) else wait.total_seconds()) == pytest.approx(86_400, abs=0.01)
 
 
-def test_other_values_are_kept_beside_each_field(url: str, settings: Settings) -> None:
-    """With their places; those of fields that were not found stand in the result."""
-    [one] = submitted(url, settings, 0, type="invoice")
-    processed(url, settings)
+def test_alternative_values_are_stored_beside_each_field(url: str, settings: Settings) -> None:
+    """With their places; those of fields not found are in the result."""
+    [one] = submit_bills(url, settings, 0, type="invoice")
+    process_all(url, settings)
     found = {
         row["name"]: row
         for row in rows(url, "SELECT name, value, read_value, candidates FROM tabellion_extracted_fields")
@@ -310,11 +311,11 @@ def test_other_values_are_kept_beside_each_field(url: str, settings: Settings) -
     assert "candidates" not in document(url, one.id)["fields"]["total"]
 
 
-def test_what_the_model_said_and_lost_is_offered(url: str, clerk: Any, settings: Settings) -> None:
-    """Before all that stands elsewhere on the page."""
-    _, rich = clerk(said(settings.types.get("invoice"), total=("999.00", "Total: 999.00")))
-    submitted(url, rich, 0, type="invoice")
-    processed(url, rich, gates=FAST)
+def test_discarded_answers_of_the_model_are_offered(url: str, scripted_model: Any, settings: Settings) -> None:
+    """Before values found elsewhere on the page."""
+    _, rich = scripted_model(reply_about(settings.types.get("invoice"), total=("999.00", "Total: 999.00")))
+    submit_bills(url, rich, 0, type="invoice")
+    process_all(url, rich, gates=FAST)
     [row] = rows(url, "SELECT value, candidates FROM tabellion_extracted_fields WHERE name = 'total'")
     assert row["value"] == '"120.00"'
     assert [(one["value"], one["from"]) for one in json.loads(row["candidates"])][:2] == [
@@ -322,8 +323,8 @@ def test_what_the_model_said_and_lost_is_offered(url: str, clerk: Any, settings:
     ]  # fmt: skip
 
 
-def test_the_trail_has_what_was_read_and_for_whom(url: str, settings: Settings) -> None:
-    """In the finishing transaction: the values by the worker, the item, and who has the least to do."""
+def test_the_trail_has_what_was_read_and_the_assignment(url: str, settings: Settings) -> None:
+    """In the finishing transaction: the values by the worker, the item, and the person with the least to do."""
 
     async def hire(store: Store) -> None:
         await SCHEMA.prepare(store)
@@ -331,29 +332,32 @@ def test_the_trail_has_what_was_read_and_for_whom(url: str, settings: Settings) 
             await put_user(store, name)
 
     ask(url, hire)
-    keys = [sent(url, settings, bill("Acme Tools Ltd", f"{number} High Street"), type="invoice") for number in range(4)]
-    processed(url, settings)
+    keys = [
+        submit_file(url, settings, bill("Acme Tools Ltd", f"{number} High Street"), type="invoice")
+        for number in range(4)
+    ]
+    process_all(url, settings)
     assert ask(url, audit.verify).whole
     items = rows(url, "SELECT assigned_to, proximity, document_id, id FROM tabellion_review_items ORDER BY assigned_to")
     assert [item["assigned_to"] for item in items] == ["anna", "anna", "bob", "bob"]
     assert all(0 <= item["proximity"] < 0.01 for item in items)
-    read, made, given = ask(url, lambda store: audit.history(store, subject=keys[0]))
+    read, created, given = ask(url, lambda store: audit.history(store, subject=keys[0]))
     [attempt] = rows(url, "SELECT worker FROM tabellion_attempts WHERE key = $1", keys[0])
     assert (read["action"], read["actor"]) == ("extracted", attempt["worker"])
     assert read["after"]["vendor"] == "Acme Tools Ltd"
     assert read["more"] == {"model": "local", "type": "invoice", "verdict": "reject", "version": 1}
     [item] = [item for item in items if item["document_id"] == keys[0]]
-    assert (made["action"], made["item_id"]) == ("created", item["id"])
+    assert (created["action"], created["item_id"]) == ("created", item["id"])
     assert (given["action"], given["item_id"], given["after"]) == ("assigned", item["id"], item["assigned_to"])
 
 
-def test_a_type_may_want_every_document_seen_or_none(url: str, settings: Settings) -> None:
-    """Whatever anybody doubts."""
+def test_a_type_may_require_review_always_or_never(url: str, settings: Settings) -> None:
+    """Whatever the doubts."""
     write_type(settings, "seen", "processing: {review: always}\n")
     write_type(settings, "unseen", "processing: {review: never}\n")
-    [one] = submitted(url, settings, 0, type="seen")
-    two = sent(url, settings, bill("nothing of note"), type="unseen")
-    processed(url, settings)
+    [one] = submit_bills(url, settings, 0, type="seen")
+    two = submit_file(url, settings, bill("nothing of note"), type="unseen")
+    process_all(url, settings)
     assert [reason["code"] for reason in document(url, one.id)["reasons"]] == ["always"]
     assert document(url, two)["reasons"]
     assert [item["document_id"] for item in rows(url, "SELECT document_id FROM tabellion_review_items")] == [one.id]
@@ -370,63 +374,61 @@ PERMIT = bill("Zebra crossing permit", "Permit holder: Anna", "Crossing", "Total
 
 
 def detected(settings: Settings, rest: str) -> None:
-    """A type that documents are found to be of."""
+    """A type that documents are detected as."""
     folder = Path(settings.types.folders[0])
     folder.mkdir(exist_ok=True)
     (folder / "ticket.yaml").write_text(DETECTED + rest)
 
 
-def test_a_type_that_is_found_out_names_the_model(url: str, clerk: Any, settings: Settings) -> None:
-    """And is asked how soon a person should look; duplicates share it, and who named a model gets that one."""
+def test_a_detected_type_decides_the_model(url: str, scripted_model: Any, settings: Settings) -> None:
+    """And the deadline of the review; duplicates share it, and a requested model wins."""
     detected(settings, "processing: {model: clerk, sla: 60, review: always}\n")
-    model, rich = clerk(said(settings.types.get("ticket"), total=("120.00", "Total: 120.00")))
+    model, rich = scripted_model(reply_about(settings.types.get("ticket"), total=("120.00", "Total: 120.00")))
     rich = replace(rich, default_model="local")
-    one = sent(url, rich, PERMIT)
-    processed(url, rich, gates=FAST)
+    one = submit_file(url, rich, PERMIT)
+    process_all(url, rich, gates=FAST)
     found = document(url, one)
     assert (found["type"], found["model"], model.asked) == ("ticket", "clerk", 1)
     [row] = rows(url, "SELECT created_at, due_at FROM tabellion_review_items")
     [upload] = rows(url, "SELECT created_at FROM tabellion_documents")
     assert seconds(row["due_at"]) - seconds(upload["created_at"]) == pytest.approx(60, abs=1)
-    two = sent(url, rich, PERMIT)
-    processed(url, rich, gates=FAST)
+    two = submit_file(url, rich, PERMIT)
+    process_all(url, rich, gates=FAST)
     assert (document(url, two)["status"], document(url, two)["duplicate_of"], model.asked) == ("duplicate", one, 1)
-    three = sent(url, rich, PERMIT + b"\n", model="local")
-    processed(url, rich, gates=FAST)
+    three = submit_file(url, rich, PERMIT + b"\n", model="local")
+    process_all(url, rich, gates=FAST)
     assert (document(url, three)["model"], model.asked) == ("local", 1)
 
 
-def test_a_type_that_is_found_out_says_how_often_it_is_tried(url: str, clerk: Any, settings: Settings) -> None:
-    """retries: 0 is one try."""
+def test_a_detected_type_decides_the_number_of_attempts(url: str, scripted_model: Any, settings: Settings) -> None:
+    """retries: 0 is one attempt."""
     detected(settings, "processing: {model: clerk, retries: 0}\n")
-    model, rich = clerk(BadOutput("not JSON", "json"))
-    one = sent(url, replace(rich, default_model="local", retry_base=0.02), PERMIT)
-    processed(url, replace(rich, default_model="local", retry_base=0.02), gates=FAST)
+    model, rich = scripted_model(BadOutput("not JSON", "json"))
+    one = submit_file(url, replace(rich, default_model="local", retry_base=0.02), PERMIT)
+    process_all(url, replace(rich, default_model="local", retry_base=0.02), gates=FAST)
     assert (document(url, one)["status"], model.asked) == ("failed", 1)
 
 
 @pytest.mark.parametrize(("rules", "status"), [("policy: keep", "queued"), ("cache_ttl: 0", "queued")])
-def test_a_type_that_is_found_out_says_what_becomes_of_a_second_upload(
-    url: str, settings: Settings, rules: str, status: str
-) -> None:
-    """The file that came first has told which type it is."""
+def test_a_detected_type_decides_about_duplicates(url: str, settings: Settings, rules: str, status: str) -> None:
+    """The first upload of the file determined its type."""
     detected(settings, f"idempotency: {{{rules}}}\n")
-    sent(url, settings, PERMIT)
-    processed(url, settings)
-    two = sent(url, settings, PERMIT)
+    submit_file(url, settings, PERMIT)
+    process_all(url, settings)
+    two = submit_file(url, settings, PERMIT)
     assert document(url, two)["status"] == status
 
 
-def test_the_deadline_and_the_pages_of_a_call_are_set(url: str, clerk: Any, settings: Settings) -> None:
-    """What the settings say is what the model is asked with."""
+def test_the_deadline_and_the_pages_of_a_call_are_set(url: str, scripted_model: Any, settings: Settings) -> None:
+    """The model is called with those of the settings."""
     asked: list[Ask] = []
 
-    class Watched(Clerk):
+    class Watched(ScriptedModel):
         async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
             asked.append(ask)
             return await super().call(parts, schema, ask)
 
-    model = Watched(said(settings.types.get("invoice"), total=("120.00", "Total: 120.00")))
+    model = Watched(reply_about(settings.types.get("invoice"), total=("120.00", "Total: 120.00")))
     rich = replace(
         settings,
         models={"clerk": "clerk"},
@@ -434,6 +436,6 @@ def test_the_deadline_and_the_pages_of_a_call_are_set(url: str, clerk: Any, sett
         default_model="clerk",
         model_deadline=7.0,
     )
-    sent(url, rich, bill(*LINES), type="invoice")
-    processed(url, rich, gates=FAST)
+    submit_file(url, rich, bill(*LINES), type="invoice")
+    process_all(url, rich, gates=FAST)
     assert asked[0].deadline == 7.0

@@ -26,14 +26,14 @@ from tabellion.storage.lake import LakeError
      (ConfigurationError("x"), "configuration"), (Unknown("type", "x", []), "configuration"),
      (LakeError("x"), "outputs_failed"), (OSError(28, "full"), "outputs_failed"), (ZeroDivisionError(), "internal")],
 )  # fmt: skip
-def test_every_error_has_a_code_that_is_listed(error: Exception, code: str) -> None:
+def test_every_error_has_a_listed_code(error: Exception, code: str) -> None:
     """Those of unreadable documents are the reader's."""
     assert code_of(error) == code
     assert code in CODES or code in errors.CODES
 
 
-def test_the_words_are_the_column_s_json() -> None:
-    """Whole, whatever was said, and within what the column keeps."""
+def test_the_column_holds_valid_json() -> None:
+    """Complete, whatever the message, and within the column's limit."""
     failed = Failed(ValueError("a\x00b\ud800" + "x" * 10_000), 4, ["read here"])
     found = json.loads(str(failed))
     assert found == problem(str(failed))
@@ -60,8 +60,8 @@ def test_the_words_are_the_column_s_json() -> None:
         (Message("attempt.raised", error="ValueError", detail="x", place=""), "try_failed"),
     ],
 )  # fmt: skip
-def test_what_the_engine_says_has_a_code_by_its_message(message: Message, code: str) -> None:
-    """Not by how its sentence begins; the sentence can be translated."""
+def test_engine_errors_get_their_code_from_the_message(message: Message, code: str) -> None:
+    """Not from how the sentence begins; it can be translated."""
     job = Job(Queue("t", ready=1, running=2, done=3, failed=4), 1, "1", {}, n=1, token="", attempt=3, worker="w")
     found = problem(describe_error(job, message))
     assert found is not None
@@ -72,7 +72,7 @@ def test_what_the_engine_says_has_a_code_by_its_message(message: Message, code: 
 
 def test_the_code_of_every_ending_of_the_engine_is_tested() -> None:
     """A message of the engine that a document can end with has a case above; the others are parts of messages."""
-    cases = test_what_the_engine_says_has_a_code_by_its_message.pytestmark[0].args[1]  # type: ignore[attr-defined]
+    cases = test_engine_errors_get_their_code_from_the_message.pytestmark[0].args[1]  # type: ignore[attr-defined]
     parts = {"attempt.lease_not_renewed", "attempt.rate_limited", "attempt.worker_on"}
     known = {code for code in domain("en", "messages") if code.startswith("attempt.")}
     assert known - {message.code for message, _ in cases} == parts

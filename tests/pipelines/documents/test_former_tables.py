@@ -1,4 +1,4 @@
-"""The tables of the document service beside the owner's own, and those that an earlier version made."""
+"""The tables of the document service beside the owner's own, and those of earlier versions."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ THEIRS = ("documents", "users", "sessions", "api_keys")
 
 @pytest.fixture
 def theirs(project: Project) -> Project:
-    """A project with tables of its own that are called like ours were."""
+    """A project with its own tables, named like ours used to be."""
     (project.folder / "tabellion.toml").write_text(f'[environments]\nprod = "{project.url}"\n')
     return project
 
 
 def former(project: Project, version: int, *without: str) -> None:
-    """Makes the tables as an earlier version did, of this version: without the prefix, and without some."""
+    """Create the tables as an earlier version did, without the prefix, and without some."""
     dialect = Store(project.url).dialect
     clock = sql.CLOCK[dialect]
     steps = [tables.SCHEMA.statements(dialect, tables.SCHEMA.current)[0], *_statements(dialect, version)]
@@ -65,14 +65,14 @@ UNION SELECT tgname FROM pg_trigger WHERE NOT tgisinternal"""
 
 
 def test_tables_of_the_owner_with_such_names_are_left_alone(theirs: Project) -> None:
-    """Made beside them, under names that nobody else has; theirs keep their columns and rows."""
+    """Ours are created beside them under unique names; theirs keep their columns and rows."""
     for name in THEIRS:
         theirs.sql(f"CREATE TABLE {name} (mine integer)", f"INSERT INTO {name} VALUES (7)")
     before = names(theirs)
     assert theirs.run("migrate", "--with", "documents").exit_code == 0
-    made = names(theirs) - before
-    assert set(SERVICE) <= made
-    assert not [name for name in made if not name.startswith("tabellion_")]
+    created = names(theirs) - before
+    assert set(SERVICE) <= created
+    assert not [name for name in created if not name.startswith("tabellion_")]
     for name in THEIRS:
         assert theirs.sql(f"SELECT * FROM {name}") == [{"mine": 7}]
     assert theirs.run("keys", "create", "--role", "viewer").exit_code == 0
@@ -81,8 +81,8 @@ def test_tables_of_the_owner_with_such_names_are_left_alone(theirs: Project) -> 
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
-def test_tables_of_an_earlier_version_are_renamed_with_all_they_have(theirs: Project, version: int) -> None:
-    """Rows, indexes, triggers and functions; the names are the same as in a new installation."""
+def test_tables_of_an_earlier_version_are_renamed_completely(theirs: Project, version: int) -> None:
+    """Rows, indexes, triggers and functions; the names equal those of a new installation."""
     former(theirs, version)
     refused = theirs.run("keys", "list")
     assert refused.exit_code == 4
@@ -110,8 +110,8 @@ def fresh_url(project: Project) -> str:
     return f"{project.url.rpartition('/')[0]}/{name}"
 
 
-def test_what_was_renamed_still_guards_the_trail(theirs: Project) -> None:
-    """The triggers of the audit trail are there, and say what they said."""
+def test_renamed_triggers_still_guard_the_trail(theirs: Project) -> None:
+    """The triggers of the audit trail exist, with the same message."""
     former(theirs, tables.SCHEMA.current)
     assert theirs.run("migrate", "--with", "documents").exit_code == 0
     assert theirs.run("keys", "create", "--role", "viewer").exit_code == 0
@@ -121,7 +121,7 @@ def test_what_was_renamed_still_guards_the_trail(theirs: Project) -> None:
 
 
 def test_a_table_of_the_owner_among_them_is_not_renamed(theirs: Project) -> None:
-    """An earlier version took `sessions` for its own where there was one: it is the owner's again, ours is made."""
+    """An earlier version adopted an existing `sessions`: it is the owner's again, ours is created."""
     theirs.sql("CREATE TABLE sessions (mine integer)", "INSERT INTO sessions VALUES (7)")
     former(theirs, tables.SCHEMA.current, "tabellion_sessions")
     assert theirs.run("migrate", "--with", "documents").exit_code == 0
@@ -129,7 +129,7 @@ def test_a_table_of_the_owner_among_them_is_not_renamed(theirs: Project) -> None
     assert theirs.sql("SELECT count(*) AS n FROM tabellion_sessions") == [{"n": 0}]
 
 
-def test_the_sql_for_it_is_printed(theirs: Project) -> None:
+def test_the_migration_sql_is_printed(theirs: Project) -> None:
     """For someone who may run it; nothing is changed."""
     former(theirs, tables.SCHEMA.current)
     before = names(theirs)

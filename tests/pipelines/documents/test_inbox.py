@@ -1,4 +1,4 @@
-"""Moves that lose nothing and take nobody's place."""
+"""Moving files without losing or overwriting any."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def inbox(tmp_path: Path) -> Inbox:
 
 
 def test_a_rename_has_one_winner(tmp_path: Path, inbox: Inbox) -> None:
-    """The second one to try hears that it is gone."""
+    """The second one is told that the file is gone."""
     (tmp_path / "a").write_text("a")
     assert inbox.claim("a", "one/a")
     assert not inbox.claim("a", "two/a")
@@ -29,8 +29,8 @@ def test_a_rename_has_one_winner(tmp_path: Path, inbox: Inbox) -> None:
         inbox.claim("one/a", "file/a")
 
 
-def test_a_name_that_is_taken_is_left_alone(tmp_path: Path, inbox: Inbox) -> None:
-    """The next free number is used; a move that was begun before is only finished."""
+def test_an_existing_name_is_not_overwritten(tmp_path: Path, inbox: Inbox) -> None:
+    """The next free number is used; an interrupted move is only finished."""
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "a.pdf").write_text("old")
     (tmp_path / "a.pdf").write_text("new")
@@ -44,18 +44,18 @@ def test_a_name_that_is_taken_is_left_alone(tmp_path: Path, inbox: Inbox) -> Non
     assert inbox.place("a.pdf", "there/a.pdf") is None
 
 
-def test_a_new_reason_replaces_one_whose_file_was_taken_away(tmp_path: Path, inbox: Inbox) -> None:
-    """A file that is put back and fails again has its new reason beside it; nothing else is left there."""
+def test_a_new_reason_replaces_that_of_a_removed_file(tmp_path: Path, inbox: Inbox) -> None:
+    """A file put back that fails again has its new reason beside it; nothing else is left."""
     (tmp_path / "a.pdf.reason.json").write_text("old")
     inbox.write("a.pdf.reason.json", b"new")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.pdf.reason.json", "new")]
 
 
 @pytest.mark.parametrize("code", [errno.ENOSYS, errno.EXDEV])
-def test_without_hard_links_a_rename_does_it(
+def test_without_hard_links_a_rename_is_used(
     code: int, tmp_path: Path, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some file systems have none; a folder on another disk is refused, for copying would follow links."""
+    """Some file systems have none; a folder on another disk is rejected, since copying would follow links."""
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError(code, os.strerror(code))
@@ -72,8 +72,8 @@ def test_without_hard_links_a_rename_does_it(
     assert (tmp_path / "b.pdf").read_text() == "old"
 
 
-def test_one_at_a_time_in_a_folder(tmp_path: Path, inbox: Inbox) -> None:
-    """The second process is told, until the first has left; a folder that is gone is nobody's."""
+def test_one_process_per_folder(tmp_path: Path, inbox: Inbox) -> None:
+    """The second process is told, until the first has ended; a missing folder belongs to nobody."""
     (tmp_path / "f").mkdir()
     with inbox.alone_in("f") as first, inbox.alone_in("f") as second:
         assert (first, second) == (True, False)
@@ -81,8 +81,8 @@ def test_one_at_a_time_in_a_folder(tmp_path: Path, inbox: Inbox) -> None:
         assert (third, none) == (True, False)
 
 
-def test_who_writes_to_a_file_is_seen(tmp_path: Path) -> None:
-    """Open to write counts, open to read does not."""
+def test_an_open_writer_is_noticed(tmp_path: Path) -> None:
+    """Open for writing counts, open for reading does not."""
     if not Path("/proc/self/fdinfo").exists():
         pytest.skip("only /proc tells who writes")
     file = tmp_path / "a"

@@ -1,4 +1,4 @@
-"""Files of this machine, looked at before they are trusted."""
+"""Local files, checked before they are trusted."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tabellion.pipelines.documents.intake import NotTaken, take_in
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import Submitted, submit
 from tabellion.storage.blobs import StoredBlob
-from tests.owner import owning
 from tests.pipelines.documents.papers import paper, write_type
-from tests.working import ask
+from tests.table_owner import owning
+from tests.workers import ask
 
 
-def taken(url: str, settings: Settings, source: Path | bytes, **how: Any) -> Submitted:
-    """Takes it in."""
+def submit_one(url: str, settings: Settings, source: Path | bytes, **how: Any) -> Submitted:
+    """Take the file in."""
 
     async def go(store: Store) -> Submitted:
         return await take_in(store, settings, source, **how)
@@ -29,11 +29,11 @@ def taken(url: str, settings: Settings, source: Path | bytes, **how: Any) -> Sub
     return ask(url, go)
 
 
-def test_a_file_and_bytes_are_the_same_document(url: str, settings: Settings, tmp_path: Path) -> None:
-    """The row has the name and what the content is; the second is a duplicate of the first."""
+def test_a_file_and_its_bytes_are_the_same_document(url: str, settings: Settings, tmp_path: Path) -> None:
+    """The row has the name and the content type; the second is a duplicate of the first."""
     (tmp_path / "a bill.bin").write_bytes(paper())
-    first = taken(url, settings, tmp_path / "a bill.bin")
-    second = taken(url, settings, paper(), name="again.pdf")
+    first = submit_one(url, settings, tmp_path / "a bill.bin")
+    second = submit_one(url, settings, paper(), name="again.pdf")
     assert second.duplicate_of == first.id
     with owning(url, create=False) as owner:
         rows = owner("SELECT name, media, bytes FROM tabellion_documents ORDER BY id")
@@ -41,8 +41,8 @@ def test_a_file_and_bytes_are_the_same_document(url: str, settings: Settings, tm
     assert {(row["media"], row["bytes"]) for row in rows} == {("application/pdf", len(paper()))}
 
 
-def test_what_is_no_document_is_not_taken(sqlite_url: str, settings: Settings, tmp_path: Path) -> None:
-    """Each with a code of its own, without waiting for a pipe, and nothing of it is kept."""
+def test_an_unsupported_file_is_rejected(sqlite_url: str, settings: Settings, tmp_path: Path) -> None:
+    """Each with its own code, without waiting for a pipe, and nothing of it is stored."""
     (tmp_path / "empty.pdf").touch()
     (tmp_path / "text.pdf").write_text("words")
     (tmp_path / "two.pdf").write_bytes(paper() + b"\n<html></html>")
@@ -52,7 +52,7 @@ def test_what_is_no_document_is_not_taken(sqlite_url: str, settings: Settings, t
     codes = {}
     for name in ("empty.pdf", "text.pdf", "two.pdf", "link.pdf", "large.pdf", "pipe.pdf", "none.pdf", ""):
         with pytest.raises(NotTaken) as caught:
-            taken(sqlite_url, settings, tmp_path / name, limit=len(paper()) * 2)
+            submit_one(sqlite_url, settings, tmp_path / name, limit=len(paper()) * 2)
         codes[name] = caught.value.code
     assert codes == {
         "empty.pdf": "empty_file", "text.pdf": "type_unsupported", "two.pdf": "type_mismatch", "link.pdf": "not_a_file",
@@ -61,10 +61,10 @@ def test_what_is_no_document_is_not_taken(sqlite_url: str, settings: Settings, t
     assert not [path for path in settings.blobs.root.rglob("*") if path.is_file()]
 
 
-def test_a_content_that_goes_while_it_comes_is_copied_again(
+def test_a_file_deleted_while_it_arrives_is_copied_again(
     sqlite_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody deletes the last document that had it, between the copy and its row: nobody need know."""
+    """Its last document is deleted between the copy and its row: the caller does not notice."""
     going = [True, False]
 
     async def racing(store: Store, settings: Settings, content: StoredBlob, **how: Any) -> Submitted:
@@ -73,20 +73,20 @@ def test_a_content_that_goes_while_it_comes_is_copied_again(
         return await submit(store, settings, content, **how)
 
     monkeypatch.setattr(intake, "submit", racing)
-    one = taken(sqlite_url, settings, paper(), name="a.pdf")
+    one = submit_one(sqlite_url, settings, paper(), name="a.pdf")
     assert (one.status, going) == ("queued", [])
     with owning(sqlite_url, create=False) as owner:
         assert [row["id"] for row in owner("SELECT id FROM tabellion_documents")] == [one.id]
     assert settings.blobs.has(hashlib.sha256(paper()).hexdigest())
 
 
-def test_a_type_that_is_none_and_one_that_takes_no_copies(sqlite_url: str, settings: Settings) -> None:
-    """The sender's fault too, said in a sentence."""
+def test_an_unknown_type_and_a_rejected_duplicate(sqlite_url: str, settings: Settings) -> None:
+    """Reported as errors of the sender, in a sentence."""
     with pytest.raises(NotTaken, match="unknown document type 'poem'") as caught:
-        taken(sqlite_url, settings, paper(), name="a.pdf", type="poem")
+        submit_one(sqlite_url, settings, paper(), name="a.pdf", type="poem")
     assert caught.value.code == "type_unknown"
     write_type(settings, "once", "idempotency: {policy: reject}\n")
-    taken(sqlite_url, settings, paper(), name="a.pdf", type="once")
+    submit_one(sqlite_url, settings, paper(), name="a.pdf", type="once")
     with pytest.raises(NotTaken) as caught:
-        taken(sqlite_url, settings, paper(), name="b.pdf", type="once")
+        submit_one(sqlite_url, settings, paper(), name="b.pdf", type="once")
     assert caught.value.code == "already_there"

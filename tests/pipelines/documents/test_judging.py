@@ -1,4 +1,4 @@
-"""One judgement of what is wrong, whoever asks."""
+"""One judgement of what is wrong, for every caller."""
 
 from __future__ import annotations
 
@@ -26,39 +26,39 @@ WRONG = {"net": "10.00", "tax": "1.00", "total": "12.00"}
 
 
 def codes(*settled: str, values: dict[str, str] = WRONG, absent: tuple[str, ...] = ()) -> list[tuple[str, str]]:
-    """What is wrong, with how much it matters."""
+    """What is wrong, with its severity."""
     return [(one.code, one.severity) for one in judge_issues([DIFFERS], values, TYPE, settled, absent)]
 
 
-def test_what_the_reading_found_stays_until_people_settle_it() -> None:
-    """A difference between XML and paper is over when somebody has said what the total is."""
+def test_findings_stay_until_people_settle_them() -> None:
+    """A difference between XML and paper is over once someone confirmed the total."""
     assert codes() == [("rule", "error"), ("xml_differs", "warning")]
     assert codes("total") == [("rule", "error")]
 
 
-def test_a_rule_that_fails_on_settled_fields_is_a_fault_of_the_document() -> None:
-    """A warning then; before, an error."""
+def test_a_rule_that_fails_on_settled_fields_is_a_warning() -> None:
+    """Before that, an error."""
     assert codes("net", "tax", "total") == [("rule", "warning")]
 
 
-def test_what_a_document_does_not_have_is_not_missing() -> None:
+def test_a_field_marked_absent_is_not_missing() -> None:
     """Where a person says so."""
     assert ("missing", "error") in codes(values={"net": "10.00"})
     assert ("missing", "error") not in codes(values={"net": "10.00"}, absent=("total",))
 
 
-def test_review_and_outputs_say_the_same() -> None:
-    """Also after somebody gave a field back: what was read is not forgotten with what was said."""
+def test_review_and_outputs_agree() -> None:
+    """Also after someone unlocked a field: what was read is not forgotten."""
     result: Result = {"issues": [], "read_issues": [DIFFERS.as_dict()]}
     read = read_issues(result)
     for said in ((), ("total",), ("net", "tax", "total")):
-        told = fields.issues(TYPE, WRONG, (), read, said)
-        assert told == [one.as_dict() for one in judge_issues(map(issue_of, read), WRONG, TYPE, said)]
+        shown = fields.issues(TYPE, WRONG, (), read, said)
+        assert shown == [one.as_dict() for one in judge_issues(map(issue_of, read), WRONG, TYPE, said)]
     assert read_issues({"issues": [DIFFERS.as_dict()]}) == [DIFFERS.as_dict()]
 
 
 def test_a_path_belongs_to_its_field() -> None:
-    """A cell of a table to the table."""
+    """A cell of a table belongs to the table."""
     assert (field_of("lines[2].amount"), field_of("total")) == ("lines", "total")
 
 

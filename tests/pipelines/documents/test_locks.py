@@ -1,4 +1,4 @@
-"""What people said of a document is carried to every later reading of the same bytes as the same type."""
+"""People's corrections are carried over to later readings of the same bytes as the same type."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tabellion.pipelines.documents.review import claims, editing, finishing, ite
 from tabellion.pipelines.documents.review.editing import Change
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.settings import Settings
-from tests.models.bills import said as told_by_model
-from tests.pipelines.documents.papers import document, paper, processed, rows, sent, write_type
-from tests.pipelines.documents.test_extraction import FAST, Clerk
-from tests.working import ask
+from tests.models.bills import reply_about as told_by_model
+from tests.pipelines.documents.papers import document, paper, process_all, rows, submit_file, write_type
+from tests.pipelines.documents.test_extraction import FAST, ScriptedModel
+from tests.workers import ask
 
 ANNA = Person("anna", 2)
 ALWAYS = "processing: {review: always}\n"
 
 
 def edit(url: str, settings: Settings, key: str, **changes: Change) -> None:
-    """Anna claims the item of a document, changes fields and approves it."""
+    """Claim the item of a document as Anna, change fields and approve it."""
 
     async def go(store: Store) -> None:
         [row] = await store.database.fetch("SELECT id FROM tabellion_review_items WHERE document_id = $1", key)
@@ -43,65 +43,65 @@ def edit(url: str, settings: Settings, key: str, **changes: Change) -> None:
 def corrected(url: str, settings: Settings) -> str:
     """A document whose total a person corrected to 4321, and whose vendor they confirmed."""
     write_type(settings, "slip", ALWAYS)
-    key = sent(url, settings, paper(), type="slip")
-    processed(url, settings)
+    key = submit_file(url, settings, paper(), type="slip")
+    process_all(url, settings)
     edit(url, settings, key, total=Change("correct", "4321.00"), vendor=Change("confirm"))
-    processed(url, settings)
+    process_all(url, settings)
     return key
 
 
 def change_type(settings: Settings, version: str) -> None:
-    """Gives the type another version."""
+    """Give the type another version."""
     path = Path(settings.types.folders[0], "slip.yaml")
     path.write_text(path.read_text().replace('version: "', f'version: "{version}.', 1))
 
 
 def field(url: str, key: str, name: str = "total") -> dict[str, Any]:
-    """A field as its row has it."""
+    """A field as in its row."""
     [row] = rows(url, "SELECT * FROM tabellion_extracted_fields WHERE document_id = $1 AND name = $2", key, name)
     return row | {one: json.loads(row[one]) for one in ("value", "read_value", "old_value") if row[one] is not None}
 
 
-def was_carried(url: str, settings: Settings, key: str) -> None:
-    """The document has Anna's total: in the row, in the answer and in the outputs; and her word on the vendor."""
+def assert_carried(url: str, settings: Settings, key: str) -> None:
+    """Assert that the document has Anna's total in row, answer and outputs, and her confirmation of the vendor."""
     total = field(url, key)
     assert (total["value"], bool(total["locked"]), total["state"]) == ("4321.00", True, "corrected")
     assert (total["read_value"], total["old_value"], total["corrected_by"]) == ("120.00", "120.00", "anna")
     assert field(url, key, "vendor")["state"] == "confirmed"
-    told = document(url, key)
-    assert (told["fields"]["total"]["value"], told["fields"]["total"]["locked"]) == ("4321.00", True)
-    written = json.loads(asyncio.run(settings.lake.get(told["outputs"]["json"])))
+    found = document(url, key)
+    assert (found["fields"]["total"]["value"], found["fields"]["total"]["locked"]) == ("4321.00", True)
+    written = json.loads(asyncio.run(settings.lake.get(found["outputs"]["json"])))
     assert (written["fields"]["total"]["value"], written["locked"]) == ("4321.00", ["total"])
 
 
 def test_a_correction_is_carried_to_another_version_of_the_type(url: str, settings: Settings, corrected: str) -> None:
-    """The same bytes come when the type has changed: they are read anew, and the correction stays."""
+    """The same bytes are read again after the type has changed, and the correction stays."""
     change_type(settings, "2")
-    other = sent(url, settings, paper(), type="slip")
-    processed(url, settings)
+    other = submit_file(url, settings, paper(), type="slip")
+    process_all(url, settings)
     assert document(url, other)["duplicate_of"] is None
-    was_carried(url, settings, other)
+    assert_carried(url, settings, other)
 
 
 def test_a_correction_is_carried_to_another_model(url: str, settings: Settings, corrected: str) -> None:
-    """The same bytes come for another model."""
+    """The same bytes are submitted for another model."""
     answer = told_by_model(settings.types.get("slip"), total=("120.00", "Total: 120.00"))
-    rich = replace(settings, models={"clerk": "clerk"}, model=lambda _: GatedModel(Clerk(answer)))
-    other = sent(url, rich, paper(), type="slip", model="clerk")
-    processed(url, rich, gates=FAST)
+    rich = replace(settings, models={"clerk": "clerk"}, model=lambda _: GatedModel(ScriptedModel(answer)))
+    other = submit_file(url, rich, paper(), type="slip", model="clerk")
+    process_all(url, rich, gates=FAST)
     assert document(url, other)["model"] == "clerk"
-    was_carried(url, settings, other)
+    assert_carried(url, settings, other)
 
 
-def test_a_correction_is_carried_to_a_type_that_is_found_out(url: str, settings: Settings) -> None:
-    """Whether the type was said or found out makes no difference: it is the same one."""
-    key = sent(url, settings, paper(), type="invoice")
-    processed(url, settings)
+def test_a_correction_is_carried_to_a_detected_type(url: str, settings: Settings) -> None:
+    """Whether the type was requested or detected makes no difference."""
+    key = submit_file(url, settings, paper(), type="invoice")
+    process_all(url, settings)
     ask(url, lambda store: _opened(store, key))
     edit(url, settings, key, payment_terms=Change("correct", "30 days"))
-    processed(url, settings)
-    other = sent(url, settings, paper())
-    processed(url, settings)
+    process_all(url, settings)
+    other = submit_file(url, settings, paper())
+    process_all(url, settings)
     assert document(url, other)["type"] == "invoice"
     assert field(url, other, "payment_terms")["value"] == "30 days"
 
@@ -116,60 +116,60 @@ async def _opened(store: Store, key: str) -> None:
 def test_every_upload_has_it_where_a_type_keeps_them_all(url: str, settings: Settings) -> None:
     """Policy keep: nothing is a duplicate, and nobody corrects the same file twice."""
     write_type(settings, "slip", ALWAYS + "idempotency: {policy: keep}\n")
-    first = sent(url, settings, paper(), type="slip")
-    processed(url, settings)
+    first = submit_file(url, settings, paper(), type="slip")
+    process_all(url, settings)
     edit(url, settings, first, total=Change("correct", "4321.00"), vendor=Change("confirm"))
-    processed(url, settings)
-    other = sent(url, settings, paper(), type="slip")
-    processed(url, settings)
-    was_carried(url, settings, other)
+    process_all(url, settings)
+    other = submit_file(url, settings, paper(), type="slip")
+    process_all(url, settings)
+    assert_carried(url, settings, other)
 
 
-def test_a_correction_goes_no_further_than_its_bytes_and_its_type(url: str, settings: Settings, corrected: str) -> None:
-    """Other bytes, another type, and a version of the type without the field know nothing of it."""
+def test_a_correction_applies_only_to_its_bytes_and_type(url: str, settings: Settings, corrected: str) -> None:
+    """Other bytes, another type, and a version without the field are not affected."""
     write_type(settings, "bon", ALWAYS)
-    others = [sent(url, settings, paper(1), type="slip"), sent(url, settings, paper(), type="bon")]
-    processed(url, settings)
+    others = [submit_file(url, settings, paper(1), type="slip"), submit_file(url, settings, paper(), type="bon")]
+    process_all(url, settings)
     assert [bool(field(url, key)["locked"]) for key in others] == [False, False]
     folder = Path(settings.types.folders[0])
     folder.joinpath("slip.yaml").write_text('name: slip\nversion: "2"\nfields:\n  vendor: {type: name}\n')
-    less = sent(url, settings, paper(), type="slip")
-    processed(url, settings)
+    less = submit_file(url, settings, paper(), type="slip")
+    process_all(url, settings)
     assert list(document(url, less)["fields"]) == ["vendor"]
 
 
-def test_the_last_word_counts_and_who_takes_it_back_is_heard(url: str, settings: Settings, corrected: str) -> None:
-    """A second person's correction is carried on, not the first one's; a field given back stays the machine's."""
+def test_the_last_decision_counts(url: str, settings: Settings, corrected: str) -> None:
+    """A second person's correction is carried on, not the first one's; an unlocked field stays the machine's."""
     change_type(settings, "2")
-    second = sent(url, settings, paper(), type="slip")
-    processed(url, settings)
+    second = submit_file(url, settings, paper(), type="slip")
+    process_all(url, settings)
     edit(url, settings, second, total=Change("correct", "5000.00"))
-    processed(url, settings)
+    process_all(url, settings)
     change_type(settings, "3")
-    third = sent(url, settings, paper(), type="slip")
-    processed(url, settings)
+    third = submit_file(url, settings, paper(), type="slip")
+    process_all(url, settings)
     assert field(url, third)["value"] == "5000.00"
     edit(url, settings, third, total=Change("unlock"))
-    processed(url, settings)
+    process_all(url, settings)
     ask(url, lambda store: reprocess(store, settings, third))
-    processed(url, settings)
+    process_all(url, settings)
     assert (field(url, third)["value"], bool(field(url, third)["locked"])) == ("120.00", False)
     assert field(url, corrected)["value"] == "4321.00"  # what was approved there stays
 
 
-def test_a_type_that_lets_corrections_go_carries_none(url: str, settings: Settings, corrected: str) -> None:
+def test_a_type_that_discards_corrections_carries_none(url: str, settings: Settings, corrected: str) -> None:
     """preserve_locked: false means every reading is the machine's."""
     write_type(settings, "slip", ALWAYS + "idempotency: {preserve_locked: false}\n")
-    other = sent(url, settings, paper(), type="slip")
-    processed(url, settings)
+    other = submit_file(url, settings, paper(), type="slip")
+    process_all(url, settings)
     assert (field(url, other)["value"], bool(field(url, other)["locked"])) == ("120.00", False)
 
 
-def test_nothing_is_kept_of_bytes_that_were_deleted(url: str, settings: Settings, corrected: str) -> None:
-    """What people said goes with the last document that has the bytes, and not before."""
+def test_corrections_of_deleted_bytes_are_deleted(url: str, settings: Settings, corrected: str) -> None:
+    """With the last document that has the bytes, and not before."""
     change_type(settings, "2")
-    other = sent(url, settings, paper(), type="slip")
-    processed(url, settings)
+    other = submit_file(url, settings, paper(), type="slip")
+    process_all(url, settings)
     ask(url, lambda store: delete(store, settings, corrected))
     count = "SELECT count(*) AS n FROM tabellion_field_decisions"
     assert rows(url, count)[0]["n"] == 2

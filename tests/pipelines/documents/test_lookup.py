@@ -1,4 +1,4 @@
-"""What is told of documents: one, many, and how far."""
+"""Looking up documents: one, many, and their progress."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tabellion import Store
 from tabellion.pipelines.documents import lookup
 from tabellion.pipelines.documents.lookup import BadQuery, get, listing, states
 from tabellion.pipelines.documents.settings import Settings
-from tests.owner import owning
-from tests.pipelines.documents.papers import paper, processed, put, said, sent, submitted, write_type
-from tests.working import ask
+from tests.pipelines.documents.papers import edit_field, paper, process_all, put, submit_bills, submit_file, write_type
+from tests.table_owner import owning
+from tests.workers import ask
 
 
 def change(url: str, key: str, **values: Any) -> None:
@@ -27,9 +27,9 @@ def listed(url: str, filters: dict[str, Any] | None = None, **how: Any) -> list[
     return [one["id"] for one in ask(url, lambda store: listing(store, filters, **how))[0]]
 
 
-def test_a_queued_document_says_what_is_known(url: str, settings: Settings) -> None:
+def test_a_queued_document_has_what_is_known(url: str, settings: Settings) -> None:
     """No fields, no outputs, no error; its times as ISO 8601."""
-    [one] = submitted(url, settings, 0, type="invoice")
+    [one] = submit_bills(url, settings, 0, type="invoice")
     found = ask(url, lambda store: get(store, one.id))
     assert found is not None
     assert (found["id"], found["status"], found["type"], found["model"]) == (one.id, "queued", "invoice", "local")
@@ -39,15 +39,15 @@ def test_a_queued_document_says_what_is_known(url: str, settings: Settings) -> N
     assert json.loads(json.dumps(found)) == found
 
 
-def test_there_may_be_none(url: str) -> None:
-    """Neither an id that nobody has nor what can be no id finds anything."""
+def test_a_missing_document(url: str) -> None:
+    """Neither an unknown id nor an invalid one finds anything."""
     for key in ("0" * 26, "nothing", "", "' OR 1 = 1 --"):
         assert ask(url, lambda store, key=key: get(store, key)) is None  # type: ignore[misc]
 
 
-def test_progress_is_told_while_it_is_read(url: str, settings: Settings) -> None:
+def test_progress_is_shown_while_it_is_read(url: str, settings: Settings) -> None:
     """Page 3 of 12, alone or for many at once."""
-    one, other = submitted(url, settings, 0, 1)
+    one, other = submit_bills(url, settings, 0, 1)
     change(url, one.id, status="processing", pages=12, done_pages=3)
     found = ask(url, lambda store: get(store, one.id))
     assert found is not None
@@ -65,7 +65,7 @@ def test_progress_is_told_while_it_is_read(url: str, settings: Settings) -> None
      ("{not json", "try_failed"), ('{"a": 1}', "try_failed")],
 )  # fmt: skip
 def test_an_error_is_always_a_problem(text: str, code: str) -> None:
-    """Whatever stands in the column."""
+    """Whatever the column contains."""
     found = lookup.problem(text, 2)
     assert found is not None
     assert found["code"] == code
@@ -74,7 +74,7 @@ def test_an_error_is_always_a_problem(text: str, code: str) -> None:
 
 def test_lists_are_paged_newest_first(url: str, settings: Settings) -> None:
     """Each document once, whatever is submitted meanwhile."""
-    ids = [one.id for one in submitted(url, settings, *range(5))]
+    ids = [one.id for one in submit_bills(url, settings, *range(5))]
 
     async def pages(store: Store) -> list[list[str]]:
         seen, cursor = [], None
@@ -90,10 +90,10 @@ def test_lists_are_paged_newest_first(url: str, settings: Settings) -> None:
     assert "result" not in ask(url, listing)[0][0]
 
 
-def test_lists_are_narrowed(url: str, settings: Settings) -> None:
+def test_lists_are_filtered(url: str, settings: Settings) -> None:
     """By status, type, model, name, hash, original and time."""
-    one, other = submitted(url, settings, 0, 1, type="invoice")
-    [third] = submitted(url, settings, 0, type="invoice")
+    one, other = submit_bills(url, settings, 0, 1, type="invoice")
+    [third] = submit_bills(url, settings, 0, type="invoice")
     change(url, one.id, status="failed")
     assert listed(url, {"status": "failed"}) == [one.id]
     assert set(listed(url, {"type": "invoice", "model": "local"})) == {one.id, other.id, third.id}
@@ -106,11 +106,11 @@ def test_lists_are_narrowed(url: str, settings: Settings) -> None:
     assert listed(url, {"review": "pending"}) == []
 
 
-def test_a_duplicate_is_listed_with_what_its_original_says(url: str, settings: Settings) -> None:
-    """As it tells alone: its type, verdict and outputs; and filters find it by them."""
-    one, other = submitted(url, settings, 0, 0)
-    processed(url, settings)
-    found: Any = {told["id"]: told for told in ask(url, listing)[0]}
+def test_a_duplicate_is_listed_with_the_values_of_its_original(url: str, settings: Settings) -> None:
+    """As when looked up alone: type, verdict and outputs; and filters find it by them."""
+    one, other = submit_bills(url, settings, 0, 0)
+    process_all(url, settings)
+    found: Any = {row["id"]: row for row in ask(url, listing)[0]}
     assert (found[other.id]["status"], found[other.id]["duplicate_of"]) == ("duplicate", one.id)
     for name in ("type", "verdict", "pages", "outputs", "hashes", "reasons"):
         assert found[other.id][name] == found[one.id][name] is not None
@@ -128,31 +128,31 @@ def test_a_duplicate_is_listed_with_what_its_original_says(url: str, settings: S
      ({"created_after": "noon"}, {}, "created_after"),
      ({}, {"limit": 0}, "limit"), ({}, {"limit": 10**9}, "limit"), ({}, {"cursor": "x"}, "cursor")],
 )  # fmt: skip
-def test_a_list_that_cannot_be_says_which_part(
+def test_an_invalid_list_request_names_the_field(
     url: str, filters: dict[str, Any], how: dict[str, Any], field: str
 ) -> None:
-    """The field is named, and the database is not asked."""
+    """The database is not queried."""
     with pytest.raises(BadQuery) as caught:
         listed(url, filters, **how)
     assert caught.value.field == field
 
 
-def test_what_people_have_settled_is_told_no_more(url: str, settings: Settings) -> None:
-    """While a document is reviewed, its issues, reasons and verdict are those of the fields as they are now."""
+def test_settled_issues_are_no_longer_shown(url: str, settings: Settings) -> None:
+    """While a document is reviewed, its issues, reasons and verdict follow the current fields."""
     write_type(settings, "slip", "  iban: {type: id, required: true}\n  note: {type: text, required: true}\n")
-    key = sent(url, settings, paper(), type="slip")
-    processed(url, settings)
+    key = submit_file(url, settings, paper(), type="slip")
+    process_all(url, settings)
 
-    def told() -> Any:
+    def look_up() -> Any:
         return ask(url, lambda store: get(store, key, settings.types.get))
 
-    before = told()
+    before = look_up()
     assert [one["fields"] for one in before["issues"]] == [["iban"], ["note"]]
     assert {name for one in before["reasons"] for name in one["fields"]} == {"iban", "note"}
-    said(url, key, "iban", "DE89370400440532013000")
-    between = told()
+    edit_field(url, key, "iban", "DE89370400440532013000")
+    between = look_up()
     assert [one["fields"] for one in between["issues"]] == [["note"]]
     assert (between["reasons"][0]["fields"], len(between["reasons"]), between["verdict"]) == (["note"], 1, "reject")
-    said(url, key, "note", None, "absent")
-    after = told()
+    edit_field(url, key, "note", None, "absent")
+    after = look_up()
     assert (after["issues"], after["reasons"], after["verdict"]) == ([], [], "accept")

@@ -1,4 +1,4 @@
-"""An outage of the lake costs time, and no document."""
+"""An outage of the lake costs time, but no document."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tabellion.pipelines.documents.outage import Outage
 from tabellion.pipelines.documents.queues import documents_queue, documents_queues
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage.lake import Lake, LakeError
-from tests.pipelines.documents.papers import document, rows, submitted, write_type
+from tests.pipelines.documents.papers import document, rows, submit_bills, write_type
 from tests.waiting import eventually
-from tests.working import make_worker, working
+from tests.workers import make_worker, working
 
 QUEUE = Queue("tabellion_documents", ready="a", running="b", done="c", failed="d")
 
@@ -22,8 +22,8 @@ def job(token: str) -> Job:
     return Job(QUEUE, token, token, {}, n=1, token=token, attempt=1, worker="w")
 
 
-def test_one_document_tries_while_the_others_wait() -> None:
-    """After each wait one; what it finds holds for all, and one that never came to writing leaves it to the next."""
+def test_one_document_retries_while_the_others_wait() -> None:
+    """One after each wait; its result holds for all, and one that never wrote leaves it to the next."""
     outage, first, second, third = Outage(3600.0), job("1"), job("2"), job("3")
     assert (outage.admits(first), outage.admits(second)) == (True, True)
     outage.record_failure(LakeError("away"), first)
@@ -40,7 +40,7 @@ def test_one_document_tries_while_the_others_wait() -> None:
     assert (quick.admits(first), quick.admits(second)) == (True, True)
 
 
-def test_waits_grow_with_each_try_and_not_with_each_document() -> None:
+def test_waits_grow_with_each_attempt_not_each_document() -> None:
     """Twenty that were being read when it began are one failure."""
     outage = Outage(8.0)
     for number in range(20):
@@ -53,23 +53,23 @@ def test_waits_grow_with_each_try_and_not_with_each_document() -> None:
         assert wait - 1 < outage.left <= wait
 
 
-def test_documents_outlast_an_outage(url: str, settings: Settings, tmp_path: Path) -> None:
-    """However many tries it takes: they say what they wait for, spend no attempt, and are read when it is over."""
+def test_documents_survive_an_outage(url: str, settings: Settings, tmp_path: Path) -> None:
+    """However many attempts it takes: they say what they wait for, spend no attempt, and are read afterwards."""
     (tmp_path / "store").touch()
     # A type with a single try: one that counted would be the end of it.
     write_type(settings, "slip", "processing: {retries: 0}\n")
     away = replace(settings, lake=Lake(tmp_path / "store" / "lake"), retry_base=0.02)
-    made = submitted(url, away, 0, 1, 2, type="slip")
+    submitted = submit_bills(url, away, 0, 1, 2, type="slip")
     with working(make_worker(url, *documents_queues(away))):
         eventually(lambda: (rows(url, "SELECT max(deferrals) AS n FROM tabellion_attempts")[0]["n"] or 0) > 4)
-        found = eventually(lambda: [one for one in made if document(url, one.id)["error"]])
+        found = eventually(lambda: [one for one in submitted if document(url, one.id)["error"]])
         waiting = document(url, found[0].id)
         assert waiting["status"] in ("queued", "processing")
         assert waiting["error"]["code"] == "outputs_failed"
         assert waiting["error"]["message"].startswith("outputs cannot be written at the moment: ")
         (tmp_path / "store").unlink()
-        eventually(lambda: all(document(url, one.id)["status"] == "completed" for one in made))
-    for one in made:
+        eventually(lambda: all(document(url, one.id)["status"] == "completed" for one in submitted))
+    for one in submitted:
         found_now = document(url, one.id)
         assert (found_now["attempts"], found_now["error"]) == (1, None)
     assert {row["outcome"] for row in rows(url, "SELECT outcome FROM tabellion_attempts")} == {"limited", "done"}

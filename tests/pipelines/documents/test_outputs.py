@@ -1,4 +1,4 @@
-"""Outputs: JSON with everything, Parquet with types, where the type says, the same bytes every time."""
+"""Outputs: complete JSON, typed Parquet, at the type's path, the same bytes every time."""
 
 from __future__ import annotations
 
@@ -29,55 +29,55 @@ def rows(data: bytes) -> list[dict[str, Any]]:
     return list(pq.read_table(io.BytesIO(data)).to_pylist())
 
 
-def test_json_tells_everything() -> None:
+def test_json_has_everything() -> None:
     """Fields with confidence, box and reasons, issues, pages; one line of UTF-8."""
     data = json_bytes(document(), lease())
     assert data.endswith(b"}\n")
     assert data.count(b"\n") == 1
-    told = json.loads(data)
-    assert told["fields"]["rent"] == document()["result"]["fields"]["rent"]
+    body = json.loads(data)
+    assert body["fields"]["rent"] == document()["result"]["fields"]["rent"]
     assert "Zoë" in data.decode("utf-8")
-    assert (told["id"], told["type"], told["type_version"], told["verdict"]) == ("01", "lease", "1", "warn")
-    assert told["created_at"] == "2024-02-28T23:59:59.250000Z"
-    assert told["issues"][0]["code"] == "missing"
-    assert told["pages"][0]["source"] == "ocr"
-    assert told["notes"] == ["a note"]
+    assert (body["id"], body["type"], body["type_version"], body["verdict"]) == ("01", "lease", "1", "warn")
+    assert body["created_at"] == "2024-02-28T23:59:59.250000Z"
+    assert body["issues"][0]["code"] == "missing"
+    assert body["pages"][0]["source"] == "ocr"
+    assert body["notes"] == ["a note"]
 
 
-def test_a_result_may_be_json_text_as_the_database_has_it() -> None:
-    """Both make the same bytes, in both formats."""
+def test_a_result_may_be_json_text_from_the_database() -> None:
+    """Both give the same bytes, in both formats."""
     plain, stored = document(), document()
     stored["result"] = json.dumps(stored["result"])
     assert json_bytes(stored, lease()) == json_bytes(plain, lease())
     assert parquet_bytes(stored, lease()) == parquet_bytes(plain, lease())
 
 
-def test_what_a_person_corrected_wins_over_what_was_read() -> None:
-    """Fields of their own stand for those of the reading, and locked ones are named."""
+def test_corrected_values_win_over_what_was_read() -> None:
+    """Corrected fields replace those of the reading, and locked ones are named."""
     corrected = document() | {
         "fields": {"rent": field("9.99", 1.0, locked=True), "tenant": field("A")},
         "review": "corrected",
     }
-    told = json.loads(json_bytes(corrected, lease()))
-    assert (told["fields"]["rent"]["value"], told["locked"], told["reviewed"]) == ("9.99", ["rent"], True)
+    body = json.loads(json_bytes(corrected, lease()))
+    assert (body["fields"]["rent"]["value"], body["locked"], body["reviewed"]) == ("9.99", ["rent"], True)
     [row] = rows(parquet_bytes(corrected, lease()))
     assert (row["rent"], row["locked"], row["reviewed"], row["rooms"]) == (Decimal("9.99"), ["rent"], True, None)
 
 
-def test_the_version_of_the_type_is_found_in_its_key() -> None:
-    """Unless the key is of no one type."""
+def test_the_version_of_the_type_is_read_from_its_key() -> None:
+    """Unless the key belongs to no single type."""
     for key, version in (("lease/1/2/0123456789abcdef", "1/2"), ("auto/0123456789abcdef", None), (None, None)):
         assert json.loads(json_bytes(document(type="lease", type_key=key)))["type_version"] == version
 
 
-def test_json_is_what_every_parser_takes() -> None:
+def test_json_is_valid_for_every_parser() -> None:
     """No NaN, no half of a surrogate pair."""
-    told = json.loads(json_bytes(document() | {"fields": {"rent": field("a\ud800", float("nan"))}}, lease()))
-    assert (told["fields"]["rent"]["value"], told["fields"]["rent"]["confidence"]) == ("a?", None)
+    body = json.loads(json_bytes(document() | {"fields": {"rent": field("a\ud800", float("nan"))}}, lease()))
+    assert (body["fields"]["rent"]["value"], body["fields"]["rent"]["confidence"]) == ("a?", None)
 
 
-def test_the_same_document_makes_the_same_bytes_in_another_process() -> None:
-    """Hashes of outputs are compared after a crash: nothing of the process may be in them."""
+def test_another_process_writes_the_same_bytes() -> None:
+    """Hashes of outputs are compared after a crash: they may not depend on the process."""
     code = (
         "import hashlib; from tests.pipelines.documents.results import *; "
         "from tabellion.pipelines.documents.outputs import *; "
@@ -91,7 +91,7 @@ def test_the_same_document_makes_the_same_bytes_in_another_process() -> None:
 
 @pytest.mark.parametrize("compression", ["zstd", "snappy", "gzip", "none"])
 def test_parquet_is_compressed_as_the_type_says(compression: str) -> None:
-    """Each way that a type file may name, and readable by others."""
+    """Each compression a type file may name, readable by other programs."""
     doctype = lease(f"{LEASE}output: {{compression: {compression}}}\n")
     data = parquet_bytes(document(), doctype)
     codec = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0).compression
@@ -109,14 +109,14 @@ def test_parquet_is_read_by_duckdb_with_its_types(tmp_path: Path) -> None:
     assert found[5] == LEAP
 
 
-def test_paths_come_from_the_day_in_utc() -> None:
-    """Not from the day where the server stands."""
+def test_paths_use_the_day_in_utc() -> None:
+    """Not the local day of the server."""
     assert paths(lease(), "01", LEAP) == ("json/2024/02/28/01.json", "parquet/2024/02/28/01.parquet")
     assert paths(lease(), "01", LEAP + 1)[0] == "json/2024/02/29/01.json"
     assert paths(lease(), "01", "2024-01-01T01:00:00+03:00")[0] == "json/2023/12/31/01.json"
 
 
-def test_paths_follow_the_type_s_templates() -> None:
+def test_paths_follow_the_templates_of_the_type() -> None:
     """Every placeholder; null writes none."""
     text = LEASE + "output: {json: 'x/{type}/{version}/{yyyy}-{mm}-{dd}/{sha256}-{id}.json', parquet: null}\n"
     assert paths(lease(text), "01", LEAP, sha256="ff") == ("x/lease/1/2024-02-28/ff-01.json", None)
@@ -133,27 +133,27 @@ def test_both_are_written_with_their_hashes(lake: Lake) -> None:
         for version in (1, 2):
             one = document(version=version)
             done = await write(lake, one, lease())
-            made = json_bytes(one, lease()), parquet_bytes(one, lease())
+            contents = json_bytes(one, lease()), parquet_bytes(one, lease())
             assert done == Written(
-                "json/2024/02/28/01.json", hashlib.sha256(made[0]).hexdigest(),
-                "parquet/2024/02/28/01.parquet", hashlib.sha256(made[1]).hexdigest(),
+                "json/2024/02/28/01.json", hashlib.sha256(contents[0]).hexdigest(),
+                "parquet/2024/02/28/01.parquet", hashlib.sha256(contents[1]).hexdigest(),
             )  # fmt: skip
-            assert await lake.get("json/2024/02/28/01.json") == made[0]
-            assert await lake.get("parquet/2024/02/28/01.parquet") == made[1]
+            assert await lake.get("json/2024/02/28/01.json") == contents[0]
+            assert await lake.get("parquet/2024/02/28/01.parquet") == contents[1]
         assert len(await lake.list()) == 2
 
     asyncio.run(do())
 
 
-def test_a_type_that_wants_none_gets_none(tmp_path: Path) -> None:
+def test_a_type_without_outputs_gets_none(tmp_path: Path) -> None:
     """Neither file nor hash."""
     doctype = lease(LEASE + "output: {json: null, parquet: null}\n")
     assert asyncio.run(write(Lake(tmp_path), document(), doctype)) == Written()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_pyarrow_is_loaded_where_it_is_needed() -> None:
-    """Whoever only takes files in, or writes JSON, does not pay for it."""
+def test_pyarrow_is_loaded_on_demand() -> None:
+    """Submitting files or writing JSON does not load it."""
     code = (
         "import sys; from tabellion.pipelines.documents import columns, outputs; "
         "from tabellion.storage import blobs, lake; "

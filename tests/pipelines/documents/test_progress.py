@@ -1,4 +1,4 @@
-"""How far documents are: written for those that are still ours, and in nobody's way."""
+"""Progress of documents: written only while the claim holds, and never an obstacle."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tabellion.engine.context import OpenContext
 from tabellion.pipelines.documents.progress import Cancelled, ProgressWriter
 from tabellion.pipelines.documents.queues import documents_queue
 from tabellion.pipelines.documents.settings import Settings
-from tests.pipelines.documents.papers import rows, submitted
+from tests.pipelines.documents.papers import rows, submit_bills
 
 
 async def claimed(url: str, settings: Settings, worker: str = "w1") -> Job:
@@ -21,8 +21,8 @@ async def claimed(url: str, settings: Settings, worker: str = "w1") -> Job:
         return (await store.claim(documents_queue(settings), 1, worker))[0]
 
 
-def reported(url: str, settings: Settings, *, before: Any = None, **changes: Any) -> Job:
-    """Reports three pages of a claimed document from a thread, and returns the job."""
+def report_three_pages(url: str, settings: Settings, *, before: Any = None, **changes: Any) -> Job:
+    """Report three pages of a claimed document from a thread, and return the job."""
 
     async def go() -> Job:
         job = await claimed(url, settings)
@@ -44,31 +44,33 @@ def reported(url: str, settings: Settings, *, before: Any = None, **changes: Any
     return asyncio.run(go())
 
 
-def test_pages_are_written_for_the_row_and_the_register(url: str, settings: Settings) -> None:
-    """The last one reported is the one that stands."""
-    submitted(url, settings, 0)
-    job = reported(url, settings)
+def test_pages_are_written_to_the_row_and_the_register(url: str, settings: Settings) -> None:
+    """The last one reported stays."""
+    submit_bills(url, settings, 0)
+    job = report_three_pages(url, settings)
     assert job._note == "page 3 of 12"
     assert rows(url, "SELECT pages, done_pages FROM tabellion_documents") == [{"pages": 12, "done_pages": 3}]
 
 
-def test_a_row_that_is_someone_else_s_now_is_left_alone(url: str, settings: Settings) -> None:
-    """A worker that lost its claim without knowing it does not turn another's progress back."""
-    submitted(url, settings, 0)
-    reported(url, settings, before=lambda: rows(url, "UPDATE tabellion_documents SET worker = 'w2' RETURNING id"))
+def test_a_row_claimed_by_another_worker_is_left_alone(url: str, settings: Settings) -> None:
+    """A worker that lost its claim unknowingly does not overwrite another's progress."""
+    submit_bills(url, settings, 0)
+    report_three_pages(
+        url, settings, before=lambda: rows(url, "UPDATE tabellion_documents SET worker = 'w2' RETURNING id")
+    )
     assert rows(url, "SELECT pages, done_pages FROM tabellion_documents") == [{"pages": None, "done_pages": None}]
 
 
 def test_a_lost_claim_stops_the_reading(url: str, settings: Settings) -> None:
     """At its next page."""
-    submitted(url, settings, 0)
+    submit_bills(url, settings, 0)
     with pytest.raises(LeaseLost):
-        reported(url, settings, lost=True)
+        report_three_pages(url, settings, lost=True)
 
 
-def test_a_reading_that_nobody_waits_for_stops(url: str, settings: Settings) -> None:
+def test_an_abandoned_reading_stops(url: str, settings: Settings) -> None:
     """The handler has ended; its thread ends at the next page, and reports nothing more."""
-    submitted(url, settings, 0)
+    submit_bills(url, settings, 0)
 
     async def go() -> list[BaseException]:
         job = await claimed(url, settings)
@@ -91,9 +93,9 @@ def test_a_reading_that_nobody_waits_for_stops(url: str, settings: Settings) -> 
     assert len(asyncio.run(go())) == 1
 
 
-def test_a_single_page_is_not_worth_a_word(url: str, settings: Settings) -> None:
-    """It has ended before anybody looks."""
-    submitted(url, settings, 0)
+def test_a_single_page_is_not_reported(url: str, settings: Settings) -> None:
+    """It ends before anyone looks."""
+    submit_bills(url, settings, 0)
 
     async def go() -> str | None:
         job = await claimed(url, settings)
@@ -103,9 +105,9 @@ def test_a_single_page_is_not_worth_a_word(url: str, settings: Settings) -> None
     assert asyncio.run(go()) is None
 
 
-def test_a_database_that_is_away_costs_nothing(url: str, settings: Settings, sqlite_url: str) -> None:
-    """Progress is told again at the next page; nobody hears of the trouble."""
-    submitted(url, settings, 0)
+def test_a_database_that_is_down_costs_nothing(url: str, settings: Settings, sqlite_url: str) -> None:
+    """Progress is reported again at the next page; the error is ignored."""
+    submit_bills(url, settings, 0)
 
     async def go() -> None:
         job = await claimed(url, settings)

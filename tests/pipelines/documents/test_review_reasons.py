@@ -1,4 +1,4 @@
-"""Why a person must look, and when nobody need."""
+"""Why a document needs review, and when it does not."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def having(**processing: Any) -> DocumentType:
     return replace(SMALL, processing=Processing(**processing))
 
 
-def test_a_sure_reading_has_no_doubts() -> None:
+def test_a_certain_reading_has_no_doubts() -> None:
     """Nothing below its threshold, nothing wrong, every page read."""
     assert codes(reading()) == []
 
@@ -57,15 +57,15 @@ def test_a_sure_reading_has_no_doubts() -> None:
     ],
 )  # fmt: skip
 def test_each_doubt_has_its_code(changes: dict[str, Any], code: str) -> None:
-    """Of fields, issues and pages."""
+    """For fields, issues and pages."""
     assert codes(reading(**changes)) == [code]
 
 
 @pytest.mark.parametrize(
     ("confidence", "said"), [(0.5, "0.50"), (0.796, "0.796"), (0.79999, "0.799"), (0.7949, "0.79")]
 )
-def test_what_is_too_little_looks_so(confidence: float, said: str) -> None:
-    """Not 0.80 where 0.8 is wanted."""
+def test_a_value_below_the_threshold_is_shown_as_below(confidence: float, said: str) -> None:
+    """Not as 0.80 where 0.8 is required."""
     [doubt] = doubts(reading(fields={**SURE, "total": Field("120.00", confidence)}), SMALL, asked=True)
     assert doubt["message"] == f"total: low confidence, {said} (threshold 0.8)"
 
@@ -82,26 +82,27 @@ def test_what_is_too_little_looks_so(confidence: float, said: str) -> None:
         ({"issues": (Issue("missing", "error", "total is missing", ("total",)),)}, "reject"),
     ],
 )
-def test_a_verdict_is_about_the_document_and_a_doubt_about_our_sureness(changes: dict[str, Any], judged: str) -> None:
-    """A value that may well be right is no reason not to accept; a document that nobody knows, or of which something
-    is missing, is."""
+def test_low_confidence_needs_review_but_does_not_reject(changes: dict[str, Any], judged: str) -> None:
+    """A value that may well be right does not prevent acceptance; an unknown document, or one with missing
+    values, does.
+    """
     one = reading(**changes)
     assert verdict(one.verdict, doubts(one, SMALL, asked=False)) == judged
 
 
-def test_a_type_that_was_found_out_may_be_doubted() -> None:
-    """One that was asked for is not."""
+def test_a_detected_type_may_be_doubted() -> None:
+    """A requested one is not."""
     one = reading(certainty=0.4)
     assert codes(one, asked=False) == ["type_uncertain"]
     assert codes(one, asked=True) == []
 
 
-def test_what_a_person_said_is_not_doubted() -> None:
-    """However unsure the reading was before."""
+def test_a_decided_field_is_not_doubted() -> None:
+    """However low the confidence was."""
     assert codes(reading(fields={**SURE, "total": Field("120.00", 0.1, source=PERSON)})) == []
 
 
-def test_reasons_are_those_of_the_type_s_policy() -> None:
+def test_reasons_follow_the_policy_of_the_type() -> None:
     """Doubtful: the doubts; never: none; always: at least that."""
     some: list[Reason] = [{"code": "missing", "message": "x", "fields": []}]
     assert review(some, having(), "d") == some
@@ -111,7 +112,7 @@ def test_reasons_are_those_of_the_type_s_policy() -> None:
     assert [one["code"] for one in review([], having(review="always"), "d")] == ["always"]
 
 
-def test_sampling_draws_its_share_and_the_same_again() -> None:
+def test_sampling_is_proportional_and_repeatable() -> None:
     """Ten percent of many, decided by the id alone."""
     ids = [new_id() for _ in range(5000)]
     doctype = having(sampling=10)
@@ -122,8 +123,8 @@ def test_sampling_draws_its_share_and_the_same_again() -> None:
     assert all(review([], having(sampling=100), one) for one in ids)
 
 
-def test_a_correction_takes_the_place_of_what_was_read_and_is_judged() -> None:
-    """The value, its confidence and the rules; what it mends is no issue any more, what it breaks is one."""
+def test_a_correction_replaces_what_was_read_and_is_judged() -> None:
+    """The value, its confidence and the rules; issues it fixes disappear, issues it causes appear."""
     wrong = reading(
         fields={"vendor": Field("Acme", 0.95), "subtotal": Field("100.00", 0.9), "tax": Field("20.00", 0.9),
                 "total": Field("12.00", 0.9, 1, (0.1, 0.1, 0.2, 0.2))},
@@ -131,10 +132,10 @@ def test_a_correction_takes_the_place_of_what_was_read_and_is_judged() -> None:
                 Issue("ungrounded", "warning", "no words", ("total",), "grounding"),
                 Issue("xml_differs", "warning", "no", ("vendor",), "the same invoice twice")),
     )  # fmt: skip
-    said = Field("120.00", 1.0, 2, (0.3, 0.3, 0.4, 0.4), "120", PERSON)
-    right = apply_locks(wrong, Locks({"total": said, "elsewhere": Field(1)}), SMALL)
+    correction = Field("120.00", 1.0, 2, (0.3, 0.3, 0.4, 0.4), "120", PERSON)
+    right = apply_locks(wrong, Locks({"total": correction, "elsewhere": Field(1)}), SMALL)
     assert (right.fields["total"].value, right.fields["total"].confidence) == ("120.00", 1.0)
-    assert right.fields["total"] == said
+    assert right.fields["total"] == correction
     assert [(one.value, one.page, one.source) for one in right.offers["total"]] == [("12.00", 1, "words")]
     assert [issue.code for issue in right.issues] == ["xml_differs"]
     assert list(right.fields) == ["vendor", "subtotal", "tax", "total"]
@@ -143,11 +144,11 @@ def test_a_correction_takes_the_place_of_what_was_read_and_is_judged() -> None:
     assert apply_locks(wrong, Locks(), SMALL) is wrong
 
 
-def test_what_a_person_says_is_not_there_is_not_missing() -> None:
-    """Though its type requires it."""
+def test_a_field_marked_absent_is_not_missing() -> None:
+    """Even if its type requires it."""
     bare = reading(fields={"total": Field("12.00", 0.9)})
     missing = Issue("missing", "error", "vendor is missing", ("vendor",))
     gone = Locks({"vendor": Field(None, 1.0, source=PERSON)}, absent=frozenset({"vendor"}))
-    told = apply_locks(replace(bare, issues=(missing,)), gone, SMALL)
-    assert [issue.fields for issue in told.issues if issue.code == "missing"] == []
-    assert told.fields["vendor"].value is None
+    result = apply_locks(replace(bare, issues=(missing,)), gone, SMALL)
+    assert [issue.fields for issue in result.issues if issue.code == "missing"] == []
+    assert result.fields["vendor"].value is None

@@ -1,4 +1,4 @@
-"""Outputs after a review: what people said, judged with it, and nothing lost when somebody is killed."""
+"""Outputs after a review: people's values, judged again, and nothing lost when a process is killed."""
 
 from __future__ import annotations
 
@@ -30,49 +30,58 @@ from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.webhooks import document_outbox
 from tabellion.storage.lake import LakeError
 from tests.models.bills import bill
-from tests.pipelines.documents.papers import document, ended, processed, rows, said, sent, submitted, write_type
+from tests.pipelines.documents.papers import (
+    document,
+    edit_field,
+    finish_review,
+    process_all,
+    rows,
+    submit_bills,
+    submit_file,
+    write_type,
+)
 from tests.waiting import eventually
-from tests.working import ROOT, ask, make_worker, working
+from tests.workers import ROOT, ask, make_worker, working
 
 DOUBTFUL = bill("Acme Tools Ltd", "12 High Street", "Total: 120.00")
 
 
 @pytest.fixture
 def key(url: str, settings: Settings) -> str:
-    """A document that was read, with a review item."""
-    one = sent(url, settings, DOUBTFUL, type="invoice")
-    processed(url, settings)
+    """A processed document with a review item."""
+    one = submit_file(url, settings, DOUBTFUL, type="invoice")
+    process_all(url, settings)
     assert document(url, one)["review"]["status"] == "pending"
     return one
 
 
-def told(settings: Settings, found: dict[str, Any]) -> dict[str, Any]:
-    """The JSON output, which is what its hash says."""
+def read_json(settings: Settings, found: dict[str, Any]) -> dict[str, Any]:
+    """The JSON output; asserts its hash."""
     data = asyncio.run(settings.lake.get(found["outputs"]["json"]))
     assert hashlib.sha256(data).hexdigest() == found["hashes"]["json"]
     return dict(json.loads(data))
 
 
 def row_of(settings: Settings, found: dict[str, Any]) -> dict[str, Any]:
-    """The Parquet output, which is what its hash says."""
+    """The Parquet output; asserts its hash."""
     data = asyncio.run(settings.lake.get(found["outputs"]["parquet"]))
     assert hashlib.sha256(data).hexdigest() == found["hashes"]["parquet"]
     [row] = pq.read_table(io.BytesIO(data)).to_pylist()
     return dict(row)
 
 
-def test_outputs_have_what_people_said(url: str, settings: Settings, key: str) -> None:
-    """Values, locks and that it was reviewed, in both files, in the row and in what the API tells."""
-    said(url, key, "invoice_date", "2026-03-14")
-    said(url, key, "total", "121.00")
-    said(url, key, "customer", None, "absent")
-    ended(url, key)
-    processed(url, settings)
+def test_outputs_have_the_reviewed_values(url: str, settings: Settings, key: str) -> None:
+    """Values, locks and the review status, in both files, in the row and in the API."""
+    edit_field(url, key, "invoice_date", "2026-03-14")
+    edit_field(url, key, "total", "121.00")
+    edit_field(url, key, "customer", None, "absent")
+    finish_review(url, key)
+    process_all(url, settings)
     found = document(url, key)
     assert (found["status"], found["version"], found["reviewed"]) == ("completed", 2, True)
     assert (found["review"]["status"], found["review"]["reviewer"]) == ("corrected", "anna")
     assert (found["fields"]["total"]["value"], found["fields"]["total"]["locked"]) == ("121.00", True)
-    output = told(settings, found)
+    output = read_json(settings, found)
     total = output["fields"]["total"]
     assert (total["value"], total["locked"], total["confidence"], total["source"]) == ("121.00", True, 1.0, "person")
     assert (output["reviewed"], output["version"], output["fields"]["customer"]["value"]) == (True, 2, None)
@@ -85,76 +94,76 @@ def test_outputs_have_what_people_said(url: str, settings: Settings, key: str) -
     assert json.loads(row["result"])["read_fields"]["total"]["value"] == "120.00"
 
 
-def test_a_review_that_begins_anew_is_no_review(url: str, settings: Settings) -> None:
-    """The outputs say so; nobody is told."""
+def test_a_restarted_review_is_not_reviewed(url: str, settings: Settings) -> None:
+    """The outputs say so; no webhook is sent."""
     telling = replace(settings, outbox=document_outbox)
     ask(url, endpoints.SCHEMA.prepare)
     ask(url, lambda store: endpoints.add(store, "https://example.com/hook", ["document.reviewed"]))
-    key = sent(url, telling, DOUBTFUL, type="invoice")
-    processed(url, telling)
+    key = submit_file(url, telling, DOUBTFUL, type="invoice")
+    process_all(url, telling)
     for status in ("approved", "pending"):
-        ended(url, key, status)
-        processed(url, telling)
-        assert told(settings, document(url, key))["reviewed"] is (status == "approved")
+        finish_review(url, key, status)
+        process_all(url, telling)
+        assert read_json(settings, document(url, key))["reviewed"] is (status == "approved")
     assert len(rows(url, "SELECT event FROM tabellion_webhook_deliveries")) == 1
 
 
-def test_the_verdict_is_of_what_people_said(url: str, settings: Settings) -> None:
-    """What was missing is there, what was doubted is settled; what they broke is told."""
+def test_the_verdict_follows_the_reviewed_values(url: str, settings: Settings) -> None:
+    """Missing values are there, doubts are settled; errors people made are reported."""
     write_type(settings, "slip", "  day: {type: date, required: true}\n")
-    key = sent(url, settings, bill("Acme Tools Ltd", "Total: 120.00"), type="slip")
-    processed(url, settings)
+    key = submit_file(url, settings, bill("Acme Tools Ltd", "Total: 120.00"), type="slip")
+    process_all(url, settings)
     assert document(url, key)["verdict"] == "reject"
-    said(url, key, "day", "2026-03-14")
-    ended(url, key)
-    processed(url, settings)
+    edit_field(url, key, "day", "2026-03-14")
+    finish_review(url, key)
+    process_all(url, settings)
     found = document(url, key)
-    assert (found["verdict"], found["issues"], told(settings, found)["verdict"]) == ("accept", [], "accept")
-    said(url, key, "day", "2026-02-31")
-    ended(url, key)
-    processed(url, settings)
+    assert (found["verdict"], found["issues"], read_json(settings, found)["verdict"]) == ("accept", [], "accept")
+    edit_field(url, key, "day", "2026-02-31")
+    finish_review(url, key)
+    process_all(url, settings)
     found = document(url, key)
     assert (found["verdict"], [issue["code"] for issue in found["issues"]]) == ("reject", ["type"])
-    assert told(settings, found)["issues"] == found["issues"]
+    assert read_json(settings, found)["issues"] == found["issues"]
 
 
-def test_a_rule_that_fails_on_paper_is_a_warning(url: str, settings: Settings) -> None:
-    """Where a person has had their word on all that it is about."""
+def test_a_rule_that_fails_on_confirmed_values_is_a_warning(url: str, settings: Settings) -> None:
+    """Where a person decided about all its fields."""
     write_type(settings, "slip", "  tip: money\nvalidation: [{name: no_tip, rule: tip < total}]\n")
-    key = sent(url, settings, bill("Acme Tools Ltd", "Total: 120.00"), type="slip")
-    processed(url, settings)
-    said(url, key, "tip", "300.00")
-    ended(url, key)
-    processed(url, settings)
+    key = submit_file(url, settings, bill("Acme Tools Ltd", "Total: 120.00"), type="slip")
+    process_all(url, settings)
+    edit_field(url, key, "tip", "300.00")
+    finish_review(url, key)
+    process_all(url, settings)
     assert document(url, key)["verdict"] == "reject"
-    said(url, key, "total", "120.00")
-    ended(url, key)
-    processed(url, settings)
+    edit_field(url, key, "total", "120.00")
+    finish_review(url, key)
+    process_all(url, settings)
     found = document(url, key)
     assert (found["verdict"], [(one["rule"], one["severity"]) for one in found["issues"]]) == (
         "warn", [("no_tip", "warning")],
     )  # fmt: skip
 
 
-def test_what_a_person_confirmed_is_doubted_no_more(url: str, settings: Settings, key: str) -> None:
-    """An issue of a field that somebody has looked at is over; the value and its confidence stay as they were read."""
+def test_a_confirmed_value_is_no_longer_doubted(url: str, settings: Settings, key: str) -> None:
+    """Its issues are over; the value and its confidence stay as read."""
     [before] = rows(url, "SELECT result FROM tabellion_documents")
     result = json.loads(before["result"])
     issue = {"code": "xml_differs", "severity": "warning", "message": "no", "fields": ["total"], "rule": "twice"}
     result["issues"] = [issue, issue | {"fields": ["vendor"]}]
     rows(url, "UPDATE tabellion_documents SET result = $1 RETURNING id", json.dumps(result))
-    said(url, key, "total", None, "confirmed")
-    ended(url, key, "approved")
-    processed(url, settings)
+    edit_field(url, key, "total", None, "confirmed")
+    finish_review(url, key, "approved")
+    process_all(url, settings)
     found = document(url, key)
     kept = [issue["fields"] for issue in found["issues"] if issue["code"] == "xml_differs"]
     assert kept == [["vendor"]]
     assert (found["fields"]["total"]["value"], found["fields"]["total"]["locked"]) == ("120.00", False)
-    assert told(settings, found)["fields"]["total"] == found["fields"]["total"]
+    assert read_json(settings, found)["fields"]["total"] == found["fields"]["total"]
 
 
-def test_a_rejected_document_is_not_reviewed_and_told_all_the_same(url: str, settings: Settings) -> None:
-    """Listeners hear how its review ended; once."""
+def test_a_rejected_document_is_not_reviewed_but_reported(url: str, settings: Settings) -> None:
+    """Webhooks report how its review ended, once."""
     telling = replace(settings, outbox=document_outbox)
 
     async def listen(store: Store) -> None:
@@ -162,12 +171,12 @@ def test_a_rejected_document_is_not_reviewed_and_told_all_the_same(url: str, set
         await endpoints.add(store, "https://example.com/hook", ["document.reviewed"])
 
     ask(url, listen)
-    key = sent(url, telling, DOUBTFUL, type="invoice")
-    processed(url, telling)
-    ended(url, key, "rejected")
-    processed(url, telling)
+    key = submit_file(url, telling, DOUBTFUL, type="invoice")
+    process_all(url, telling)
+    finish_review(url, key, "rejected")
+    process_all(url, telling)
     found = document(url, key)
-    assert (found["reviewed"], told(telling, found)["reviewed"]) == (False, False)
+    assert (found["reviewed"], read_json(telling, found)["reviewed"]) == (False, False)
     assert (found["verdict"], row_of(telling, found)["verdict"]) == ("reject", "reject")
     [delivery] = rows(url, "SELECT event, body FROM tabellion_webhook_deliveries")
     data = json.loads(delivery["body"])["data"]
@@ -175,13 +184,13 @@ def test_a_rejected_document_is_not_reviewed_and_told_all_the_same(url: str, set
     assert (data["version"], data["hashes"], data["status"]) == (2, found["hashes"], "completed")
 
 
-def test_export_and_the_files_of_a_day_have_the_newest(url: str, settings: Settings, key: str, tmp_path: Path) -> None:
-    """Though the day's file was made before the review, and its small files are gone."""
+def test_export_and_day_files_have_the_newest_values(url: str, settings: Settings, key: str, tmp_path: Path) -> None:
+    """Even if the day file was written before the review, and its small files are gone."""
     day = datetime.fromisoformat(document(url, key)["created_at"]).date()
     asyncio.run(compact(settings.lake, day, templates_of([]), remove=True, grace=0))
-    said(url, key, "total", "121.00")
-    ended(url, key)
-    processed(url, settings)
+    edit_field(url, key, "total", "121.00")
+    finish_review(url, key)
+    process_all(url, settings)
     asyncio.run(compact(settings.lake, day, templates_of([]), remove=True, grace=0))
     [file] = Path(settings.lake.url).rglob("parquet/daily/**/*.parquet")
     [row] = pq.read_table(file).to_pylist()
@@ -192,16 +201,16 @@ def test_export_and_the_files_of_a_day_have_the_newest(url: str, settings: Setti
     assert (one["fields"]["total"]["value"], one["reviewed"], one["locked"]) == ("121.00", True, ["total"])
 
 
-def test_duplicates_tell_what_people_said_of_their_original(url: str, settings: Settings) -> None:
-    """Fields, review and outputs; those that come later too."""
+def test_duplicates_have_the_reviewed_values_of_their_original(url: str, settings: Settings) -> None:
+    """Fields, review and outputs; later ones too."""
     write_type(settings, "seen", "processing: {review: always}\n")
-    first, second = submitted(url, settings, 0, 0, type="seen")
-    processed(url, settings)
-    said(url, first.id, "total", "121.00")
-    ended(url, first.id)
-    processed(url, settings)
-    [third] = submitted(url, settings, 0, type="seen")
-    processed(url, settings)
+    first, second = submit_bills(url, settings, 0, 0, type="seen")
+    process_all(url, settings)
+    edit_field(url, first.id, "total", "121.00")
+    finish_review(url, first.id)
+    process_all(url, settings)
+    [third] = submit_bills(url, settings, 0, type="seen")
+    process_all(url, settings)
     original = document(url, first.id)
     for one in (second, third):
         found = document(url, one.id)
@@ -210,9 +219,9 @@ def test_duplicates_tell_what_people_said_of_their_original(url: str, settings: 
         assert (found["verdict"], found["hashes"]) == (original["verdict"], original["hashes"])
 
 
-def test_a_document_that_is_being_rewritten_is_left_alone(url: str, settings: Settings, key: str) -> None:
-    """Neither read again nor deleted meanwhile; one that waits to be may be deleted."""
-    ended(url, key)
+def test_a_document_being_rewritten_is_left_alone(url: str, settings: Settings, key: str) -> None:
+    """Neither reprocessed nor deleted meanwhile; one that waits for it may be deleted."""
+    finish_review(url, key)
     with pytest.raises(DocumentRunning):
         ask(url, lambda store: reprocess(store, settings, key))
     rows(url, "UPDATE tabellion_documents SET chore = 'rewriting' RETURNING id")
@@ -225,21 +234,21 @@ def test_a_document_that_is_being_rewritten_is_left_alone(url: str, settings: Se
     assert rows(url, "SELECT id FROM tabellion_documents") == []
 
 
-def test_whoever_says_more_meanwhile_is_heard(url: str, settings: Settings, key: str) -> None:
-    """The first writing is void, and the document is written once more."""
-    said(url, key, "total", "121.00")
-    ended(url, key)
+def test_an_edit_made_meanwhile_is_written(url: str, settings: Settings, key: str) -> None:
+    """The first write is void, and the document is written once more."""
+    edit_field(url, key, "total", "121.00")
+    finish_review(url, key)
 
     class Slow:
-        """A lake that lets somebody correct a field before it writes."""
+        """A lake that lets a person correct a field before it writes."""
 
         puts = 0
 
         async def put(self, path: str, data: bytes) -> str:
             self.puts += 1
             if self.puts == 1:
-                await asyncio.to_thread(said, url, key, "total", "122.00")
-                await asyncio.to_thread(ended, url, key)
+                await asyncio.to_thread(edit_field, url, key, "total", "122.00")
+                await asyncio.to_thread(finish_review, url, key)
             return await settings.lake.put(path, data)
 
     slow = Slow()
@@ -247,56 +256,56 @@ def test_whoever_says_more_meanwhile_is_heard(url: str, settings: Settings, key:
     with working(make_worker(url, *documents_queues(eager))):
         eventually(lambda: rows(url, "SELECT chore FROM tabellion_documents") == [{"chore": None}], within=30)
     found = document(url, key)
-    assert (told(settings, found)["fields"]["total"]["value"], slow.puts) == ("122.00", 4)
+    assert (read_json(settings, found)["fields"]["total"]["value"], slow.puts) == ("122.00", 4)
     assert (found["fields"]["total"]["value"], found["version"]) == ("122.00", 3)
 
 
-def test_a_review_that_ends_while_the_document_is_read_again_is_written(url: str, settings: Settings, key: str) -> None:
-    """The reading did not know of it; the outputs say so all the same."""
+def test_a_review_that_ends_during_a_reprocessing_is_written(url: str, settings: Settings, key: str) -> None:
+    """The reading did not know of it; the outputs have it anyway."""
     ask(url, lambda store: reprocess(store, settings, key))
 
     class Slow:
-        """A lake that lets somebody finish the review before it writes."""
+        """A lake that lets a person finish the review before it writes."""
 
         puts = 0
 
         async def put(self, path: str, data: bytes) -> str:
             self.puts += 1
             if self.puts == 1:
-                await asyncio.to_thread(ended, url, key, "approved")
+                await asyncio.to_thread(finish_review, url, key, "approved")
             return await settings.lake.put(path, data)
 
-    processed(url, replace(settings, lake=Slow()))  # type: ignore[arg-type]
+    process_all(url, replace(settings, lake=Slow()))  # type: ignore[arg-type]
     found = document(url, key)
-    assert (found["status"], found["reviewed"], told(settings, found)["reviewed"]) == ("completed", True, True)
+    assert (found["status"], found["reviewed"], read_json(settings, found)["reviewed"]) == ("completed", True, True)
     assert rows(url, "SELECT chore FROM tabellion_documents") == [{"chore": None}]
 
 
 @pytest.mark.parametrize("status", ["rejected", "approved"])
-def test_a_review_that_ends_before_a_second_reading_fails_is_written(
+def test_a_review_that_ends_before_a_reprocessing_fails_is_written(
     url: str, settings: Settings, key: str, status: str
 ) -> None:
-    """The document goes back to what it was, and its outputs say how its review ended."""
+    """The document is restored, and its outputs say how its review ended."""
     before = document(url, key)["version"]
     ask(url, lambda store: reprocess(store, settings, key))
-    ended(url, key, status)
+    finish_review(url, key, status)
     settings.blobs.path(document(url, key)["sha256"]).unlink()
-    processed(url, settings)
+    process_all(url, settings)
     found = document(url, key)
     assert (found["status"], found["error"]["code"], found["version"]) == ("completed", "file_missing", before + 2)
-    assert told(settings, found)["reviewed"] is (status == "approved")
+    assert read_json(settings, found)["reviewed"] is (status == "approved")
     assert rows(url, "SELECT chore FROM tabellion_documents") == [{"chore": None}]
 
 
-def test_a_document_that_was_reviewed_and_is_read_again_says_so(url: str, settings: Settings, key: str) -> None:
+def test_a_reprocessed_document_keeps_its_review_status(url: str, settings: Settings, key: str) -> None:
     """In its outputs, without being written twice."""
-    said(url, key, "total", "121.00")
-    ended(url, key)
-    processed(url, settings)
+    edit_field(url, key, "total", "121.00")
+    finish_review(url, key)
+    process_all(url, settings)
     ask(url, lambda store: reprocess(store, settings, key))
-    processed(url, settings)
+    process_all(url, settings)
     found = document(url, key)
-    assert (told(settings, found)["reviewed"], told(settings, found)["locked"]) == (True, ["total"])
+    assert (read_json(settings, found)["reviewed"], read_json(settings, found)["locked"]) == (True, ["total"])
     assert (found["version"], found["review"]["status"]) == (3, "corrected")
     assert (
         json.loads(rows(url, "SELECT result FROM tabellion_documents")[0]["result"])["read_fields"]["total"]["value"]
@@ -307,9 +316,9 @@ def test_a_document_that_was_reviewed_and_is_read_again_says_so(url: str, settin
 
 @pytest.mark.parametrize("place", ["put.post_rename", "settle.pre_commit", "settle.post_commit"])
 def test_a_kill_loses_nothing(url: str, settings: Settings, key: str, tmp_path: Path, place: str) -> None:
-    """Whenever it comes, both files and their hashes are those of what people said in the end."""
-    said(url, key, "total", "121.00")
-    ended(url, key)
+    """Whenever it happens, both files and their hashes have the final values."""
+    edit_field(url, key, "total", "121.00")
+    finish_review(url, key)
     killed = subprocess.run(
         [sys.executable, "-m", "tests.pipelines.documents.reader", url, str(tmp_path)], cwd=ROOT, check=False,
         env=os.environ | {"TABELLION_FAILPOINTS": f"{place}:kill"}, timeout=30, capture_output=True,
@@ -318,16 +327,16 @@ def test_a_kill_loses_nothing(url: str, settings: Settings, key: str, tmp_path: 
     with working(make_worker(url, *documents_queues(settings))):
         eventually(lambda: rows(url, "SELECT chore FROM tabellion_documents") == [{"chore": None}], within=30)
     found = document(url, key)
-    assert (told(settings, found)["fields"]["total"]["value"], row_of(settings, found)["total"]) == ("121.00", 121)
+    assert (read_json(settings, found)["fields"]["total"]["value"], row_of(settings, found)["total"]) == ("121.00", 121)
 
 
-def test_a_lake_that_is_out_is_waited_for(url: str, settings: Settings, key: str) -> None:
-    """However often it takes: no attempt is spent, and what people said is written in the end."""
-    said(url, key, "total", "121.00")
-    ended(url, key)
+def test_an_outage_of_the_lake_is_waited_for(url: str, settings: Settings, key: str) -> None:
+    """However often it takes: no attempt is spent, and the values are written in the end."""
+    edit_field(url, key, "total", "121.00")
+    finish_review(url, key)
 
     class Out:
-        """A lake that takes nothing at first."""
+        """A lake that accepts nothing at first."""
 
         puts = 0
 
@@ -341,18 +350,18 @@ def test_a_lake_that_is_out_is_waited_for(url: str, settings: Settings, key: str
     with working(make_worker(url, *documents_queues(out))):
         eventually(lambda: rows(url, "SELECT chore FROM tabellion_documents") == [{"chore": None}], within=30)
     found = document(url, key)
-    assert told(settings, found)["fields"]["total"]["value"] == "121.00"
+    assert read_json(settings, found)["fields"]["total"]["value"] == "121.00"
 
 
-def test_a_type_that_is_gone_leaves_the_outputs_as_they_were(url: str, settings: Settings) -> None:
-    """The document says that it is unwritten, the register says why."""
+def test_a_missing_type_leaves_the_outputs_unchanged(url: str, settings: Settings) -> None:
+    """The document is marked as unwritten, the register says why."""
     write_type(settings, "slip", "processing: {review: always}\n")
-    [one] = submitted(url, settings, 0, type="slip")
-    processed(url, settings)
+    [one] = submit_bills(url, settings, 0, type="slip")
+    process_all(url, settings)
     before = document(url, one.id)
     Path(settings.types.folders[0], "slip.yaml").unlink()
-    ended(url, one.id)
-    processed(url, replace(settings, retry_base=0.02))
+    finish_review(url, one.id)
+    process_all(url, replace(settings, retry_base=0.02))
     assert rows(url, "SELECT status, chore FROM tabellion_documents") == [{"status": "completed", "chore": "unwritten"}]
     assert document(url, one.id)["hashes"] == before["hashes"]
     [*_, last] = rows(url, "SELECT error FROM tabellion_attempts WHERE queue = 'reviewed' ORDER BY n")

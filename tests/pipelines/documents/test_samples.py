@@ -1,4 +1,4 @@
-"""The samples of the demo are read as they were meant."""
+"""The samples of the demo are read as intended."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def read() -> dict[str, Reading]:
         return {one.name: tabellion.read(one.content, sandbox=sandbox) for one in MADE if one.ending != "duplicate"}
 
 
-def test_the_demo_begins_with_english_and_has_copies_behind_their_originals() -> None:
-    """What a newcomer sees first can be read, and of two that are alike the original comes first."""
+def test_the_demo_starts_with_english_and_copies_follow_their_originals() -> None:
+    """The first ones are readable for a newcomer, and an original comes before its copy."""
     names = [name for name, _ in demo.samples()]
     assert names[0] == "en-invoice-1.pdf"
     for name in names:
@@ -31,8 +31,8 @@ def test_the_demo_begins_with_english_and_has_copies_behind_their_originals() ->
             assert names.index(name.partition("-of-")[2]) < names.index(name)
 
 
-def test_there_is_something_of_everything() -> None:
-    """Forty files with names of their own: letters, receipts, scans, copies and broken ones."""
+def test_the_samples_cover_every_kind() -> None:
+    """Forty files with unique names: letters, receipts, scans, copies and broken ones."""
     assert len({one.name for one in MADE}) == len(MADE) == 40
     assert Counter(one.ending for one in MADE) == {"completed": 31, "duplicate": 4, "refused": 2, "failed": 3}
     assert sum(one.scanned for one in MADE) == 4
@@ -41,8 +41,8 @@ def test_there_is_something_of_everything() -> None:
     assert all((one.content in originals) == (one.ending in ("completed", "duplicate")) for one in MADE)
 
 
-def test_most_fields_are_read_right(read: dict[str, Reading]) -> None:
-    """Nineteen of twenty values at least, and every total."""
+def test_most_fields_are_read_correctly(read: dict[str, Reading]) -> None:
+    """At least 19 of 20 values, and every total."""
     right = wrong = 0
     for one in MADE:
         if one.ending != "completed":
@@ -55,22 +55,22 @@ def test_most_fields_are_read_right(read: dict[str, Reading]) -> None:
     assert right / (right + wrong) > 0.95
 
 
-def test_what_is_broken_is_found_out(read: dict[str, Reading]) -> None:
+def test_broken_samples_are_recognised(read: dict[str, Reading]) -> None:
     """Each for its own reason."""
-    told = {one.name: (read[one.name].error or {}).get("code") for one in MADE if one.ending in ("failed", "refused")}
-    assert told == {one.name: one.why for one in MADE if one.ending in ("failed", "refused")}
+    codes = {one.name: (read[one.name].error or {}).get("code") for one in MADE if one.ending in ("failed", "refused")}
+    assert codes == {one.name: one.why for one in MADE if one.ending in ("failed", "refused")}
 
 
-def test_a_total_that_is_wrong_is_noticed(read: dict[str, Reading]) -> None:
-    """One sample does not add up; the e-invoice is right in every way."""
+def test_a_wrong_total_is_noticed(read: dict[str, Reading]) -> None:
+    """One sample does not add up; the e-invoice is correct."""
     assert read["de-invoice-wrong-total.pdf"].verdict == "reject"
     assert read["fr-facturx.pdf"].verdict == "accept"
     assert read["fr-facturx.pdf"].fields["total"].source == "xml"
 
 
-def test_many_samples_have_copies_and_broken_ones_in_a_known_share() -> None:
-    """Two hundred: ten broken, ten copies, and no letter twice otherwise."""
-    made: list[Sample] = list(many(200))
-    assert Counter(one.ending for one in made) == {"completed": 180, "duplicate": 10, "failed": 10}
-    assert len({one.content for one in made}) == 190
-    assert len({one.name for one in made}) == 200
+def test_many_samples_have_a_known_share_of_copies_and_broken_ones() -> None:
+    """Of two hundred: ten broken, ten copies, and no other letter twice."""
+    samples: list[Sample] = list(many(200))
+    assert Counter(one.ending for one in samples) == {"completed": 180, "duplicate": 10, "failed": 10}
+    assert len({one.content for one in samples}) == 190
+    assert len({one.name for one in samples}) == 200

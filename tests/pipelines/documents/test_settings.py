@@ -1,4 +1,4 @@
-"""Types as they are now, and which model an upload gets."""
+"""The current types, and which model an upload gets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.pipelines.documents.papers import write_type
 
 
 def test_a_type_is_compiled_again_when_its_file_changes(settings: Settings) -> None:
-    """The same object while the file is the same; another key once it is not."""
+    """The same object while the file is unchanged; another key once it has changed."""
     write_type(settings, "slip")
     first = settings.types.get("slip")
     assert settings.types.get("slip") is first
@@ -21,8 +21,8 @@ def test_a_type_is_compiled_again_when_its_file_changes(settings: Settings) -> N
     assert settings.types.get("slip").key != first.key
 
 
-def test_the_key_of_no_type_is_that_of_all(settings: Settings) -> None:
-    """Another type, or a changed one, may be the one a document turns out to be."""
+def test_without_a_type_the_key_depends_on_all_types(settings: Settings) -> None:
+    """A new or changed type may be the one a document is detected as."""
     before = settings.types.key(None)
     assert before.startswith("auto/")
     assert settings.types.key(None) == before
@@ -31,15 +31,15 @@ def test_the_key_of_no_type_is_that_of_all(settings: Settings) -> None:
 
 
 def test_a_broken_type_file_stops_only_its_own_documents(settings: Settings) -> None:
-    """Asked for by name it says what is wrong; the others go on."""
+    """Requested by name it reports the error; the others continue."""
     write_type(settings, "slip", "  what is: this\n")
     assert "invoice" in [one.name for one in settings.types.all()]
     with pytest.raises(ConfigurationError, match=r"slip\.yaml"):
         settings.types.get("slip")
 
 
-def test_whoever_starts_is_told_every_mistake(settings: Settings) -> None:
-    """Of every file, with line and column; files without one are not named."""
+def test_all_errors_are_reported_at_start(settings: Settings) -> None:
+    """Of every file, with line and column; valid files are not named."""
     for name in ("slip", "slop"):
         write_type(settings, name, "  what is: this\n")
     write_type(settings, "fine")
@@ -50,7 +50,7 @@ def test_whoever_starts_is_told_every_mistake(settings: Settings) -> None:
     assert "fine" not in str(caught.value)
 
 
-def test_unknown_names_are_told_with_those_there_are(settings: Settings) -> None:
+def test_unknown_names_are_reported_with_the_known_ones(settings: Settings) -> None:
     """Types and models alike."""
     with pytest.raises(Unknown, match=r"unknown document type 'bill'; known: deed, invoice, receipt"):
         settings.types.get("bill")
@@ -59,8 +59,8 @@ def test_unknown_names_are_told_with_those_there_are(settings: Settings) -> None
     assert (caught.value.field, caught.value.known) == ("model", ("local",))
 
 
-def test_the_model_is_the_upload_s_then_the_type_s_then_the_default(settings: Settings) -> None:
-    """The nearest wish wins."""
+def test_the_model_is_that_of_the_upload_then_the_type_then_the_default(settings: Settings) -> None:
+    """The most specific choice wins."""
     rich = replace(settings, models={"gemini": "gemini", "openai": "shared"}, default_model="openai")
     write_type(rich, "slip", "processing: {model: gemini}\n")
     slip = rich.types.get("slip")

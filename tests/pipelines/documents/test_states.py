@@ -1,4 +1,4 @@
-"""States of documents: one module writes them, and its words are the ones of its queues."""
+"""States of documents: one module writes them, with the values its queues use."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_only_one_module_adds_and_removes_rows_of_a_table(table: str) -> None:
 
 
 def test_every_change_binds_its_values() -> None:
-    """No placeholder without a value, no value without a placeholder."""
+    """Every placeholder has a value and every value a placeholder."""
     changes = [
         states.read_again("a", type="invoice", key="k"), states.read_with_more("a", "true"),
         states.wait_again("a", "failed"), states.delete("a"),

@@ -1,4 +1,4 @@
-"""The tables come to be once, however many processes ask for them."""
+"""The tables are created once, however many processes start."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tabellion import Store
 from tabellion.errors import NotMigrated, StoreError
 from tabellion.pipelines.documents import states, tables
 from tabellion.pipelines.documents.settings import Settings
-from tests.owner import owning
-from tests.pipelines.documents.papers import document, submitted
-from tests.working import ask
+from tests.pipelines.documents.papers import document, submit_bills
+from tests.table_owner import owning
+from tests.workers import ask
 
 
-def test_tables_are_made_on_first_use(url: str) -> None:
+def test_tables_are_created_on_first_use(url: str) -> None:
     """From nothing to the current version; the second time there is nothing to do."""
 
     async def go(store: Store) -> list[int]:
@@ -30,8 +30,8 @@ def test_tables_are_made_on_first_use(url: str) -> None:
         assert ask(url, lambda store, name=table: store.table(name)) is not None  # type: ignore[misc]
 
 
-def test_many_prepare_at_once(url: str) -> None:
-    """Eight stores that find nothing make the tables once."""
+def test_concurrent_preparation_creates_the_tables_once(url: str) -> None:
+    """Eight stores that find nothing create the tables once."""
 
     async def go() -> int:
         stores = [Store(url) for _ in range(8)]
@@ -46,7 +46,7 @@ def test_many_prepare_at_once(url: str) -> None:
 
 
 def test_a_later_version_is_left_alone(url: str) -> None:
-    """Tables of a tabellion to come are not touched by this one."""
+    """Tables of a future tabellion are not touched by this one."""
     ask(url, tables.SCHEMA.prepare)
     with owning(url, create=False) as owner:
         at = "now()" if owner.dialect == "postgresql" else "0"
@@ -55,8 +55,8 @@ def test_a_later_version_is_left_alone(url: str) -> None:
         ask(url, tables.SCHEMA.prepare)
 
 
-def test_a_table_of_the_same_name_is_not_ours(url: str) -> None:
-    """A database that has a table `documents` of its own keeps it: nothing is made beside it."""
+def test_an_existing_table_of_the_same_name_is_not_ours(url: str) -> None:
+    """A database with its own table `documents` keeps it: nothing is created beside it."""
     with owning(url, create=False) as owner:
         owner("CREATE TABLE tabellion_documents (id integer PRIMARY KEY)")
     with pytest.raises(StoreError, match="documents"):
@@ -64,8 +64,8 @@ def test_a_table_of_the_same_name_is_not_ours(url: str) -> None:
     assert ask(url, lambda store: store.table("tabellion_review_items")) is None
 
 
-def test_the_script_makes_the_same_tables(url: str) -> None:
-    """What is printed for someone who may run it leaves nothing to do."""
+def test_the_script_creates_the_same_tables(url: str) -> None:
+    """After running what is printed there is nothing left to do."""
     dialect = Store(url).dialect
     with owning(url, create=False) as owner:
         text = tables.SCHEMA.script(dialect, 0)
@@ -81,20 +81,20 @@ def test_the_script_makes_the_same_tables(url: str) -> None:
 
 
 def test_errors_of_older_versions_get_their_codes(url: str, settings: Settings) -> None:
-    """What the engine had written as a sentence is a problem with a code once the tables are brought up to date."""
+    """A sentence stored by the engine becomes a problem with a code in the migration."""
     old = {
         "timed out after 9 s": "timed_out", "quarantined after 2 crashes in a row; the last: x": "worker_crashed",
         "its document type cannot be used for now: x; a retry would exceed the deadline": "configuration",
         "outputs cannot be written for now: full": "outputs_failed", "Unavailable: it's \"away\"": "try_failed",
     }  # fmt: skip
-    made = submitted(url, settings, 0, 1, 2, 3, 4)
+    submitted = submit_bills(url, settings, 0, 1, 2, 3, 4)
     with owning(url, create=False) as owner:
-        for one, text in zip(made, old, strict=True):
+        for one, text in zip(submitted, old, strict=True):
             owner(
                 f"UPDATE tabellion_documents SET error = '{text.replace(chr(39), chr(39) * 2)}' WHERE id = '{one.id}'"
             )
         owner(tables.errors_with_codes(Store(url).dialect)[0])
-    for one, (text, code) in zip(made, old.items(), strict=True):
+    for one, (text, code) in zip(submitted, old.items(), strict=True):
         error = document(url, one.id)["error"]
         assert (error["code"], error["message"]) == (code, text)
 
@@ -102,7 +102,7 @@ def test_errors_of_older_versions_get_their_codes(url: str, settings: Settings) 
 def test_states_of_older_versions_are_renamed(url: str, settings: Settings) -> None:
     """A failure that was reported stays reported, and the failed jobs of a queue stay failed jobs."""
     older = ("told = 'told'", "told = 'untold'", "chore = 'astray'")
-    keys = [one.id for one in submitted(url, settings, 0, 1, 2)]
+    keys = [one.id for one in submit_bills(url, settings, 0, 1, 2)]
     with owning(url, create=False) as owner:
         for key, change in zip(keys, older, strict=True):
             owner(f"UPDATE tabellion_documents SET {change} WHERE id = '{key}'")

@@ -16,35 +16,35 @@ from tabellion.pipelines.ocr.queues import ocr_queues
 from tabellion.pipelines.ocr.settings import OcrSettings
 from tabellion.storage.lake import Lake
 from tests.pipelines.documents.pdf_writer import Paper
-from tests.working import ask, drain, make_worker
+from tests.workers import ask, drain, make_worker
 
 LINE = "This deed was registered on page {number} of the land register of the city"
 
 
 def deed(pages: int = 1, *, mark: str = "") -> bytes:
-    """A PDF with a text layer, different on each page."""
+    """Return a PDF with a text layer, different on each page."""
     paper = Paper()
     for number in range(1, pages + 1):
         if number > 1:
             paper.page()
         for row in range(4):
             paper.text(60, 80 + 20 * row, f"{LINE.format(number=number)}, line {row} {mark}".strip(), 11)
-    return paper.written()
+    return paper.to_bytes()
 
 
 def plan(pages: int = 1, *, mark: int = 0) -> bytes:
-    """A PDF of drawn lines without a text layer; each page looks different."""
+    """Return a PDF of drawn lines without a text layer; each page looks different."""
     paper = Paper()
     for number in range(1, pages + 1):
         if number > 1:
             paper.page()
         paper.line(50, 50, 100 + 20 * number, 300 + mark, 3)
         paper.box(200, 400 + 10 * number, 50 + mark, 50, 0.3)
-    return paper.written()
+    return paper.to_bytes()
 
 
 def settings_in(folder: Path, **changes: Any) -> OcrSettings:
-    """Settings whose files are below a folder."""
+    """Return settings whose files are below a folder."""
     options: dict[str, Any] = {
         "files": ExtractionFiles(Lake(folder / "lake"), opened=[str(folder)]), "retry_base": 0.05,
     }  # fmt: skip
@@ -52,16 +52,16 @@ def settings_in(folder: Path, **changes: Any) -> OcrSettings:
 
 
 def by_gemini(folder: Path, fake: Serving, **changes: Any) -> OcrSettings:
-    """The same, with pages read by a model."""
+    """Return the same, with pages read by a model."""
     options = {"model": "gemini", "gate": "gemini", "boost": "never"} | changes
     settings = {"key": "k", "base_url": fake.url}
     return settings_in(folder, make_model=lambda name: GatedModel(make(name, settings)), **options)
 
 
-def queued(
+def queue_files(
     url: str, folder: Path, *contents: bytes, prepare: bool = True, column: str = "storage_path", first: int = 0
 ) -> list[str]:
-    """Stores files, adds rows whose extraction is complete, and returns their keys."""
+    """Store files, add rows whose extraction is complete, and return their keys."""
 
     async def go(store: Store) -> list[str]:
         if prepare:
@@ -80,13 +80,13 @@ def queued(
     return ask(url, go)
 
 
-def worked(url: str, settings: OcrSettings, **options: Any) -> None:
-    """Runs a worker until every file has been read."""
+def run_worker(url: str, settings: OcrSettings, **options: Any) -> None:
+    """Run a worker until every file has been read."""
     drain(make_worker(url, *ocr_queues(settings), **options))
 
 
 def rows(url: str, text: str = "SELECT * FROM extraction_queue ORDER BY id", *values: Any) -> list[dict[str, Any]]:
-    """The rows of the table, with metadata parsed."""
+    """Return the rows of the table, with metadata parsed."""
 
     async def go(store: Store) -> list[dict[str, Any]]:
         return [dict(row) for row in await store.database.fetch(text, *values)]

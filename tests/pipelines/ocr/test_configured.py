@@ -18,7 +18,7 @@ def written(tmp_path: Path, text: str) -> Path:
     return file
 
 
-def test_without_configuration_documents_are_read_here(tmp_path: Path) -> None:
+def test_without_configuration_documents_are_read_locally(tmp_path: Path) -> None:
     """Without a model, four at once."""
     [queue] = queues_of(load(written(tmp_path, ""), {}))
     assert (queue.concurrency, queue.uses, queue.name) == (4, None, "ocr")
@@ -54,7 +54,7 @@ def test_a_model_is_used_through_its_gate(tmp_path: Path) -> None:
         ('[extractions]\nopen = ["https://x"]\n', r"extractions\.open"),
     ],
 )
-def test_what_cannot_work_is_refused_before_anything_starts(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_settings_are_rejected_before_anything_starts(tmp_path: Path, text: str, message: str) -> None:
     """An unknown model, and an invalid place for files."""
     config = load(written(tmp_path, text), {})
     with pytest.raises(ConfigurationError, match=message):
@@ -62,7 +62,7 @@ def test_what_cannot_work_is_refused_before_anything_starts(tmp_path: Path, text
 
 
 @pytest.mark.parametrize("text", ['[ocr]\npages = "some"\n', '[ocr]\nboost = "yes"\n', "[ocr]\nworkers = 0\n"])
-def test_values_that_are_none_are_refused(tmp_path: Path, text: str) -> None:
+def test_invalid_values_are_rejected(tmp_path: Path, text: str) -> None:
     """The configuration rejects invalid values."""
     with pytest.raises(ConfigurationError, match=r"ocr\."):
         load(written(tmp_path, text), {})

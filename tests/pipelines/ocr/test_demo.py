@@ -11,10 +11,10 @@ from tabellion.pipelines.ocr import demo
 from tabellion.pipelines.ocr.queues import ocr_queues
 from tabellion.reading.sample_files import sample_file
 from tests.pipelines.ocr.deeds import rows, settings_in
-from tests.working import ask, make_worker, working
+from tests.workers import ask, make_worker, working
 
 
-def test_samples_are_read_and_told_about(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_are_read_and_reported(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Including those that cannot be read; here only samples that need no OCR."""
     monkeypatch.setattr(demo, "SAMPLES", [one for one in demo.SAMPLES if "scan" not in one[0]])
     settings = settings_in(tmp_path)

@@ -12,7 +12,7 @@ from tabellion.reading.errors import Unreadable
 from tests.pipelines.ocr.deeds import deed, settings_in
 
 
-def test_pages_come_one_by_one_from_the_first_that_is_wanted(tmp_path: Path) -> None:
+def test_pages_come_one_by_one_from_the_first_requested(tmp_path: Path) -> None:
     """The header has the number of all pages."""
     (tmp_path / "deed.pdf").write_bytes(deed(4))
 
@@ -23,7 +23,7 @@ def test_pages_come_one_by_one_from_the_first_that_is_wanted(tmp_path: Path) -> 
     assert asyncio.run(go()) == (4, [3, 4])
 
 
-def test_who_leaves_early_ends_the_reading(tmp_path: Path) -> None:
+def test_leaving_early_ends_the_reading(tmp_path: Path) -> None:
     """The next file can be read at once, even with a single reader."""
     (tmp_path / "long.pdf").write_bytes(deed(300))
     (tmp_path / "deed.pdf").write_bytes(deed(1))
@@ -40,7 +40,7 @@ def test_who_leaves_early_ends_the_reading(tmp_path: Path) -> None:
     assert asyncio.run(go()) == 1
 
 
-def test_what_cannot_be_opened_is_told_at_once(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_fails_at_once(tmp_path: Path) -> None:
     """Before any page."""
     (tmp_path / "deed.pdf").write_bytes(b"%PDF-1.7 broken")
 

@@ -6,7 +6,7 @@ from tabellion.pipelines.ocr.page import PageText, confidence_of, join_pages
 from tabellion.reading.page import Page
 
 
-def test_a_form_feed_parts_pages_and_stands_nowhere_else() -> None:
+def test_a_form_feed_separates_pages_and_occurs_nowhere_else() -> None:
     """A form feed within a page becomes a line break; characters that databases reject are escaped."""
     pages = [PageText.of(Page(number, 1, 1, "ocr", 0.5), text) for number, text in enumerate(("a\fb", "c\x00"), 1)]
     assert join_pages(pages).split("\f") == ["a\nb", "c\\x00"]

@@ -19,19 +19,19 @@ from tabellion.pipelines.ocr.queues import ocr_queues
 from tabellion.reading import pages
 from tabellion.reading.sample_files import sample_file
 from tests.extractions.handmade import make_by_hand
-from tests.pipelines.ocr.deeds import by_gemini, deed, plan, queued, rows, settings_in, worked
+from tests.pipelines.ocr.deeds import by_gemini, deed, plan, queue_files, rows, run_worker, settings_in
 from tests.waiting import eventually
-from tests.working import Diary, ask, make_worker, working
+from tests.workers import EventRecorder, ask, make_worker, working
 
 
 def calls(fake: Serving) -> list[dict[str, Any]]:
     return [line for line in fake.lines() if line["status"] == 200]
 
 
-def test_a_file_is_read_here_page_by_page(url: str, tmp_path: Path) -> None:
+def test_a_file_is_read_locally_page_by_page(url: str, tmp_path: Path) -> None:
     """Form feeds separate pages; the metadata has the source of each page."""
-    queued(url, tmp_path, deed(3))
-    worked(url, settings_in(tmp_path))
+    queue_files(url, tmp_path, deed(3))
+    run_worker(url, settings_in(tmp_path))
     [row] = rows(url)
     assert row["status_id"] == 5
     texts = row["ocr_text"].split("\f")
@@ -45,11 +45,11 @@ def test_a_file_is_read_here_page_by_page(url: str, tmp_path: Path) -> None:
     assert row["updated_at"] > row["created_at"]
 
 
-def test_a_scan_is_read_here_by_ocr(sqlite_url: str, tmp_path: Path) -> None:
+def test_a_scan_is_read_locally_by_ocr(sqlite_url: str, tmp_path: Path) -> None:
     """With the built-in engine: no key, no network."""
     sample = sample_file("en-scan.jpg")
-    queued(sqlite_url, tmp_path, sample.read_bytes())
-    worked(sqlite_url, settings_in(tmp_path))
+    queue_files(sqlite_url, tmp_path, sample.read_bytes())
+    run_worker(sqlite_url, settings_in(tmp_path))
     [row] = rows(sqlite_url)
     assert row["status_id"] == 5
     assert row["ocr_metadata"]["pages"][0]["source"] == "ocr"
@@ -58,8 +58,8 @@ def test_a_scan_is_read_here_by_ocr(sqlite_url: str, tmp_path: Path) -> None:
 
 def test_pages_without_text_are_read_by_the_model(url: str, tmp_path: Path, fake: Serving) -> None:
     """A page with a text layer is not sent, unless `pages` is always."""
-    queued(url, tmp_path, plan(2), deed(1))
-    worked(url, by_gemini(tmp_path, fake))
+    queue_files(url, tmp_path, plan(2), deed(1))
+    run_worker(url, by_gemini(tmp_path, fake))
     drawn, written = rows(url)
     assert [page["source"] for page in drawn["ocr_metadata"]["pages"]] == ["model"] * 2
     assert all(text.startswith("Picture ") for text in drawn["ocr_text"].split("\f"))
@@ -68,10 +68,10 @@ def test_pages_without_text_are_read_by_the_model(url: str, tmp_path: Path, fake
     assert len(calls(fake)) == 2
 
 
-def test_every_page_can_be_looked_at_and_mended_by_the_model(sqlite_url: str, tmp_path: Path, fake: Serving) -> None:
+def test_every_page_can_be_checked_and_corrected_by_the_model(sqlite_url: str, tmp_path: Path, fake: Serving) -> None:
     """Two calls per page; a correction that rewrites the text is discarded."""
-    queued(sqlite_url, tmp_path, deed(1))
-    worked(sqlite_url, by_gemini(tmp_path, fake, pages="always", boost="auto"))
+    queue_files(sqlite_url, tmp_path, deed(1))
+    run_worker(sqlite_url, by_gemini(tmp_path, fake, pages="always", boost="auto"))
     [row] = rows(sqlite_url)
     assert row["ocr_text"].startswith("Picture ")
     assert len(calls(fake)) == 2
@@ -79,7 +79,7 @@ def test_every_page_can_be_looked_at_and_mended_by_the_model(sqlite_url: str, tm
 
 def test_a_killed_worker_pays_for_no_page_twice(url: str, tmp_path: Path) -> None:
     """Killed in the middle of six pages: the next worker requests only the pages without an answer."""
-    queued(url, tmp_path, plan(6))
+    queue_files(url, tmp_path, plan(6))
     config = tmp_path / "tabellion.toml"
     with serving(latency=0.3) as fake:
         config.write_text(
@@ -107,7 +107,7 @@ def test_a_killed_worker_pays_for_no_page_twice(url: str, tmp_path: Path) -> Non
     assert row["ocr_attempts"] == 2
 
 
-def test_what_was_read_here_is_not_read_again(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_read_locally_are_not_read_again(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An attempt that ends at the third page leaves memos of two: the next attempt starts with the third."""
     first_pages: list[int] = []
     really = pages.open_document
@@ -136,8 +136,8 @@ def test_what_was_read_here_is_not_read_again(url: str, tmp_path: Path, monkeypa
         return Torn()
 
     monkeypatch.setattr(local_pages, "open_document", spy)
-    queued(url, tmp_path, deed(4))
-    worked(url, settings_in(tmp_path))
+    queue_files(url, tmp_path, deed(4))
+    run_worker(url, settings_in(tmp_path))
     assert first_pages == [1, 3]
     [row] = rows(url)
     assert (row["status_id"], row["ocr_attempts"]) == (5, 2)
@@ -154,8 +154,8 @@ def test_the_same_file_is_read_once(url: str, tmp_path: Path, monkeypatch: pytes
         return really(*arguments, **options)
 
     monkeypatch.setattr(local_pages, "open_document", spy)
-    queued(url, tmp_path, deed(2), deed(2))
-    worked(url, settings_in(tmp_path), concurrency=1)
+    queue_files(url, tmp_path, deed(2), deed(2))
+    run_worker(url, settings_in(tmp_path), concurrency=1)
     first, second = rows(url)
     assert len(opened) == 1
     assert first["ocr_text"] == second["ocr_text"]
@@ -163,14 +163,14 @@ def test_the_same_file_is_read_once(url: str, tmp_path: Path, monkeypatch: pytes
 
 def test_a_file_that_cannot_be_read_fails_with_its_own_error(url: str, tmp_path: Path) -> None:
     """At once, as a retry would not help; the error of the extraction stays."""
-    queued(url, tmp_path, b"%PDF-1.7 not really", deed(1))
+    queue_files(url, tmp_path, b"%PDF-1.7 not really", deed(1))
     ask(
         url,
         lambda store: store.database.fetch(
             "UPDATE extraction_queue SET error_message = 'Failed to login' RETURNING 1 AS n"
         ),
     )
-    worked(url, settings_in(tmp_path))
+    run_worker(url, settings_in(tmp_path))
     broken, fine = rows(url)
     assert (broken["status_id"], broken["error_message"], broken["ocr_attempts"]) == (4, "Failed to login", 1)
     assert broken["ocr_error"]
@@ -178,25 +178,25 @@ def test_a_file_that_cannot_be_read_fails_with_its_own_error(url: str, tmp_path:
     assert (fine["status_id"], fine["error_message"], fine["ocr_error"]) == (5, "Failed to login", None)
 
 
-def test_a_model_that_fails_is_asked_again_and_then_no_more(url: str, tmp_path: Path) -> None:
+def test_a_failing_model_is_retried_and_then_given_up(url: str, tmp_path: Path) -> None:
     """Back to 3 with a due time while attempts are left, then 4 with the model's error."""
-    queued(url, tmp_path, plan(1))
-    diary = Diary()
+    queue_files(url, tmp_path, plan(1))
+    recorder = EventRecorder()
     with serving(knobs="empty") as fake:
-        worked(url, by_gemini(tmp_path, fake), listeners=[diary])
+        run_worker(url, by_gemini(tmp_path, fake), listeners=[recorder])
     [row] = rows(url)
     assert (row["status_id"], row["ocr_attempts"], row["ocr_max_attempts"]) == (4, 3, 3)
     assert row["ocr_error"]
     assert row["error_message"] is None
-    assert diary.names.count("retried") == 2
+    assert recorder.names.count("retried") == 2
 
 
 def test_a_table_made_by_hand_works(url: str, tmp_path: Path) -> None:
     """Without our columns and without a migration; other columns keep their values."""
     ask(url, make_by_hand)
-    queued(url, tmp_path, deed(2), prepare=False, column="file_url")
+    queue_files(url, tmp_path, deed(2), prepare=False, column="file_url")
     ask(url, lambda store: store.database.fetch("UPDATE extraction_queue SET notes = 'mine' RETURNING 1 AS n"))
-    worked(url, settings_in(tmp_path))
+    run_worker(url, settings_in(tmp_path))
     [row] = rows(url)
     assert (row["status_id"], row["notes"]) == (5, "mine")
     assert len(row["ocr_text"].split("\f")) == 2
@@ -204,7 +204,7 @@ def test_a_table_made_by_hand_works(url: str, tmp_path: Path) -> None:
 
 def test_an_unknown_column_keeps_rows_waiting_and_names_the_key(url: str, tmp_path: Path) -> None:
     """No document fails because of a wrong configuration."""
-    queued(url, tmp_path, deed(1))
+    queue_files(url, tmp_path, deed(1))
     settings = settings_in(tmp_path, columns=ColumnChoice(text="transcript"))
     with working(make_worker(url, *ocr_queues(settings))):
         query = "SELECT error FROM tabellion_attempts WHERE outcome = 'limited'"
@@ -216,7 +216,7 @@ def test_an_unknown_column_keeps_rows_waiting_and_names_the_key(url: str, tmp_pa
 
 def test_a_row_of_a_dead_program_is_taken_over(url: str, tmp_path: Path) -> None:
     """Ten minutes after its start; a row that started a moment ago is left alone."""
-    queued(url, tmp_path, deed(1), deed(1, mark="b"))
+    queue_files(url, tmp_path, deed(1), deed(1, mark="b"))
 
     async def leave(store: Store) -> None:
         old = "now() - interval '11 minutes'" if store.dialect == "postgresql" else "unixepoch('now') - 660"

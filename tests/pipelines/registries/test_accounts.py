@@ -61,7 +61,7 @@ def test_a_secrets_file_that_cannot_be_used_says_why(
     assert "Canari" not in str(raised.value)
 
 
-def test_half_an_account_is_a_mistake(profile: Profile) -> None:
+def test_half_an_account_is_an_error(profile: Profile) -> None:
     """The error for a user name without a password names the missing variable."""
     with pytest.raises(ConfigurationError, match=f"{PREFIX}PASSWORD is not: set both"):
         load_accounts(profile, variables={f"{PREFIX}USERNAME": "u"})

@@ -86,7 +86,7 @@ def test_a_stored_session_is_used_by_the_next_worker(installation: LocalInstalla
     assert all(one.stat().st_mode & 0o077 == 0 for one in files)
 
 
-def test_a_locked_account_is_left_out_and_the_others_go_on(installation: LocalInstallation) -> None:
+def test_a_locked_account_is_skipped_and_the_others_continue(installation: LocalInstallation) -> None:
     """The site locks one account: its gate closes, it is not tried again, and no job spends an attempt on it."""
     state = installation.shared.state
     state.faults = PortalFaults(locked=["etude-tremblay"])
@@ -252,7 +252,7 @@ def test_a_repeated_attempt_leaves_one_file(installation: LocalInstallation) -> 
     assert len(installation.files()) == 1
 
 
-def test_an_error_page_sent_as_a_file_is_tried_again(installation: LocalInstallation) -> None:
+def test_an_error_page_sent_as_a_file_is_retried(installation: LocalInstallation) -> None:
     """A file that is not a PDF is never stored."""
     state = installation.shared.state
     state.faults = PortalFaults(broken_download=True)

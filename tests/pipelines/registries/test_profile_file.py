@@ -1,4 +1,4 @@
-"""Profile files: those that ship, one's own, and mistakes with their lines."""
+"""Profile files: shipped ones, custom ones, and errors with their lines."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ tasks:
 
 @pytest.mark.parametrize("name", ["registre-foncier", "req", "rdprm"])
 def test_the_shipped_profiles_have_a_sample_for_every_task(name: str) -> None:
-    """They load without a mistake, and `registry check` can run them."""
+    """They load without an error, and `registry check` can run them."""
     profile = profile_file.load(name, portal=PORTAL)
     assert profile.url.startswith(PORTAL)
     assert all(task.sample.get(one) for task in profile.tasks.values() for one in task.inputs)
 
 
-def test_every_mistake_is_reported_with_its_line() -> None:
-    """All mistakes are reported at once, with their lines and the known values."""
+def test_every_error_is_reported_with_its_line() -> None:
+    """All errors are reported at once, with their lines and the known values."""
     with pytest.raises(TypeFileError) as raised:
         profile_file.read(WRONG, "wrong.yaml", PORTAL)
     found = {mistake.line: f"{mistake.what} {mistake.fix}" for mistake in raised.value.mistakes}
@@ -67,8 +67,8 @@ def test_passwords_are_for_logins_only() -> None:
         profile_file.read(text)
 
 
-def test_a_profile_of_ones_own_comes_first(tmp_path: Path) -> None:
-    """A file of the same name in one's own folder takes precedence over the one that ships."""
+def test_a_custom_profile_comes_first(tmp_path: Path) -> None:
+    """A custom file of the same name takes precedence over the shipped one."""
     text = (profile_file.SHIPPED / "req.yaml").read_text().replace('"{portal}/req"', "https://req.example/search")
     (tmp_path / "req.yaml").write_text(text)
     assert profile_file.load("req", [tmp_path]).url == "https://req.example/search"

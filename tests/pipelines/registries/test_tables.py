@@ -115,7 +115,7 @@ def test_rows_wait_while_a_column_is_unknown(
     assert key in attempt["error"]
 
 
-def test_two_processes_make_the_tables_once(url: str) -> None:
+def test_two_processes_create_the_tables_once(url: str) -> None:
     """`migrate` from several processes at once ends with the same tables."""
 
     async def prepare() -> None:

@@ -72,7 +72,7 @@ def test_a_company_is_read_with_its_names(visits: Visiting, tmp_path: Path) -> N
     ]  # fmt: skip
 
 
-def test_several_companies_are_left_to_a_person(visits: Visiting, tmp_path: Path) -> None:
+def test_several_companies_need_a_person(visits: Visiting, tmp_path: Path) -> None:
     """If several results match and none exactly, none is chosen, and the first few are named."""
     with pytest.raises(AmbiguousResult, match="Placements Beaulieu 1 inc") as raised:
         walk(visits, tmp_path, load(visits, "req"), "company", company="Placements")
@@ -98,7 +98,7 @@ def test_a_statement_is_downloaded_with_its_registrations(visits: Visiting, tmp_
         ({"session_requests": 2}, {}, "session_expired"),
     ],
 )
-def test_what_a_page_says_has_a_meaning(
+def test_messages_of_a_page_are_recognised(
     visits: Visiting, tmp_path: Path, faults: dict[str, Any], options: dict[str, str], means: str
 ) -> None:
     """No result, maintenance, a wrong password, a locked account and an expired session are distinguished."""
@@ -121,7 +121,7 @@ def test_a_slow_page_is_waited_for(visits: Visiting, tmp_path: Path) -> None:
     assert walk(visits, tmp_path, load(visits, "rdprm"), "rights").file is not None
 
 
-def test_a_changed_site_is_told_by_the_step(visits: Visiting, tmp_path: Path) -> None:
+def test_a_changed_site_is_reported_by_the_step(visits: Visiting, tmp_path: Path) -> None:
     """A step whose selector matches nothing in time is named with its line."""
     profile = load(visits, "req", timeout=2)
     visits.state.faults = PortalFaults(renamed=True)

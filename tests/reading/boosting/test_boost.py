@@ -1,4 +1,4 @@
-"""The second pass: each kind of mending in French, English and German, and the guard before a model's text."""
+"""The second pass: each kind of correction in French, English and German, and the guard before a model's text."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from tests.reading.paper import page
         ("2026-\n03", "2026-\n03"),
     ],
 )
-def test_divided_words(text: str, mended: str) -> None:
-    """Put together at line ends, unless the hyphen belongs to the word or is shared."""
+def test_hyphenated_words_are_joined(text: str, mended: str) -> None:
+    """At line ends, unless the hyphen belongs to the word or is shared."""
     assert boost(text).text == mended
 
 
@@ -49,8 +49,8 @@ def test_divided_words(text: str, mended: str) -> None:
         ("Summe l.234,5O", "Summe 1.234,50", "digit"),
     ],
 )
-def test_signs(text: str, mended: str, kind: str) -> None:
-    """Ligatures, stray and invisible signs, spaces, letters of other scripts, letters in amounts; each is told."""
+def test_misread_characters_are_corrected(text: str, mended: str, kind: str) -> None:
+    """Ligatures, stray and invisible characters, spaces, other scripts, letters in amounts; each change is reported."""
     boosted = boost(text)
     assert boosted.text == mended
     assert kind in {change.kind for change in boosted.changes}
@@ -71,14 +71,14 @@ def test_signs(text: str, mended: str, kind: str) -> None:
         "Größe: 5 m",
     ],
 )
-def test_what_is_right_stays(text: str) -> None:
+def test_correct_text_is_unchanged(text: str) -> None:
     """Letters of a language, other scripts, tables drawn with bars, codes; and a doubtful digit is not guessed."""
     assert boost(text).text == text
     assert boost(text).changes == ()
 
 
 def test_lines_of_a_paragraph_are_joined_and_short_lines_are_not() -> None:
-    """Plain text: full lines flow, headings and sums do not, an empty line parts."""
+    """Plain text: full lines are joined, headings and sums are not, an empty line separates."""
     text = (
         "Conditions\n"
         "Le paiement est dû dans les trente jours après la date de\n"
@@ -99,7 +99,7 @@ def test_lines_of_a_paragraph_are_joined_and_short_lines_are_not() -> None:
 
 
 def test_a_page_is_read_in_columns_and_joined() -> None:
-    """With boxes: columns one after the other, divided words over lines, rows of tables left alone."""
+    """With boxes: columns one after the other, hyphenated words over lines, rows of tables left alone."""
     sheet = page(
         "Die Zahlung ist ohne Ab-     Der Versand geschieht in",
         "zug innerhalb von drei-      jedem Fall auf Rechnung",
@@ -120,8 +120,8 @@ def test_a_page_is_read_in_columns_and_joined() -> None:
     assert {"order", "hyphen"} <= {change.kind for change in boosted.changes}
 
 
-def test_specks_are_left_out() -> None:
-    """A sign alone that OCR was not sure of is dirt; one it was sure of is not."""
+def test_specks_are_removed() -> None:
+    """A lone character with a low OCR score is dirt; with a high score it is not."""
     words = (
         Word("-", (0.1, 0.1, 0.11, 0.11), 0.2),
         Word("Total", (0.2, 0.1, 0.3, 0.11)),
@@ -132,14 +132,14 @@ def test_specks_are_left_out() -> None:
     assert boosted.changes == (TextChange("stray", "-", ""),)
 
 
-def test_nothing_is_nothing() -> None:
+def test_empty_text_stays_empty() -> None:
     """Empty text and pages without words."""
     assert boost("").text == ""
     assert boost([Page(1, 1, 1, "ocr")]).text == ""
 
 
-def test_the_prompt_holds_the_text_and_the_rules() -> None:
-    """Numbers are to be kept, and the text is material."""
+def test_the_prompt_has_the_text_and_the_rules() -> None:
+    """Numbers are to be kept, and the text is data, not instructions."""
     rules, material = boost_prompt("Total 12,00", 3)
     assert "page 3" in rules
     assert "Keep every number" in rules
@@ -156,8 +156,8 @@ MENDED = (
 
 
 @pytest.mark.parametrize("text", [MENDED, f"```\n{MENDED}\n```", f"```text\n{MENDED}\n```", OCR])
-def test_a_mended_text_is_accepted(text: str) -> None:
-    """Words put together, letters mended, a fence around it."""
+def test_a_corrected_text_is_accepted(text: str) -> None:
+    """Words joined, letters corrected, with a code fence around it."""
     boosted = accept_boost(OCR, text)
     assert boosted.accepted
     assert boosted.text in (MENDED, OCR)
@@ -182,15 +182,15 @@ def test_a_mended_text_is_accepted(text: str) -> None:
         ("", "boost.other_length"),
     ],
 )
-def test_another_text_is_refused_and_the_original_kept(text: str, code: str) -> None:
-    """Digits changed, parts lost, things added, a translation: each with its reason."""
+def test_a_different_text_is_rejected_and_the_original_kept(text: str, code: str) -> None:
+    """Changed digits, lost parts, additions, a translation: each with its reason."""
     boosted = accept_boost(OCR, text)
     assert not boosted.accepted
     assert boosted.text == OCR
     assert code in {reason.code for reason in boosted.reasons}
 
 
-def test_changes_are_texts_of_the_page() -> None:
-    """A change holds what was there and what replaced it, in no language of ours."""
+def test_changes_quote_the_page() -> None:
+    """A change holds the old and the new text, without words of ours."""
     changes = {change.kind: (change.before, change.after) for change in boost("to\u200btal\x07   due").changes}
     assert changes == {"stray": ("U+200B U+0007", ""), "space": ("   ", " ")}

@@ -1,4 +1,4 @@
-"""One misread sign that explains why a sum does not close is proposed, with the reason."""
+"""One misread character that explains why a sum does not add up is proposed, with the reason."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tabellion.reading.boosting.mend import AmountCorrection, mend_amounts
         (["$1,000.00", "$50.00", "$97.50"], "$1,447.50", 3, "$1,147.50"),
     ],
 )
-def test_the_one_sign_that_closes_the_sum(parts: list[str], total: str, position: int, after: str) -> None:
+def test_the_one_character_that_fixes_the_sum(parts: list[str], total: str, position: int, after: str) -> None:
     """In a part or in the total, a letter or a digit that looks alike."""
     mend = mend_amounts(parts, total)
     assert mend is not None
     assert (mend.position, mend.before, mend.after) == (position, [*parts, total][position], after)
 
 
-def test_the_reason_is_told() -> None:
-    """Which sign was read for which, and the sum that closes."""
+def test_the_reason_is_given() -> None:
+    """Which character was read as which, and the sum that then adds up."""
     assert mend_amounts(["95,00", "10,00"], "185,00") == AmountCorrection(
         2, "185,00", "105,00", "8 read instead of 0: 95,00 + 10,00 = 105,00"
     )
@@ -43,5 +43,5 @@ def test_the_reason_is_told() -> None:
     ],
 )
 def test_no_guess(parts: list[str], total: str) -> None:
-    """Nothing to mend, nothing that one sign explains, or more than one way: no proposal."""
+    """Nothing to correct, nothing that one character explains, or more than one way: no proposal."""
     assert mend_amounts(parts, total) is None

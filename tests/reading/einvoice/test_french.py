@@ -1,4 +1,4 @@
-"""What France asks beyond EN 16931, of invoices that go the French way and of no others."""
+"""What France requires beyond EN 16931, of French invoices and of no others."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NAME = "<ram:SellerTradeParty>"
     ],
 )
 def test_a_broken_rule_is_named(old: str, new: str, rules: set[str]) -> None:
-    """One change, and exactly the rules that it breaks."""
+    """One change breaks exactly these rules."""
     assert errors(changed(CII, (old, new))) == rules
 
 
@@ -61,7 +61,7 @@ def test_a_vat_number_of_another_company_is_a_warning() -> None:
     ]
 
 
-def test_other_invoices_are_not_asked() -> None:
-    """Without a French kind of operation and French addresses, none of this is demanded."""
+def test_other_invoices_are_not_checked() -> None:
+    """Without a French kind of operation and French addresses, none of this is required."""
     data = CII.replace("0225", "EM").replace("<ram:ID>S1</ram:ID>", "").replace("PMD", "AAI").replace("F-7", "n° 7")
     assert read_xml(data.encode()).issues == ()

@@ -1,4 +1,4 @@
-"""The rules of EN 16931: each is broken once, and tells so under its name."""
+"""The rules of EN 16931: each is broken once, and reported under its name."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def warnings(data: bytes) -> set[str]:
     ],
 )  # fmt: skip
 def test_a_broken_rule_is_named(old: str, new: str, rules: set[str]) -> None:
-    """One change, and exactly the rules that it breaks."""
+    """One change breaks exactly these rules."""
     assert errors(changed(CII, (old, new))) == rules
 
 
-def test_missing_seller_and_date_are_told() -> None:
+def test_missing_seller_and_date_are_reported() -> None:
     """A name and a date that are empty elements are missing too."""
     name = CII[CII.index("<ram:Name>Quinc") : CII.index("<ram:SpecifiedLegalOrganization>")]
     assert errors(changed(CII, (name, "<ram:Name/>"))) == {"BR-06"}
@@ -67,8 +67,8 @@ def test_missing_seller_and_date_are_told() -> None:
     assert errors(changed(CII, (date, ""))) == {"BR-03"}
 
 
-def test_nothing_due_without_terms_is_fine_and_something_is_not() -> None:
-    """BR-CO-25: who must pay must know when."""
+def test_payment_terms_are_required_only_if_something_is_due() -> None:
+    """BR-CO-25: the payer must know when to pay."""
     start, end = CII.index("  <ram:SpecifiedTradePaymentTerms>"), CII.index("  <ram:SpecifiedTradeSettlementHeader")
     bare = CII[:start] + CII[end:]
     assert errors(bare.encode()) == {"BR-CO-25"}
@@ -76,8 +76,8 @@ def test_nothing_due_without_terms_is_fine_and_something_is_not() -> None:
     assert errors(paid) == set()
 
 
-def test_quantity_times_price_is_looked_at() -> None:
-    """No rule forbids it, so it is a warning; allowances of the line count."""
+def test_quantity_times_price_is_checked() -> None:
+    """No rule forbids a difference, so it is a warning; allowances of the line count."""
     assert warnings(changed(CII, ('unitCode="C62">400', 'unitCode="C62">300'))) == {"line_amount"}
     allowance = (
         "<ram:SpecifiedTradeAllowanceCharge><ram:ChargeIndicator><udt:Indicator>true</udt:Indicator></ram:ChargeIndicator>"
@@ -88,8 +88,8 @@ def test_quantity_times_price_is_looked_at() -> None:
     assert warnings(data) == set()
 
 
-def test_negative_quantities_are_fine() -> None:
-    """What was given back stands on an invoice with a minus."""
+def test_negative_quantities_are_allowed() -> None:
+    """Returned goods are on an invoice with a minus."""
     data = CII.replace("120.0", "-120.0").replace(">24.00<", ">-24.00<").replace(">400<", ">-400<")
     data = (
         data.replace(">144.00<", ">-144.00<")
@@ -100,7 +100,7 @@ def test_negative_quantities_are_fine() -> None:
 
 
 def test_the_same_line_twice_is_a_warning() -> None:
-    """Line identifiers are unique, by custom."""
+    """Line identifiers are unique by convention."""
     start, end = (
         CII.index(" <ram:IncludedSupplyChainTradeLineItem>"),
         CII.index(" <ram:ApplicableHeaderTradeAgreement>"),
@@ -119,7 +119,7 @@ def test_the_same_line_twice_is_a_warning() -> None:
         ('<cbc:PriceAmount currencyID="EUR">40<', '<cbc:PriceAmount currencyID="EUR">40.00001<', set()),
     ],
 )  # fmt: skip
-def test_ubl_is_judged_alike(old: str, new: str, rules: set[str]) -> None:
+def test_ubl_is_judged_the_same(old: str, new: str, rules: set[str]) -> None:
     """The rules do not depend on the syntax."""
     assert errors(changed(UBL, (old, new))) == rules
 

@@ -18,8 +18,8 @@ from tabellion.reading.einvoice.xmltree import XmlNode
         ("1.5E3", None), ("1e2", None), ("12 of 13", None), ("twelve", None), ("", None),
     ],
 )  # fmt: skip
-def test_a_number_is_read_leniently_and_never_as_another(text: str, value: str | None) -> None:
-    """Marks and units are accepted; a letter between digits makes it no number."""
+def test_a_number_is_read_leniently_but_never_as_another(text: str, value: str | None) -> None:
+    """Separators and units are accepted; a letter between digits makes it invalid."""
     node = XmlNode("Amount", "", {}, 1)
     node.pieces.append(text)
     assert number(node) == (None if value is None else Decimal(value))

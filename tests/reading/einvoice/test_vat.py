@@ -1,4 +1,4 @@
-"""VAT categories: each asks for its own rate, base, reason and numbers."""
+"""VAT categories: each requires its own rate, base, reason and numbers."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def exempt(category: str, reason: str = REASON, buyer: str = "") -> str:
 @pytest.mark.parametrize(
     "text", [exempt("E"), exempt("Z", ""), exempt("G"), exempt("AE", buyer="FR1"), exempt("K", buyer="FR1")]
 )
-def test_an_exemption_as_it_should_be(text: str) -> None:
-    """Zero rate, zero tax, and the reason where one is asked for."""
+def test_a_valid_exemption(text: str) -> None:
+    """Zero rate, zero tax, and the reason where one is required."""
     assert errors(text.encode()) == set()
 
 
@@ -60,20 +60,20 @@ def test_an_exemption_as_it_should_be(text: str) -> None:
         (UBL.replace(SELLER, ""), {"BR-CO-26", "BR-S-02"}),
     ],
 )
-def test_what_a_category_asks_for(text: str, rules: set[str]) -> None:
+def test_the_requirements_of_a_category(text: str, rules: set[str]) -> None:
     """Each rule of a category under its own name."""
     assert errors(text.encode()) == rules
 
 
 def test_every_category_of_the_lines_is_in_the_breakdown_with_its_base() -> None:
-    """A line at another rate than the breakdown's, or under another category."""
+    """A line with another rate or category than the breakdown is an error."""
     line = "<cac:ClassifiedTaxCategory><cbc:ID>S</cbc:ID><cbc:Percent>19</cbc:Percent>"
     assert errors(changed(UBL, (line, line.replace("19", "7")))) == {"BR-S-08"}
     assert errors(changed(UBL, (line, line.replace("S<", "Z<").replace("19", "0")))) == {"BR-Z-01", "BR-S-08"}
 
 
 def test_a_rate_is_in_the_breakdown_once() -> None:
-    """Two parts of one rate: neither has the base of all its lines."""
+    """Of two entries with one rate neither has the base of all its lines."""
     part = CII[CII.index("  <ram:ApplicableTradeTax><ram:Calc") : CII.index("  <ram:SpecifiedTradePaymentTerms>")]
     half = part.replace("24.00", "12.00").replace("120.00", "60.00")
     assert errors(changed(CII, (part, half + half.replace("20.00<", "20<")))) == {"BR-S-08"}

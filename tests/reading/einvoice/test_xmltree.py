@@ -1,4 +1,4 @@
-"""XML from strangers is parsed with guards, and its encoding is checked."""
+"""Untrusted XML is parsed with guards, and its encoding is checked."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def read(data: bytes) -> tuple[list[str], list[str]]:
         '<a xmlns="urn:x"><b>é &amp; ü</b><b>second</b></a>'.encode(),
     ],
 )
-def test_an_honest_encoding_is_read(data: bytes) -> None:
-    """Declared, marked or by default: the characters come out."""
+def test_a_correct_encoding_is_read(data: bytes) -> None:
+    """Declared, marked or by default: the characters are right."""
     assert read(data) == (["é & ü", "second"], [])
 
 
@@ -47,8 +47,8 @@ def test_an_honest_encoding_is_read(data: bytes) -> None:
         '<a xmlns="urn:x"><b>é &amp; ü</b><b>second</b></a>'.encode("latin-1"),
     ],
 )
-def test_a_lying_encoding_is_an_issue_and_still_read(data: bytes) -> None:
-    """Bytes that contradict the declaration are told, and read as what they are."""
+def test_a_wrong_encoding_is_an_issue_and_still_read(data: bytes) -> None:
+    """Bytes that contradict the declaration are reported, and read as what they are."""
     assert read(data) == (["é & ü", "second"], ["xml_encoding"])
 
 
@@ -56,12 +56,12 @@ def test_a_lying_encoding_is_an_issue_and_still_read(data: bytes) -> None:
     "name", ["base64", "hex", "zip", "bz2", "rot13", "quopri", "uu", "punycode", "idna", "undefined"]
 )
 def test_a_codec_that_is_not_a_character_set_is_an_issue_and_the_text_is_read(name: str) -> None:
-    """Python knows codecs that are not encodings of text; a declaration of one makes nothing unreadable."""
+    """Python has codecs that are not encodings of text; a declaration of one makes nothing unreadable."""
     assert read(TEXT.format(name).encode()) == (["é & ü", "second"], ["xml_encoding"])
 
 
 @pytest.mark.parametrize("name", ["a\0b", "é" * 30])
-def test_a_name_that_cannot_be_an_encoding_is_an_issue(name: str) -> None:
+def test_an_invalid_encoding_name_is_an_issue(name: str) -> None:
     """A name that is not even well-formed XML does not raise."""
     assert read(TEXT.format(name).encode()) == ([], ["xml_encoding", "xml_damaged"])
 
@@ -75,21 +75,21 @@ def test_namespaces_attributes_and_lines_are_kept() -> None:
 
 
 def test_truncated_xml_gives_what_came_before() -> None:
-    """A cut is an issue, not an exception; what was closed before it is there, and half a number is not."""
+    """A cut is an issue, not an exception; elements closed before it are there, and half a number is not."""
     assert read(b"<a><b>1</b><b>120.") == (["1", ""], ["xml_damaged"])
 
 
 @pytest.mark.parametrize(
     "data", [b"<a><b></a>", b"<a>&nope;</a>", b"<a>1 & 2</a>", b"not xml", b"<a/><a/>", b"<a>\x01</a>"]
 )
-def test_what_is_not_well_formed_is_an_issue(data: bytes) -> None:
-    """Every fault of form has the same code."""
+def test_malformed_xml_is_an_issue(data: bytes) -> None:
+    """Every such error has the same code."""
     assert [issue.code for issue in parse(data).issues] == ["xml_damaged"]
 
 
 @pytest.mark.parametrize("data", [b"", b"  \n", codecs.BOM_UTF8])
-def test_nothing_is_told_as_nothing(data: bytes) -> None:
-    """An empty file has its own code."""
+def test_an_empty_file_has_its_own_code(data: bytes) -> None:
+    """It is reported as empty."""
     assert read(data) == ([], ["xml_empty"])
 
 
@@ -101,15 +101,15 @@ def test_nothing_is_told_as_nothing(data: bytes) -> None:
         b"<a>" * (DEEPEST + 1) + b"</a>" * (DEEPEST + 1),
     ],
 )
-def test_tricks_are_refused(data: bytes) -> None:
+def test_attacks_are_rejected(data: bytes) -> None:
     """A DOCTYPE, and with it every entity, and endless nesting: nothing of it is read."""
     tree = parse(data)
     assert tree.root is None
     assert [issue.code for issue in tree.issues] == ["xml_refused"]
 
 
-def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bytes and elements have limits."""
+def test_too_large_xml_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes and elements are limited."""
     monkeypatch.setattr("tabellion.reading.einvoice.xmltree.MOST", 3)
     assert parse(b"<a><b/><b/></a>").root is not None
     assert parse(b"<a><b/><b/><b/></a>").root is None

@@ -15,22 +15,22 @@ COLUMNS, ROWS = 80, 60
 
 
 def paper(*drawings: str, source: Source = "text", score: float = 1.0) -> list[Page]:
-    """A page per drawing; two spaces or more begin a new line segment, as on real paper."""
+    """Return a page per drawing; two or more spaces start a new segment, as on real paper."""
     return [_page(number, drawing, source, score) for number, drawing in enumerate(drawings, 1)]
 
 
 def sheet(*drawings: str, kind: str = "invoice", source: Source = "text") -> LabelledText:
-    """The drawings laid out with the labels of a type."""
+    """Return the drawings laid out with the labels of a type."""
     return label_text(paper(*drawings, source=source), lexicon_of(typefile.load(kind, ())))
 
 
 def fields(*drawings: str, kind: str = "invoice", source: Source = "text") -> dict[str, Field]:
-    """What the local reader says about the drawings."""
+    """Return what the local reader finds in the drawings."""
     return read_fields(paper(*drawings, source=source), typefile.load(kind, ()))
 
 
 def values(*drawings: str, kind: str = "invoice", source: Source = "text") -> dict[str, object]:
-    """The same without anything but the values."""
+    """Return only the values."""
     return {name: field.value for name, field in fields(*drawings, kind=kind, source=source).items()}
 
 

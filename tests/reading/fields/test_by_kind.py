@@ -1,4 +1,4 @@
-"""Fields of a type that somebody wrote."""
+"""Fields of custom types."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read() -> dict[str, object]:
     return {name: field.value for name, field in found.items()}
 
 
-def test_a_type_of_ones_own_is_read_by_its_labels() -> None:
+def test_a_custom_type_is_read_by_its_labels() -> None:
     """Every kind of field is found at its label: after, beside or below it."""
     assert read() == {
         "policy_number": "XX-1234", "starts": "2024-03-01", "premium": "1250.50", "share": "15",
@@ -50,7 +50,7 @@ def test_a_type_of_ones_own_is_read_by_its_labels() -> None:
     }  # fmt: skip
 
 
-def test_what_is_not_said_is_not_there() -> None:
+def test_an_empty_page_has_no_fields() -> None:
     """An empty page gives no fields."""
     assert read_fields(paper("Hello"), typefile.compile_type(POLICY)) == {}
 

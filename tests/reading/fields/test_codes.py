@@ -24,19 +24,19 @@ def test_an_invoice_number_is_read_from_usual_layouts(drawing: str, number: str)
     assert read_codes(sheet(drawing), "invoice_number")[0].value == number
 
 
-def test_other_numbers_are_not_the_invoices() -> None:
-    """Customer and order numbers stand near by."""
+def test_other_numbers_are_not_the_invoice_number() -> None:
+    """Customer and order numbers are near by."""
     drawn = sheet("Kundennummer: 987-654\nIhre Auftragsnummer: ABC-123\nRechnungsnummer: 2014-03")
     assert read_codes(drawn, "invoice_number")[0].value == "2014-03"
 
 
-def test_a_date_is_no_number() -> None:
+def test_a_date_is_not_an_invoice_number() -> None:
     """The date beside "Facture" is not its number."""
     drawn = sheet("Facture   12/05/2024\nFacture n° 88-A")
     assert read_codes(drawn, "invoice_number")[0].value == "88-A"
 
 
-def test_a_bank_account_is_known_by_its_form() -> None:
+def test_a_bank_account_is_recognised_by_its_form() -> None:
     """An IBAN needs no label."""
     assert [one.value for one in read_ibans(sheet("IBAN DE88 2008 0000 0970 3757 00"))] == ["DE88200800000970375700"]
 
@@ -50,12 +50,12 @@ def test_a_bank_account_is_known_by_its_form() -> None:
         ("T.V.Q. 1012345678 TQ 0001", "QST", "1012345678TQ0001"),
     ],
 )
-def test_tax_numbers_are_known_and_named_by_their_form(text: str, kind: str, value: str) -> None:
-    """With spaces where people write them, each told once."""
+def test_tax_numbers_are_recognised_and_named_by_their_form(text: str, kind: str, value: str) -> None:
+    """With spaces as people write them, each listed once."""
     assert [(one.how, one.value) for one in read_tax_numbers(sheet(f"{text}\n{text}"))] == [(kind, value)]
 
 
 def test_canadas_federal_number_comes_first() -> None:
-    """It is the vendor's, the provincial one stands beside it."""
+    """It is the vendor's; the provincial one is printed beside it."""
     drawn = sheet("TVQ 1012345678 TQ 0001\nTPS 123456789 RT 0001")
     assert [one.how for one in read_tax_numbers(drawn)] == ["GST", "QST"]

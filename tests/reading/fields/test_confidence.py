@@ -14,8 +14,8 @@ from tabellion.reading.fields.confidence import LEAST, MOST, confidence, field_o
 ANSWER = Answer("total", "12.00", 1, (0.1, 0.1, 0.2, 0.2), "12.00", "text", score=0.9)
 
 
-def test_proofs_raise_and_doubts_lower_it() -> None:
-    """Evidence counts in its own direction."""
+def test_evidence_raises_and_doubts_lower_it() -> None:
+    """Each piece of evidence counts in its own direction."""
     plain = confidence(ANSWER)
     assert confidence(replace(ANSWER, proofs=["amounts add up"])) > plain
     assert confidence(replace(ANSWER, doubts=["subtotal and tax do not add up to the total"])) < plain
@@ -23,7 +23,7 @@ def test_proofs_raise_and_doubts_lower_it() -> None:
 
 
 def test_a_field_says_why() -> None:
-    """Reasons, proofs and doubts are told, and the OCR's score where it was OCR."""
+    """Reasons, evidence and doubts are listed, and the OCR score where it was OCR."""
     field = field_of(
         replace(
             ANSWER, source="ocr", reading=0.91, proofs=["cash minus change"], doubts=["far away"], reasons=["alone"]
@@ -32,14 +32,14 @@ def test_a_field_says_why() -> None:
     assert field.reasons == ("grounded", "alone", "cash minus change", "but far away", "OCR score 0.91")
 
 
-def test_nobody_measured_it_nobody_trusts_it_much() -> None:
+def test_an_unmeasured_field_is_trusted_less() -> None:
     """A field of a type that was never measured gets less than one that was."""
     assert confidence(replace(ANSWER, name="policy_number")) < confidence(ANSWER)
 
 
 @given(st.floats(-5, 5), st.floats(-5, 5), st.floats(0, 1), st.integers(0, 50))
-def test_it_is_always_a_chance(score: float, margin: float, reading: float, rivals: int) -> None:
-    """Whatever the evidence, it stays between certainty and impossibility."""
+def test_it_stays_between_zero_and_one(score: float, margin: float, reading: float, rivals: int) -> None:
+    """Whatever the evidence."""
     value = confidence(replace(ANSWER, score=score, margin=margin, reading=reading, rivals=rivals))
     assert LEAST <= value <= MOST
     assert math.isfinite(value)

@@ -22,5 +22,5 @@ from tests.reading.fields.paper import values
     ],
 )  # fmt: skip
 def test_a_currency_is_read_or_left_open(drawing: str, code: str | None) -> None:
-    """Signs, codes, labels; whose dollar it is, and where it was spent; and nothing where nothing speaks."""
+    """Signs, codes, labels; which dollar, by the country; and none where nothing indicates one."""
     assert values(drawing).get("currency") == code

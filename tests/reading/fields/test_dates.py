@@ -30,13 +30,13 @@ def test_issued_and_due_are_read_from_usual_layouts(drawing: str) -> None:
     assert dates(drawing) == ("2024-03-05", "2024-04-04")
 
 
-def test_other_dates_are_not_the_invoices() -> None:
-    """Delivery, order and period have dates of their own."""
+def test_other_dates_are_not_the_invoice_date() -> None:
+    """Delivery, order and period have their own dates."""
     drawing = "Lieferdatum: 01.02.2024\nDatum: 05.02.2024\nBestellung vom 20.01.2024\nZeitraum 01.01.2024 - 31.01.2024"
     assert dates(drawing)[0] == "2024-02-05"
 
 
-def test_a_date_for_paying_less_is_not_the_due_date() -> None:
+def test_a_discount_deadline_is_not_the_due_date() -> None:
     """Skonto ends earlier."""
     drawing = (
         "Rechnungsdatum 01.06.2024\nZahlbar innerhalb 30 Tagen netto bis 01.07.2024, 3% Skonto innerhalb 10 "
@@ -45,19 +45,19 @@ def test_a_date_for_paying_less_is_not_the_due_date() -> None:
     assert dates(drawing)[1] == "2024-07-01"
 
 
-def test_a_till_prints_its_date_without_a_label() -> None:
-    """The date with a time beside it is when it was bought."""
+def test_a_receipt_has_its_date_without_a_label() -> None:
+    """The date beside a time is the date of purchase."""
     assert dates("SHOP\nTotal 5.00\n23-01-2019 13:14:15 PRINT BY: root", "receipt")[0] == "2019-01-23"
 
 
 def test_an_ambiguous_date_is_doubted() -> None:
-    """Where nothing says which of day and month comes first, the reasons say so."""
+    """Where day and month cannot be distinguished, the reasons say so."""
     assert values("Invoice date: 03/04/2024\nInvoice No 7")["invoice_date"] == "2024-04-03"
     assert values("Invoice date: 03/04/2024\nBoston, MA 02108\nInvoice No 7")["invoice_date"] == "2024-03-04"
 
 
-def test_nobody_pays_before_the_invoice_is_issued() -> None:
-    """Where nothing tells day from month, the order in which the due date comes later is taken, and doubted."""
+def test_the_due_date_is_never_before_the_invoice_date() -> None:
+    """An ambiguous date is read so that the due date is later, and doubted."""
     read = fields(
         "Maple Tools Inc.\n5 King St\nToronto ON M5V 1K4\nInvoice No 7\nDate: 03/04/2024\nDue date: 04/03/2024"
     )

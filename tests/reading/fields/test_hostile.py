@@ -1,4 +1,4 @@
-"""Text that was written to keep the reader busy."""
+"""Text written to keep the reader busy."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ from tests.reading.fields.paper import paper
     ids=lambda line: line[:6],
 )  # fmt: skip
 def test_a_long_line_does_not_hang_the_reader(line: str) -> None:
-    """Every pattern ends soon, whatever it is tried on."""
+    """Every pattern ends quickly, whatever the text."""
     for name in ("invoice", "receipt", "deed"):
         assert isinstance(read_fields(paper(line, source="ocr"), typefile.load(name, ())), dict)

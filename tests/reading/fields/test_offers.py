@@ -1,4 +1,4 @@
-"""What else the words offer for each field."""
+"""Alternative values found in the words for each field."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def values(drawing: str, name: str, kind: str = "invoice") -> list[Any]:
 
 
 def test_amounts_dates_numbers_and_names_are_offered() -> None:
-    """Those that were weighed first, then all others of the same kind; never the one that the field has."""
+    """The candidates first, then all others of the same kind; never the field's own value."""
     assert values(INVOICE, "total") == ["184.00", "149.00", "36.80", "35.00"]
     assert values(INVOICE, "tax")[:2] == ["220.80", "184.00"]
     assert values(INVOICE, "invoice_date") == ["2024-03-12", "2024-04-13"]
@@ -45,8 +45,8 @@ def test_amounts_dates_numbers_and_names_are_offered() -> None:
     assert values(INVOICE, "customer")[0] == "Northern Tool Hire Ltd"
 
 
-def test_an_offer_says_where_it_stands() -> None:
-    """Page, box and the words that say so."""
+def test_an_offer_has_its_place() -> None:
+    """Page, box and the words."""
     [first, *_] = offered(INVOICE, "total")
     assert (first.page, first.quote, first.source) == (1, "184.00", "page")
     assert first.box is not None
@@ -54,34 +54,34 @@ def test_an_offer_says_where_it_stands() -> None:
 
 
 def test_a_field_that_was_not_found_has_offers() -> None:
-    """A missing total is chosen with one key too."""
+    """A missing total can be chosen with one key too."""
     drawing = "Acme Ltd\n\nNothing said of these: 12.50 and 99.00 of 3 May 2024"
     fields, offers = read_fields_and_offers(paper(drawing), typefile.load("receipt", ()))
     assert "due_date" not in fields
     assert [one.value for one in offers["tax"]][-1] == "12.50"
 
 
-def test_a_date_that_may_be_read_two_ways_is_offered_the_other_way() -> None:
-    """Day and month change places."""
+def test_an_ambiguous_date_is_offered_the_other_way() -> None:
+    """Day and month are swapped."""
     assert values("Acme Ltd\nInvoice date: 03/04/2024\nTotal 12.00", "invoice_date") == ["2024-03-04"]
 
 
-def test_a_misread_sum_is_offered_mended() -> None:
-    """The one sign that would make the sums close."""
+def test_a_misread_sum_is_offered_corrected() -> None:
+    """With the one character that makes the sums add up."""
     pages = paper("Subtotal: 150.00\nTax: 37.50\nTotal: 137.50", source="ocr")
     fields, offers = read_fields_and_offers(pages, typefile.load("invoice", ()))
     assert fields["total"].value == "137.50"
     assert offers["total"][0].value == "187.50"
 
 
-def test_offers_change_nothing_of_what_is_read() -> None:
+def test_offers_do_not_change_what_is_read() -> None:
     """The same fields with the same confidence, with and without."""
     kind = typefile.load("invoice", ())
     assert read_fields_and_offers(paper(INVOICE), kind)[0] == read_fields(paper(INVOICE), kind)
 
 
-def test_nobody_is_offered_more_than_keys_can_take() -> None:
-    """Nine of a hundred amounts; pages without words offer nothing."""
+def test_the_number_of_offers_is_limited() -> None:
+    """Nine of a hundred amounts, as many as there are keys; pages without words offer nothing."""
     many = "Acme Ltd\n" + "\n".join(f"Item {number}      {number}.50" for number in range(1, 100)) + "\nTotal 9999.00"
     assert len(values(many, "total")) == MOST
     assert read_fields_and_offers([], typefile.load("invoice", ())) == ({}, {})

@@ -10,7 +10,7 @@ from tabellion.reading.fields.vendor import name_candidates
 from tests.reading.fields.paper import sheet
 
 
-def test_a_receipt_begins_with_its_vendor() -> None:
+def test_a_receipt_starts_with_its_vendor() -> None:
     """The name at the top, its address below, until something else begins."""
     party = read_vendor(
         sheet(
@@ -25,7 +25,7 @@ def test_a_receipt_begins_with_its_vendor() -> None:
 
 
 def test_the_customer_is_not_the_vendor() -> None:
-    """A block under "Bill to" is the customer's, however good it looks."""
+    """A block under "Bill to" is the customer's, however plausible it looks."""
     drawn = sheet(
         "Bill to:                          Northern Tools Ltd\nGreat Customer GmbH               4 Mill Road\n"
         "12 Long Street                    LS1 4AB Leeds\n10115 Berlin\n\nInvoice No 17"
@@ -35,7 +35,7 @@ def test_the_customer_is_not_the_vendor() -> None:
 
 
 def test_a_sender_line_names_the_vendor() -> None:
-    """The small line above a window's address is the sender's."""
+    """The small line above the address of a window envelope is the sender's."""
     drawn = sheet(
         "Musterbau · Ringweg 7 · 04109 Leipzig\n\nHerr Karl Beispiel\nAm Anger 3\n99084 Erfurt\n\nRechnung Nr. 5 vom "
         "01.02.2024"
@@ -45,7 +45,7 @@ def test_a_sender_line_names_the_vendor() -> None:
 
 
 def test_a_label_names_the_vendor() -> None:
-    """Under "Verkäufer" stands the vendor, beside "Name" its name."""
+    """Under "Verkäufer" is the vendor, beside "Name" its name."""
     drawn = sheet(
         "Rechnung Nr. 8\n\nVerkäufer\nNummer:       549910\nName:         Muster-Verleih\nAnschrift:    Weg 9\n"
         "              DE 99199 Hausen\n\nKäufer\nName:         Kunde AG\nAnschrift:    Ort 1"
@@ -62,8 +62,8 @@ def test_a_label_names_the_vendor() -> None:
         ("Kraxi GmbH · Allee 17 · 12345 Feld", "Kraxi GmbH"), ("KING'S BAKERY S/B 273500-U (KSB)", "KING'S BAKERY S/B"),
     ],
 )  # fmt: skip
-def test_a_name_is_cleaned_of_what_is_printed_around_it(text: str, name: str) -> None:
-    """Registration numbers, logo words and addresses after bullets are no part of it."""
+def test_a_name_is_cleaned(text: str, name: str) -> None:
+    """Registration numbers, logo words and addresses after bullets are removed."""
     assert clean_name(text) == name
 
 
@@ -74,13 +74,13 @@ def test_a_name_is_cleaned_of_what_is_printed_around_it(text: str, name: str) ->
         ("Montréal (Québec) H2X 1Y4", True), ("TEL: 03-9012345", False), ("Invoice No 17", False), ("Thank you", False),
     ],
 )  # fmt: skip
-def test_addresses_are_told_from_other_lines(text: str, yes: bool) -> None:
+def test_addresses_are_recognised(text: str, yes: bool) -> None:
     """Streets and towns with their codes are addresses; phones and titles are not."""
     assert is_address(text) is yes
 
 
-def test_an_address_is_borrowed_from_the_small_print() -> None:
-    """Where only the name stands in the letterhead, its other mention says where it is at home."""
+def test_an_address_is_taken_from_the_small_print() -> None:
+    """Where the letterhead has only the name, its other mention has the address."""
     party = read_vendor(
         sheet("Lumitec Lichtsysteme GmbH\n\n\n\n\n\nRechnung Nr. 5 vom 01.02.2024\nGesamtbetrag 5,00 €" + "\n" * 46
               + "Lumitec Lichtsysteme GmbH · Auf der Höh 12 · 58511 Lüdenscheid · USt-IdNr. DE124480663")
@@ -95,8 +95,8 @@ LETTER = (
 )  # fmt: skip
 
 
-def test_what_speaks_for_a_name_is_told_in_features() -> None:
-    """The window is the addressee's, the small print and the line with the address are the sender's."""
+def test_features_describe_the_evidence_for_a_name() -> None:
+    """The window has the addressee; the small print and the line with the address have the sender."""
     found = {name: features for _, name, features in name_candidates(sheet(LETTER))}
     customer, vendor = found["Tischlerei Moos GmbH"], found["Alpenbyte GmbH"]
     assert (customer["window"], customer["imprint"], customer["sender_line"]) == (1.0, 0.0, 0.0)

@@ -28,7 +28,7 @@ Zahlbar bis 13.04.2024        IBAN DE88 2008 0000 0970 3757 00
 
 
 def test_an_invoice_is_read() -> None:
-    """Every field of a usual invoice."""
+    """Every field of a typical invoice."""
     read = values(INVOICE)
     assert read["vendor"] == "Nordlicht Werkzeuge GmbH"
     assert read["vendor_address"] == "Hafenstr. 9 24103 Kiel"
@@ -40,7 +40,7 @@ def test_an_invoice_is_read() -> None:
     assert [item["description"] for item in items] == ["Bohrer 8 mm", "Akkuschrauber"]
 
 
-def test_every_field_says_where_it_stands_and_why() -> None:
+def test_every_field_has_its_place_and_reasons() -> None:
     """Page, box, quote, source, reasons and a confidence."""
     total = fields(INVOICE)["total"]
     assert (total.page, total.quote, total.source) == (1, "218,96 €", "text")
@@ -50,21 +50,21 @@ def test_every_field_says_where_it_stands_and_why() -> None:
     assert total.confidence > 0.9
 
 
-def test_words_that_were_read_badly_are_trusted_less() -> None:
-    """The same paper, read from a picture with a low score."""
+def test_badly_read_words_are_trusted_less() -> None:
+    """The same page, read from an image with a low score."""
     doctype = typefile.load("invoice", ())
     clear, poor = (read_fields(paper(INVOICE, source="ocr", score=score), doctype) for score in (1.0, 0.8))
     assert poor["vendor"].confidence < clear["vendor"].confidence
     assert "OCR score 0.80" in poor["vendor"].reasons
 
 
-def test_a_digit_that_contradicts_the_arithmetic_is_pointed_at() -> None:
-    """The value stays as it was read; the reasons say which digit would make the sums close."""
+def test_a_digit_that_contradicts_the_arithmetic_is_reported() -> None:
+    """The value stays as it was read; the reasons say which digit would make the sums add up."""
     total = fields("Subtotal  156.25\nVAT        31.25\nTotal     137.50", source="ocr")["total"]
     assert total.value == "137.50"
     assert any(reason.startswith("but possibly 187.50 (3 read instead of 8") for reason in total.reasons)
 
 
-def test_an_empty_page_says_nothing() -> None:
+def test_an_empty_page_has_no_fields() -> None:
     """No words, no fields."""
     assert values("") == {}

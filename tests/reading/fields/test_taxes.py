@@ -8,8 +8,8 @@ from tabellion.reading.fields.taxes import read_taxes
 from tests.reading.fields.paper import sheet, values
 
 
-def test_rows_that_prove_themselves_are_taxes() -> None:
-    """Rate times base is the tax: the row says so itself."""
+def test_rows_whose_arithmetic_is_right_are_taxes() -> None:
+    """Rate times base is the tax, within the row."""
     drawn = sheet(
         "USt. Satz   Nettopreis   Ust.-Betrag\n7%          160,00 €     11,20 €\n19%         336,00 €     63,84 €"
     )
@@ -31,17 +31,17 @@ def test_the_taxes_of_quebec_are_named() -> None:
 
 
 def test_a_round_rate_is_written_out() -> None:
-    """Twenty per cent is 20, not 2E+1."""
+    """Twenty percent is 20, not 2E+1."""
     read = values("Subtotal   100.00\nVAT 20 %    20.00\nTotal      120.00")
     assert read["taxes"] == [{"name": "VAT", "rate": "20", "base": "100.00", "amount": "20.00"}]
 
 
-def test_taxes_that_do_not_make_the_tax_are_not_told() -> None:
-    """A list that contradicts the tax is no help."""
+def test_taxes_that_do_not_add_up_are_left_out() -> None:
+    """A list that contradicts the tax does not help."""
     assert read_taxes(sheet("GST 6%  1.00"), None, Decimal("2.00")) == []
 
 
-def test_dotted_names_are_the_same_taxes() -> None:
+def test_names_with_dots_are_the_same_taxes() -> None:
     """T.P.S. is TPS."""
     read = values("Sous-total   100,00 $\nT.P.S.         5,00 $\nT.V.Q.         9,98 $\nTotal        114,98 $")
     taxes = read["taxes"]

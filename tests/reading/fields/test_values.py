@@ -32,7 +32,7 @@ from tabellion.reading.fields.values import (
     ],
 )  # fmt: skip
 def test_a_number_is_read_in_its_notation(text: str, mark: str, value: str) -> None:
-    """Both notations are read; where a mark could mean thousands or cents, the document's own habit decides."""
+    """Both notations are read; where a separator is ambiguous, the rest of the document decides."""
     assert number(text, mark)[0] == Decimal(value)
 
 
@@ -60,8 +60,8 @@ def test_an_amount_has_the_currency_that_is_printed_beside_it(text: str, value: 
     assert [(str(one.value), one.currency) for one in amounts(text)] == [(value, code)]
 
 
-def test_a_percentage_is_told_from_money() -> None:
-    """A number before a per cent sign is a rate."""
+def test_a_percentage_is_not_an_amount() -> None:
+    """A number before a percent sign is a rate."""
     assert [(one.percent, str(one.value)) for one in amounts("19 % 37.62")] == [(True, "19"), (False, "37.62")]
 
 
@@ -81,7 +81,7 @@ def test_a_percentage_is_told_from_money() -> None:
     ],
 )
 def test_a_currency_is_named_by_its_sign_or_code(mark: str, code: str | None) -> None:
-    """Signs and codes give the ISO code; what is no currency gives none."""
+    """Signs and codes give the ISO code; other texts give none."""
     assert currency(mark) == code
 
 
@@ -99,39 +99,39 @@ def test_a_currency_is_named_by_its_sign_or_code(mark: str, code: str | None) ->
     ],
 )  # fmt: skip
 def test_a_date_is_read_in_its_notation(text: str, iso: str) -> None:
-    """Dates of three languages are read, also where the time has run into them."""
+    """Dates of three languages are read, even with a time attached."""
     assert [day.value.isoformat() for day in days(text)] == [iso]
 
 
 @pytest.mark.parametrize("text", ["30/02/2018", "03-40212008", "12.50", "99/99/2020", "IBAN DE88 2008"])
-def test_what_is_no_date_is_left_alone(text: str) -> None:
-    """Days that do not exist and other numbers are no dates."""
+def test_invalid_dates_are_left_alone(text: str) -> None:
+    """Impossible days and other numbers are not dates."""
     assert days(text) == []
 
 
-def test_day_and_month_change_places_by_order() -> None:
-    """An ambiguous date follows the order that is given, and says that it was ambiguous."""
+def test_the_order_decides_day_and_month() -> None:
+    """An ambiguous date follows the given order, and is marked as ambiguous."""
     (european,), (american,) = days("03/04/2024", "dmy"), days("03/04/2024", "mdy")
     assert (european.value, american.value) == (datetime.date(2024, 4, 3), datetime.date(2024, 3, 4))
     assert not european.sure
     assert days("13/04/2024", "mdy")[0].sure
 
 
-def test_a_document_tells_its_order_and_its_mark() -> None:
+def test_a_document_determines_its_order_and_separator() -> None:
     """Unambiguous dates and cents decide for the others."""
     assert date_order(["01/02/2020", "01/25/2020"]) == "mdy"
     assert date_order(["01/02/2020", "25/01/2020"], "mdy") == "dmy"
     assert decimal_mark(["1.234,50", "3,20", "1.00"]) == ","
 
 
-def test_money_has_two_decimals_at_least() -> None:
-    """Fields carry money with cents, and more where more are printed."""
+def test_money_has_at_least_two_decimals() -> None:
+    """Fields have money with cents, and more where more are printed."""
     assert [money(Decimal(text)) for text in ("5", "5.5", "5.500", "0.0250")] == ["5.00", "5.50", "5.50", "0.025"]
 
 
 @given(st.decimals(min_value=0, max_value=10**9, places=2), st.sampled_from([",", "."]))
 def test_every_printed_amount_is_read_back(value: Decimal, mark: str) -> None:
-    """An amount printed with groups and cents in either notation reads as itself."""
+    """An amount printed with groups and cents in either notation is read back."""
     text = f"{value:,.2f}"
     if mark == ",":
         text = text.translate(str.maketrans(",.", ".,"))
@@ -140,12 +140,12 @@ def test_every_printed_amount_is_read_back(value: Decimal, mark: str) -> None:
 
 @given(st.dates(min_value=datetime.date(1970, 1, 1), max_value=datetime.date(2069, 12, 31)))
 def test_every_printed_date_is_read_back(day: datetime.date) -> None:
-    """A date printed in the usual forms reads as itself."""
+    """A date printed in the usual forms is read back."""
     for form in ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%y", "%d %B %Y", "%B %d, %Y", "%d-%b-%Y"):
         assert [one.value for one in days(day.strftime(form), "dmy")] == [day], form
 
 
 @given(st.text())
-def test_folding_keeps_every_place(text: str) -> None:
-    """Folded text has its characters where they were."""
+def test_folding_keeps_every_position(text: str) -> None:
+    """Folded text has its characters at the same positions."""
     assert len(fold_in_place(text)) == len(text)

@@ -55,7 +55,7 @@ def found(value: object, **how: Any) -> tuple[str, str] | None:
     ],
 )
 def test_a_value_is_found_in_its_notation(value: object, quote: str, how: str) -> None:
-    """Exact first, then without white space, case, typography, then as a number or a date, then with slips."""
+    """Exact first, then ignoring white space, case and typography, then as a number or a date, then with errors."""
     place = ground(value, Index([INVOICE]))
     assert place is not None
     assert (place.quote, place.how) == (quote, how)
@@ -63,8 +63,8 @@ def test_a_value_is_found_in_its_notation(value: object, quote: str, how: str) -
     assert place.page == 1
 
 
-def test_the_place_with_the_fewest_slips_is_taken() -> None:
-    """Of two that resemble the value, the nearer one, wherever it stands; too many slips are another text."""
+def test_the_place_with_the_fewest_errors_is_taken() -> None:
+    """Of two similar places the closer one; too many errors make it another text."""
     pages = [page("Compagnie Electrique de Marseille", "Compagnie Electrique de Versailles")]
     near = ground("Compagnie Electriqve de Versaille", pages)
     assert near is not None
@@ -75,8 +75,8 @@ def test_the_place_with_the_fewest_slips_is_taken() -> None:
 @pytest.mark.parametrize(
     "value", ["1601.41", "9999", "2026-03-15", "Durand et fils", "F", "234.50", "", "  ", "601,40", True]
 )
-def test_what_is_not_there_is_ungrounded(value: object) -> None:
-    """No box for another number, for a piece of a longer one, for nothing."""
+def test_a_missing_value_is_ungrounded(value: object) -> None:
+    """No box for another number, for a part of a longer one, for an empty value."""
     assert found(value) is None
 
 
@@ -107,13 +107,13 @@ def test_numbers_are_found_in_every_notation(printed: str, value: str) -> None:
         ("1.23", "123"),
     ],
 )
-def test_another_number_with_the_same_digits_is_not_it(printed: str, value: str) -> None:
-    """The marks decide, and the sign."""
+def test_another_number_with_the_same_digits_does_not_match(printed: str, value: str) -> None:
+    """Separators and sign decide."""
     assert ground(value, [page(printed)], kind="money") is None
 
 
-def test_a_word_that_a_line_end_divides_is_one() -> None:
-    """The hyphen of a line end is left out, one that belongs to the word is not."""
+def test_a_word_hyphenated_at_a_line_end_is_one_word() -> None:
+    """The hyphen of a line end is ignored, one that belongs to the word is not."""
     sheet = [page("une instal-", "lation du sous-", "Préfet")]
     place, kept = ground("installation", sheet), ground("sous-Préfet", sheet)
     assert place is not None
@@ -122,8 +122,8 @@ def test_a_word_that_a_line_end_divides_is_one() -> None:
     assert kept.quote == "sous- Préfet"
 
 
-def test_columns_are_not_groups() -> None:
-    """A quantity beside a price is no thousand, a thin space is."""
+def test_columns_are_not_digit_groups() -> None:
+    """A quantity beside a price is not a thousand; a thin space is."""
     assert ground("1100", [page("1   100,00")]) is None
     assert ground("100.00", [page("1   100,00")]) is not None
     assert ground("1100.00", [page("1 100,00")]) is not None
@@ -143,7 +143,7 @@ def test_dates_are_found_in_every_notation(printed: str) -> None:
 
 
 def test_digits_are_never_guessed() -> None:
-    """A letter that OCR puts for a digit is taken for it, and it is said so; another digit never is."""
+    """A letter that OCR confuses with a digit matches it, and is reported; another digit never matches."""
     place = ground("1005.80", [page("Total lOO5,8O")])
     assert place is not None
     assert (place.quote, place.how) == ("lOO5,8O", "confusion")
@@ -154,7 +154,7 @@ def test_digits_are_never_guessed() -> None:
 
 
 def test_of_several_places_the_nearest_or_the_first() -> None:
-    """Without a hint the first, with a label or a box the one beside it; the count tells that there were others."""
+    """Without a hint the first, with a label or a box the nearest; the count says that there were others."""
     pages = [page("Acompte  50,00", "rien", "Total dû  50,00"), page("Total  50,00", number=2)]
     first, near, below = ground("50.00", pages), ground("50.00", pages, near="Total dû"), ground("50.00", pages, page=2)
     assert first is not None
@@ -169,14 +169,14 @@ def test_of_several_places_the_nearest_or_the_first() -> None:
 
 
 def test_rows_are_kept_together() -> None:
-    """The values of one line item come from one row, though others say the same."""
+    """The values of one line item come from one row, even if others are identical."""
     sheet = page("Vis  2  5,00  10,00", "Clous  2  5,00  10,00")
-    told = ground_all({"line_items": [{"description": "Clous", "quantity": "2", "amount": "10.00"}]}, [sheet])
-    assert {cell["box"][1] for cell in told["line_items"][0].values()} == {sheet.words[-1].box[1]}
+    result = ground_all({"line_items": [{"description": "Clous", "quantity": "2", "amount": "10.00"}]}, [sheet])
+    assert {cell["box"][1] for cell in result["line_items"][0].values()} == {sheet.words[-1].box[1]}
 
 
 def test_a_whole_answer_is_grounded() -> None:
-    """The shape stays; a model's quote is looked for before its value; what is nowhere says so."""
+    """The shape stays; a model's quote is searched before its value; a missing one is marked."""
     data = {
         "total": {"value": "1601.40", "quote": "1 601,40 €", "confidence": 0.8},
         "vendor": "Générale",
@@ -186,26 +186,32 @@ def test_a_whole_answer_is_grounded() -> None:
         "party": {"name": "Durand"},
         "lines": {"value": [{"description": "Forfait"}]},
     }
-    told = ground_all(data, [INVOICE])
-    assert told["total"]["quote"] == "1 601,40 €"
-    assert (told["total"]["match"], told["total"]["confidence"]) == ("exact", 0.8)
-    assert told["vendor"]["match"] == "exact"
-    assert told["due"] is None
-    assert told["paid"] is False
-    assert told["party"]["name"] == {"value": "Durand", "page": None, "box": None, "quote": None, "match": "ungrounded"}
-    assert told["lines"]["value"][0]["description"]["page"] == 1
-    assert list(find_ungrounded(told)) == ["notes[1]", "party.name"]
+    result = ground_all(data, [INVOICE])
+    assert result["total"]["quote"] == "1 601,40 €"
+    assert (result["total"]["match"], result["total"]["confidence"]) == ("exact", 0.8)
+    assert result["vendor"]["match"] == "exact"
+    assert result["due"] is None
+    assert result["paid"] is False
+    assert result["party"]["name"] == {
+        "value": "Durand",
+        "page": None,
+        "box": None,
+        "quote": None,
+        "match": "ungrounded",
+    }
+    assert result["lines"]["value"][0]["description"]["page"] == 1
+    assert list(find_ungrounded(result)) == ["notes[1]", "party.name"]
 
 
 def test_nothing_is_found_across_pages() -> None:
-    """A value stands on one page."""
+    """A value is on one page."""
     pages = [page("Grand"), page("Total", number=2)]
     assert ground("Grand Total", pages) is None
     assert ground("GRANDTOTAL", pages) is None
 
 
-def test_no_pages_no_places() -> None:
-    """Empty pages and no pages are no error."""
+def test_without_pages_there_are_no_places() -> None:
+    """Empty pages and no pages are not an error."""
     assert ground("x", []) is None
     assert ground("12.00", [page()]) is None
 
@@ -214,8 +220,8 @@ WORD = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "Sc"]), m
 
 
 @given(st.lists(st.lists(WORD, min_size=1, max_size=6), min_size=1, max_size=6), st.data())
-def test_what_is_taken_from_the_words_is_found(rows: list[list[str]], data: st.DataObject) -> None:
-    """Any run of words of a line is found, and its box is that of exactly such words."""
+def test_words_of_a_line_are_found(rows: list[list[str]], data: st.DataObject) -> None:
+    """Any run of words of a line is found, with exactly their box."""
     words = [
         Word(text, (0.1 * column, 0.1 * row, 0.1 * column + 0.05, 0.1 * row + 0.02), line=row)
         for row, line in enumerate(rows)
@@ -246,7 +252,7 @@ def test_any_amount_is_found_in_any_notation(amount: Decimal, marks: tuple[str, 
 
 
 @given(st.text(max_size=40), st.lists(st.text(max_size=20), max_size=8))
-def test_nothing_breaks_it(value: str, texts: list[str]) -> None:
+def test_it_never_raises(value: str, texts: list[str]) -> None:
     """Any value, any words: an answer, never an exception."""
     words = tuple(Word(text, (0.0, 0.1 * row, 0.5, 0.1 * row + 0.05), line=row) for row, text in enumerate(texts))
     ground_all({"a": value}, [Page(1, 1, 1, "ocr", words=words)])

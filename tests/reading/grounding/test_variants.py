@@ -17,6 +17,6 @@ from tabellion.reading.grounding.variants import days_in
         ("3/4/2024", {date(2024, 4, 3), date(2024, 3, 4)}),
     ],
 )  # fmt: skip
-def test_every_date_that_a_text_may_mean_is_found(text: str, found: set[date]) -> None:
+def test_every_possible_date_of_a_text_is_found(text: str, found: set[date]) -> None:
     """An abbreviation of two months gives both, as does 3/4."""
     assert {day for start, _, day in days_in(text) if start == 0 and day.year == 2024} == found

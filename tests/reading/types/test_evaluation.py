@@ -1,4 +1,4 @@
-"""What rules mean: kinds when a type is read, values when a document is."""
+"""What rules mean: kinds when a type is compiled, values when a document is judged."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def result(text: str, tolerance: str | None = None) -> bool | None:
         'valid_siret("55208131766522") and valid_gst("123456782")',
     ],
 )
-def test_what_holds(text: str) -> None:
-    """Arithmetic is decimal, dates count days, columns go row by row."""
+def test_rules_that_hold(text: str) -> None:
+    """Arithmetic is decimal, dates count days, columns are evaluated row by row."""
     assert result(text) is True
 
 
@@ -101,7 +101,7 @@ def test_what_holds(text: str) -> None:
         f"{'9' * 20} * {' * '.join(['9' * 20] * 12)} * a < 0 and gone == 1 or gone == 1",
     ],
 )
-def test_what_cannot_be_judged_is_null(text: str) -> None:
+def test_a_rule_without_a_result_is_null(text: str) -> None:
     """A missing value, a division by zero, a day beyond the calendar: the rule says nothing."""
     assert result(text) is None
 
@@ -115,7 +115,7 @@ def test_and_and_or_decide_without_what_is_missing() -> None:
     assert result("0 < gone < a and a > 5") is False
 
 
-def test_the_tolerance_is_the_rules_own() -> None:
+def test_the_tolerance_belongs_to_the_rule() -> None:
     """It is a number like any other."""
     assert result("abs(a - b) <= tolerance", "0.1") is True
     assert result("abs(a - b) <= tolerance", "0.09") is False
@@ -174,8 +174,8 @@ def test_the_tolerance_is_the_rules_own() -> None:
         ("sum(where(where(rows.n, rows.t, 'a'), where(rows.t, rows.t, 'b'), 'b')) > 1", 38, "must come from one list"),
     ],
 )
-def test_a_rule_that_could_never_be_judged_is_refused(text: str, at: int, what: str) -> None:
-    """Unknown names and kinds that do not go together are told when the type is read."""
+def test_a_rule_that_could_never_be_evaluated_is_rejected(text: str, at: int, what: str) -> None:
+    """Unknown names and incompatible kinds are reported when the type is compiled."""
     with pytest.raises(ExpressionError, match=what) as caught:
         check(parse(text), KINDS)
     assert caught.value.at == at
@@ -193,6 +193,6 @@ NUMBERS = st.one_of(
 
 @given(NUMBERS, NUMBERS, st.sampled_from(["+", "-", "*", "/"]), st.sampled_from(["==", "<", ">=", "!="]))
 def test_arithmetic_never_raises(a: Decimal | None, b: Decimal | None, sign: str, comparison: str) -> None:
-    """Whatever the amounts are, a rule ends in true, false or null."""
+    """Whatever the amounts, a rule gives true, false or null."""
     tree = parse(f"round(a {sign} b, 10) {comparison} a")
     assert holds(tree, Scope({"a": a, "b": b}, None, date(2024, 1, 1))) in (True, False, None)

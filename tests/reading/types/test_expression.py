@@ -1,4 +1,4 @@
-"""The language of rules: what it reads, and what it refuses, with the character."""
+"""The language of rules: what it accepts, and what it rejects, with the character."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_and_binds_before_or_and_not_before_both() -> None:
 
 
 def test_minus_is_left_associative() -> None:
-    """`9 - 3 - 2` takes both away."""
+    """`9 - 3 - 2` is 4."""
     assert ast.dump(parse("9 - 3 - 2")) == ast.dump(parse("(9 - 3) - 2"))
 
 
@@ -34,7 +34,7 @@ def test_comparisons_chain() -> None:
 
 
 def test_columns_calls_texts_and_memberships() -> None:
-    """Every kind of part is read, with either quote and either bracket, and knows its place."""
+    """Every kind of node is parsed, with either quote and either bracket, and knows its position."""
     column = parse("  line_items.amount")
     assert isinstance(column, ast.Attribute)
     assert (ast.unparse(column), column.col_offset) == ("line_items.amount", 2)
@@ -54,8 +54,8 @@ def test_columns_calls_texts_and_memberships() -> None:
         assert parse(text).value is value
 
 
-def test_words_of_python_are_ordinary_names() -> None:
-    """Fields may be called like Python's keywords; numbers may begin with zeros, and rules have lines."""
+def test_python_keywords_are_ordinary_names() -> None:
+    """Fields may be called like Python's keywords; numbers may begin with zeros, and rules may span lines."""
     assert names(parse("class + from.lambda\n- dû == 007.50 and None")) == ("class", "from", "dû", "None")
 
 
@@ -102,21 +102,21 @@ def test_words_of_python_are_ordinary_names() -> None:
         ("a.today", 2, "column of 'a' is missing"),
     ],
 )
-def test_mistakes_name_their_character(text: str, at: int, what: str) -> None:
-    """What people get wrong is explained where it stands."""
+def test_errors_name_their_character(text: str, at: int, what: str) -> None:
+    """Common mistakes are explained where they are."""
     with pytest.raises(ExpressionError, match=what) as caught:
         parse(text)
     assert caught.value.at == at
 
 
 @pytest.mark.parametrize("text", ["(" * 31 + "a" + ")" * 31, "not " * 31 + "a", "-" * 31 + "a", "f(" * 32 + ")" * 32])
-def test_depth_is_bounded(text: str) -> None:
-    """Brackets, nots, signs and calls within each other end at a limit, not in a crash."""
+def test_depth_is_limited(text: str) -> None:
+    """Nested brackets, nots, signs and calls end at a limit, not in a crash."""
     with pytest.raises(ExpressionError, match="more than 30 levels deep"):
         parse(text)
 
 
-def test_length_is_bounded() -> None:
+def test_length_is_limited() -> None:
     """A rule has at most a thousand characters and three hundred words."""
     with pytest.raises(ExpressionError, match="at most 1,000"):
         parse("a" * 1001)

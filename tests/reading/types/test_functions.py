@@ -13,7 +13,7 @@ from tabellion.reading.types.typefile import SECTIONS, compile_type, load
 PAGE = (Path(__file__).parent.parent.parent.parent / "docs" / "reference" / "types.md").read_text()
 
 
-def test_the_page_names_everything_there_is() -> None:
+def test_the_docs_page_is_complete() -> None:
     """Kinds, keys, sections, functions, codes and placeholders."""
     for name in FUNCTIONS:
         assert f"`{name}" in PAGE or f" {name}(" in PAGE, name
@@ -25,18 +25,18 @@ def test_the_page_names_everything_there_is() -> None:
         assert f"`{section}`" in PAGE or f"\n{section}:" in PAGE, section
 
 
-def test_the_example_of_the_page_is_a_type() -> None:
+def test_the_example_of_the_docs_page_is_valid() -> None:
     """What people copy works."""
-    made = compile_type(PAGE.partition("```yaml\n")[2].partition("```")[0])
-    assert [one.name for one in made] == ["tenant", "rent", "begins", "ends", "rooms"]
-    assert len(made.rules) == 2
+    compiled = compile_type(PAGE.partition("```yaml\n")[2].partition("```")[0])
+    assert [one.name for one in compiled] == ["tenant", "rent", "begins", "ends", "rooms"]
+    assert len(compiled.rules) == 2
 
 
-def test_shipped_rules_have_messages_and_speak_of_their_own_fields() -> None:
+def test_shipped_rules_have_messages_about_their_own_fields() -> None:
     """Each says in a sentence what is wrong."""
     for name in ("invoice", "receipt", "deed"):
-        made = load(name, ())
-        known = {one.name for one in made}
-        for rule in made.rules:
+        loaded = load(name, ())
+        known = {one.name for one in loaded}
+        for rule in loaded.rules:
             assert set(rule.fields) <= known
             assert rule.message

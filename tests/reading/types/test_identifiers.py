@@ -18,12 +18,12 @@ from tabellion.reading.types.identifiers import (
 
 
 def digits_changed(number: str) -> list[str]:
-    """The number with each of its last nine digits wrong in turn."""
-    made = []
+    """Return the number with each of its last nine digits wrong in turn."""
+    collected = []
     for place in range(len(number) - 9, len(number)):
         if number[place].isdigit():
-            made.append(number[:place] + str((int(number[place]) + 1) % 10) + number[place + 1 :])
-    return made
+            collected.append(number[:place] + str((int(number[place]) + 1) % 10) + number[place + 1 :])
+    return collected
 
 
 @pytest.mark.parametrize(
@@ -43,16 +43,16 @@ def digits_changed(number: str) -> list[str]:
         (valid_gst, "123456782"),
     ],
 )
-def test_a_right_number_passes_and_one_wrong_digit_does_not(check: Callable[[str], bool | None], number: str) -> None:
-    """Whatever digit is misread, the check notices, and spaces do not matter."""
+def test_a_valid_number_passes_and_one_wrong_digit_fails(check: Callable[[str], bool | None], number: str) -> None:
+    """Whatever digit is misread, the check notices; spaces do not matter."""
     assert check(number) is True
     assert check(" ".join(number).lower()) is True
     for wrong in digits_changed(number.removesuffix("RT0001")):
         assert check(wrong) is False, wrong
 
 
-def test_what_cannot_be_checked_is_neither_right_nor_wrong() -> None:
-    """Other countries, keys with letters, numbers that look like none."""
+def test_what_cannot_be_checked_is_neither_valid_nor_invalid() -> None:
+    """Other countries, keys with letters, texts that are not numbers."""
     assert valid_vat("ESB12345678") is None
     assert valid_vat("FRXX552081317") is None
     assert valid_vat("13/456/78901") is None
@@ -61,8 +61,8 @@ def test_what_cannot_be_checked_is_neither_right_nor_wrong() -> None:
     assert valid_tax_id("552081317") is None
 
 
-def test_a_tax_number_is_checked_as_what_it_looks_like() -> None:
-    """VAT, SIRET and Canadian accounts are told apart."""
+def test_a_tax_number_is_checked_by_its_form() -> None:
+    """VAT, SIRET and Canadian accounts are distinguished."""
     assert valid_tax_id("DE 136 695 976") is True
     assert valid_tax_id("DE136695977") is False
     assert valid_tax_id("552 081 317 66522") is True
@@ -71,8 +71,8 @@ def test_a_tax_number_is_checked_as_what_it_looks_like() -> None:
     assert valid_tax_id("123456789RT0001") is False
 
 
-def test_lengths_and_shapes() -> None:
-    """Too short, too long, letters where digits belong: wrong, not an exception."""
+def test_lengths_and_forms() -> None:
+    """Too short, too long, letters where digits belong: invalid, not an exception."""
     assert valid_iban("DE8937040044053201300") is False
     assert valid_iban("none") is False
     assert valid_iban("9" * 10_000) is False
@@ -86,7 +86,7 @@ def test_lengths_and_shapes() -> None:
     assert len(compact("x" * 10_000)) == 64
 
 
-def test_the_post_office_has_numbers_of_its_own() -> None:
+def test_la_poste_has_its_own_check() -> None:
     """La Poste's establishments add up to a multiple of five instead."""
     assert valid_siret("35600000049837") is True
     assert valid_siret("35600000049838") is False

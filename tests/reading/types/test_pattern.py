@@ -1,4 +1,4 @@
-"""Patterns that can be trusted to end."""
+"""User patterns that are guaranteed to end."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from tabellion.reading.types.pattern import LONGEST_LINE, LONGEST_VALUE, fault, 
         (r"[^\d]\D\S[^x]", "abcd", "1bcd"),
     ],
 )
-def test_patterns_people_write_are_accepted_and_match_the_whole_value(pattern: str, fitting: str, failing: str) -> None:
-    """What needs no trying again is fine, and a part of the value is not enough."""
+def test_common_patterns_are_accepted_and_match_the_whole_value(pattern: str, fitting: str, failing: str) -> None:
+    """Patterns without backreferences are fine, and a part of the value is not enough."""
     assert fault(pattern) is None
     assert fits(pattern, fitting)
     assert not fits(pattern, failing)
@@ -62,7 +62,7 @@ def test_patterns_people_write_are_accepted_and_match_the_whole_value(pattern: s
     ],
 )
 def test_no_pattern_takes_long(pattern: str) -> None:
-    """Those that make a matcher explode which tries again: most texts have no match, so every way would be tried."""
+    """Those that make a backtracking matcher explode: most texts have no match, so every way would be tried."""
     assert fault(pattern) is None
     began = time.process_time()
     for text in ("a" * 299 + "!", "ab" * 149 + "!", "x" * 300, "1" * 299 + "!", "一" * 299 + "!"):
@@ -86,8 +86,8 @@ def test_no_pattern_takes_long(pattern: str) -> None:
         (r"\p{Lu}\p{L}*", "Élan", "élan"),
     ],
 )
-def test_digits_letters_and_spaces_are_those_of_every_language(pattern: str, fitting: str, failing: str) -> None:
-    """As they are in Python, though not in RE2."""
+def test_digits_letters_and_spaces_include_every_language(pattern: str, fitting: str, failing: str) -> None:
+    """As in Python, though not in RE2."""
     assert fault(pattern) is None
     assert fits(pattern, fitting)
     assert not fits(pattern, failing)
@@ -110,18 +110,18 @@ def test_digits_letters_and_spaces_are_those_of_every_language(pattern: str, fit
         ("\ud800", "surrogates"),
     ],
 )
-def test_what_patterns_do_not_have(pattern: str, what: str) -> None:
-    """Each refusal says why."""
+def test_unsupported_pattern_features_are_rejected(pattern: str, what: str) -> None:
+    """Each error says why."""
     assert what in (fault(pattern) or "")
 
 
-def test_half_a_character_fits_no_pattern() -> None:
-    """JSON can have it; RE2 cannot."""
+def test_half_a_surrogate_pair_matches_no_pattern() -> None:
+    """JSON can contain it; RE2 cannot."""
     assert not fits(".*", "a\ud800")
 
 
-def test_a_very_long_value_fits_no_pattern() -> None:
-    """The length of a value is bounded before it is matched."""
+def test_a_very_long_value_matches_no_pattern() -> None:
+    """The length of a value is limited before it is matched."""
     assert fits("a*", "a" * LONGEST_VALUE)
     assert not fits("a*", "a" * (LONGEST_VALUE + 1))
 
@@ -139,5 +139,5 @@ def test_a_very_long_value_fits_no_pattern() -> None:
     ],
 )
 def test_values_are_found_between_words(pattern: str, text: str, found: list[str]) -> None:
-    """A value has no letter, digit or hyphen beside it, and the sign between two values belongs to both."""
+    """A value has no letter, digit or hyphen beside it, and a separator between two values belongs to both."""
     assert [text[start:end] for start, end in find(pattern, text)] == found

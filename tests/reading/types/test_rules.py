@@ -30,14 +30,14 @@ def changed(**changes: Any) -> list[Issue]:
     return found("invoice", INVOICE | changes)
 
 
-def test_a_right_invoice_has_no_issue() -> None:
-    """Nothing is said, and it is accepted."""
+def test_a_valid_invoice_has_no_issue() -> None:
+    """It is accepted."""
     assert changed() == []
     assert verdict([]) == "accept"
 
 
 def test_a_total_that_does_not_add_up_is_an_error_with_its_numbers() -> None:
-    """The message names the fields, what was found and the tolerance."""
+    """The message names the fields, the values and the tolerance."""
     [issue] = changed(total="114.95")
     assert (issue.code, issue.severity, issue.rule) == ("rule", "error", "total adds up")
     assert issue.fields == ("total", "subtotal", "tax")
@@ -59,20 +59,20 @@ def test_a_total_that_does_not_add_up_is_an_error_with_its_numbers() -> None:
     ],
 )  # fmt: skip
 def test_warnings_of_the_invoice(changes: dict[str, Any], rule: str) -> None:
-    """Each rule of the shipped type notices what it is there for, and only warns."""
+    """Each rule of the shipped type notices its case, and only warns."""
     issues = changed(**changes)
     assert rule in [issue.rule for issue in issues]
     assert verdict(issues) == "warn"
 
 
-def test_taxes_before_their_rates_are_not_judged_by_them() -> None:
+def test_taxes_are_judged_by_the_rates_of_their_time() -> None:
     """The TVQ was 9.5 % in 2012."""
     taxes = [{"name": "TPS", "amount": "5.00"}, {"name": "TVQ", "amount": "9.98"}]
     assert changed(invoice_date="2012-06-01", due_date=None, taxes=[*taxes[:1], taxes[1] | {"amount": "9.97"}]) == []
 
 
 def test_a_rule_with_a_missing_field_says_nothing() -> None:
-    """Without tax nobody knows whether the total adds up."""
+    """Without tax it is unknown whether the total adds up."""
     assert changed(tax=None, taxes=None, total="999.00") == []
     assert changed(taxes=[], line_items=[]) == []
     assert changed(line_items=[{"description": "Paper", "amount": None}]) == []
@@ -99,28 +99,28 @@ def test_a_rule_with_a_missing_field_says_nothing() -> None:
          "'ten' is not an amount"),
     ],
 )  # fmt: skip
-def test_a_value_that_does_not_fit_is_an_error(changes: dict[str, Any], code: str, field: str, words: str) -> None:
-    """The issue has its code, its field, and says what was found and expected."""
+def test_an_invalid_value_is_an_error(changes: dict[str, Any], code: str, field: str, words: str) -> None:
+    """The issue has its code, its field, the value and what was expected."""
     [issue] = changed(**changes)
     assert (issue.code, issue.severity, issue.fields) == (code, "error", (field,))
     assert words in issue.message
 
 
-def test_the_severity_of_a_field_is_of_its_pattern_choice_and_range() -> None:
-    """An IBAN that is none warns; a name the type does not have, too."""
+def test_a_field_has_a_severity_for_pattern_choice_and_range() -> None:
+    """An invalid IBAN warns; so does a name the type does not have."""
     codes = {issue.code: issue.severity for issue in changed(iban="none", nonsense="x")}
     assert codes == {"pattern": "warning", "unknown": "warning"}
-    made = compile_type(
+    compiled = compile_type(
         "name: a\nversion: '1'\nfields:\n  k: {type: choice, enum: [x, y]}\n  l: {type: list, range: {min: 1, max: 2}, "
         "items: {a: text}}\n  p: {type: percent, range: {max: 100}}\n  b: bool\n"
     )
-    issues = check(made, {"k": "z", "l": [], "p": "100.5", "b": "true"})
+    issues = check(compiled, {"k": "z", "l": [], "p": "100.5", "b": "true"})
     assert [(issue.code, issue.fields[0], issue.severity) for issue in issues] == [
         ("choice", "k", "error"), ("range", "l", "error"), ("range", "p", "error"), ("type", "b", "error"),
     ]  # fmt: skip
-    assert [issue.code for issue in check(made, {"l": [{"a": "1"}] * 3})] == ["range"]
-    assert check(made, {"k": "x", "p": 5, "b": False}) == []
-    assert check(made, {"p": Decimal("99.50"), "b": True}) == []
+    assert [issue.code for issue in check(compiled, {"l": [{"a": "1"}] * 3})] == ["range"]
+    assert check(compiled, {"k": "x", "p": 5, "b": False}) == []
+    assert check(compiled, {"p": Decimal("99.50"), "b": True}) == []
 
 
 def test_a_deed() -> None:
@@ -153,14 +153,14 @@ def test_a_receipt() -> None:
 
 
 def test_ten_thousand_wrong_rows_are_not_ten_thousand_issues() -> None:
-    """The list of issues is bounded, and so is each message."""
+    """The list of issues is limited, and so is each message."""
     issues = changed(line_items=[{"description": "a", "amount": "x" * 5000}] * 10_000)
     assert len(issues) == MOST_ISSUES
     assert max(len(issue.message) for issue in issues) < 300
 
 
 def test_a_sum_is_never_judged_by_a_part_of_its_table() -> None:
-    """A malformed row is an issue, and a sum over its table is not decided."""
+    """A malformed row is an issue, and a sum over its table is undecided."""
     rows: list[Any] = [{"description": "Paper", "amount": "60.00"}, "Ink", {"description": "Ink", "amount": "40.00"}]
     assert [issue.fields for issue in changed(line_items=rows)] == [("line_items[1]",)]
     assert [issue.fields for issue in changed(line_items=[*rows, 7])] == [("line_items[1]",), ("line_items[3]",)]
@@ -168,16 +168,16 @@ def test_a_sum_is_never_judged_by_a_part_of_its_table() -> None:
 
 def test_warnings_do_not_displace_an_error() -> None:
     """However many warnings come first, the error is listed and rejects the document."""
-    made = compile_type(
+    compiled = compile_type(
         "name: a\nversion: '1'\nfields:\n  l: {type: list, items: {a: {type: text, pattern: x, severity: warning}}}\n"
         "  total: {type: money, required: true}\n"
     )
-    issues = check(made, {"l": [{"a": "y"}] * (MOST_ISSUES + 5)})
+    issues = check(compiled, {"l": [{"a": "y"}] * (MOST_ISSUES + 5)})
     assert len(issues) == MOST_ISSUES
     assert (issues[0].code, verdict(issues)) == ("missing", "reject")
 
 
-def test_messages_are_safe_to_print_and_issues_are_told_as_json() -> None:
+def test_messages_are_safe_to_print_and_issues_are_json() -> None:
     """Control characters of a document do not reach a terminal."""
     [issue] = changed(total="\x1b[31m7")
     assert "\x1b" not in issue.message

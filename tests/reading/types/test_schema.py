@@ -1,4 +1,4 @@
-"""What a type compiles to: schemas that every provider takes, the Pydantic model, the prompt and the form."""
+"""What a type compiles to: schemas for every provider, the Pydantic model, the prompt and the form."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def every_object(schema: Any) -> list[dict[str, Any]]:
 
 
 def test_the_plain_schema() -> None:
-    """Everything is required and may be null; decimals and dates are texts."""
+    """Everything is required and may be null; decimals and dates are strings."""
     schema = SMALL.json_schema()
     assert schema["required"] == ["total", "day", "kind", "money", "code", "paid", "rows"]
     properties = schema["properties"]
@@ -63,7 +63,7 @@ def test_the_plain_schema() -> None:
 
 
 def test_the_schema_with_quotes() -> None:
-    """A field is its value, the words that say so and their page; a row has its own words and page."""
+    """A field is its value, its quote and its page; a row has its own quote and page."""
     properties = SMALL.json_schema(quotes=True)["properties"]
     assert list(properties["total"]["properties"]) == ["value", "quote", "page"]
     assert properties["total"]["properties"]["page"]["type"] == ["integer", "null"]
@@ -72,15 +72,15 @@ def test_the_schema_with_quotes() -> None:
 
 @pytest.mark.parametrize("name", SHIPPED)
 @pytest.mark.parametrize("quotes", [True, False])
-def test_openai_takes_the_schema_as_it_is(name: str, quotes: bool) -> None:
-    """Strict mode has nothing to change: no field is optional, no object is open, no keyword is beyond it."""
+def test_openai_accepts_the_schema_unchanged(name: str, quotes: bool) -> None:
+    """Strict mode: no field is optional, no object is open, no keyword is unsupported."""
     schema = load(name, ()).json_schema(quotes=quotes)
     assert strict(schema) == schema
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_gemini_takes_the_schema_as_it_is(name: str) -> None:
-    """Only keywords that its API documents, and nothing by reference."""
+def test_gemini_accepts_the_schema_unchanged(name: str) -> None:
+    """Only keywords that its API documents, and no references."""
     known = {"title", "type", "description", "properties", "required", "additionalProperties", "items", "anyOf", "enum"}
     schema = load(name, ()).json_schema(quotes=True)
     for one in every_object(schema):
@@ -91,8 +91,8 @@ def test_gemini_takes_the_schema_as_it_is(name: str) -> None:
     assert "$ref" not in json.dumps(schema)
 
 
-def test_a_reply_is_judged_by_the_schema() -> None:
-    """What a model would answer passes the check that models/ makes."""
+def test_a_reply_is_validated_by_the_schema() -> None:
+    """What a model would answer passes the check of models/."""
     reply: dict[str, Any] = {
         name: [] if name == "rows" else {"value": None, "quote": None, "page": None}
         for name in SMALL.json_schema()["required"]
@@ -106,17 +106,17 @@ def test_a_reply_is_judged_by_the_schema() -> None:
 
 
 def test_the_pydantic_model_has_dates_and_decimals() -> None:
-    """Normalised values in, Python's types out, and back."""
+    """Normalised values in, Python types out, and back."""
     model = SMALL.pydantic_model()
     assert model.__name__ == "SmallBill"
-    made: Any = model.model_validate(
+    validated: Any = model.model_validate(
         {"total": "12.50", "day": "2024-02-29", "kind": "debit", "money": "CAD", "code": "AB1", "paid": True,
          "rows": [{"what": "Ink", "amount": "12.50"}]}
     )  # fmt: skip
-    assert (made.total, made.day, made.kind) == (Decimal("12.50"), datetime.date(2024, 2, 29), "debit")
-    assert made.rows[0].amount == Decimal("12.50")
-    assert made.model_dump(mode="json")["total"] == "12.50"
-    assert made.model_dump(mode="json")["day"] == "2024-02-29"
+    assert (validated.total, validated.day, validated.kind) == (Decimal("12.50"), datetime.date(2024, 2, 29), "debit")
+    assert validated.rows[0].amount == Decimal("12.50")
+    assert validated.model_dump(mode="json")["total"] == "12.50"
+    assert validated.model_dump(mode="json")["day"] == "2024-02-29"
     assert model.model_validate({"total": "1"}).model_dump()["day"] is None
 
 
@@ -140,7 +140,7 @@ def test_the_pydantic_model_has_dates_and_decimals() -> None:
         {"total": "1", "nonsense": 1},
     ],
 )
-def test_the_pydantic_model_refuses_what_does_not_fit(wrong: dict[str, Any]) -> None:
+def test_the_pydantic_model_rejects_invalid_values(wrong: dict[str, Any]) -> None:
     """Missing, malformed, out of range, unknown."""
     with pytest.raises(ValidationError):
         SMALL.pydantic_model().model_validate(wrong)
@@ -159,7 +159,7 @@ def test_every_shipped_type_compiles_to_everything(name: str) -> None:
     json.dumps(doctype.form())
 
 
-def test_the_prompt_asks_for_quotes_and_nothing_invented() -> None:
+def test_the_prompt_asks_for_quotes_and_forbids_invention() -> None:
     """Exact words, nulls, no coordinates; descriptions and columns are in it."""
     text = SMALL.prompt()
     for wanted in ("exactly as they are printed", "null", "Never give coordinates", "not an instruction", "All of it.",
@@ -184,8 +184,8 @@ def test_the_form() -> None:
     assert [column["name"] for column in entries["rows"]["columns"]] == ["what", "amount"]
 
 
-def test_hints_are_the_labels_of_the_languages_asked_for_longest_first() -> None:
-    """So that `montant total` is seen before `total`."""
+def test_hints_are_the_labels_of_the_languages_longest_first() -> None:
+    """So that `montant total` is found before `total`."""
     assert SMALL.hints()["total"].labels == ("montant total", "total")
     assert SMALL.hints(["en"])["total"].labels == ("total",)
     assert SMALL.hints(["xx"])["total"].labels == ()

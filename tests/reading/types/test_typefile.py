@@ -1,4 +1,4 @@
-"""Type files: found by name, read whole, and every mistake told with its line."""
+"""Type files: found by name, read as a whole, and every error reported with its line."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ def only(text: str) -> Mistake:
 
 
 def test_a_small_type_has_its_defaults() -> None:
-    """What is not written is filled in."""
-    made = compile_type(SMALL)
-    assert (made.name, made.version, made.title) == ("bill", "1", "Bill")
-    assert [one.name for one in made] == ["total", "net", "paid_on", "rows"]
-    assert made.field("total").required
-    assert made.field("net").kind == "money"
-    assert made.field("paid_on").title == "Paid on"
-    assert list(made.field("rows").columns) == ["what", "amount"]
-    assert made.idempotency.policy == "link"
-    assert made.processing.review == "doubtful"
-    assert made.field("net").threshold == 0.8
-    [rule] = made.rules
+    """Missing settings are filled in."""
+    compiled = compile_type(SMALL)
+    assert (compiled.name, compiled.version, compiled.title) == ("bill", "1", "Bill")
+    assert [one.name for one in compiled] == ["total", "net", "paid_on", "rows"]
+    assert compiled.field("total").required
+    assert compiled.field("net").kind == "money"
+    assert compiled.field("paid_on").title == "Paid on"
+    assert list(compiled.field("rows").columns) == ["what", "amount"]
+    assert compiled.idempotency.policy == "link"
+    assert compiled.processing.review == "doubtful"
+    assert compiled.field("net").threshold == 0.8
+    [rule] = compiled.rules
     assert (rule.name, rule.severity, rule.fields) == ("total >= net", "error", ("total", "net"))
 
 
 def test_every_section_is_read() -> None:
     """Labels by language, ranges, thresholds, outputs, processing, locale."""
-    made = compile_type("""\
+    compiled = compile_type("""\
 name: bill
 version: "2.1"
 title: A bill
@@ -93,7 +93,7 @@ processing:
   sampling: 2.5
   threshold: 0.7
 """)
-    total = made.field("total")
+    total = compiled.field("total")
     assert (total.title, total.description, total.least, total.most) == (
         "Grand total",
         "All of it.",
@@ -103,19 +103,23 @@ processing:
     assert total.labels == {"en": ("total", "amount due"), "fr": ("total ttc",)}
     assert total.not_labels == {"any": ("subtotal",)}
     assert (total.threshold, total.severity) == (0.9, "warning")
-    assert made.field("day").least == date(2000, 1, 31)
-    assert made.field("kind").options == ("credit", "debit")
-    assert made.field("kind").threshold == 0.7
-    assert (made.field("rows").least, made.field("rows").most) == (1, 20)
-    assert made.recognise == {"any": ("bill", "owed")}
-    assert (made.locale.dates, made.locale.languages, made.locale.currency) == ("dmy", ("en", "fr"), "CAD")
-    assert (made.idempotency.policy, made.idempotency.cache_ttl, made.idempotency.preserve_locked) == (
+    assert compiled.field("day").least == date(2000, 1, 31)
+    assert compiled.field("kind").options == ("credit", "debit")
+    assert compiled.field("kind").threshold == 0.7
+    assert (compiled.field("rows").least, compiled.field("rows").most) == (1, 20)
+    assert compiled.recognise == {"any": ("bill", "owed")}
+    assert (compiled.locale.dates, compiled.locale.languages, compiled.locale.currency) == ("dmy", ("en", "fr"), "CAD")
+    assert (compiled.idempotency.policy, compiled.idempotency.cache_ttl, compiled.idempotency.preserve_locked) == (
         "reject",
         3600,
         False,
     )
-    assert (made.output.json, made.output.parquet, made.output.compression) == ("out/{type}/{id}.json", None, "snappy")
-    processing = made.processing
+    assert (compiled.output.json, compiled.output.parquet, compiled.output.compression) == (
+        "out/{type}/{id}.json",
+        None,
+        "snappy",
+    )
+    processing = compiled.processing
     assert (processing.model, processing.retries, processing.retry_base, processing.concurrency) == (
         "gemini",
         5,
@@ -123,24 +127,24 @@ processing:
         4,
     )
     assert (processing.failure_threshold, processing.recovery_timeout, processing.sampling) == (3, 30, 2.5)
-    assert made.rules[0].tolerance == Decimal("0.02")
+    assert compiled.rules[0].tolerance == Decimal("0.02")
 
 
 @pytest.mark.parametrize("name", ["invoice", "receipt", "deed"])
-def test_the_shipped_types_are_right_and_travel(name: str) -> None:
-    """Each loads without a mistake, has labels for what it requires, and can be sent to another process."""
-    made = load(name, ())
-    assert made.name == name
-    assert pickle.loads(pickle.dumps(made)) == made
-    for one in made:
+def test_the_shipped_types_are_valid_and_picklable(name: str) -> None:
+    """Each loads without an error, has labels for what it requires, and can be sent to another process."""
+    loaded = load(name, ())
+    assert loaded.name == name
+    assert pickle.loads(pickle.dumps(loaded)) == loaded
+    for one in loaded:
         assert one.description
         if one.required:
             assert one.labels, one.name
-    assert set(made.recognise) <= {"en", "fr", "de"}
+    assert set(loaded.recognise) <= {"en", "fr", "de"}
 
 
-def test_no_label_of_a_shipped_field_is_also_none_of_its_labels() -> None:
-    """A phrase cannot both be a label of a field and look like one."""
+def test_no_label_of_a_shipped_field_is_also_excluded() -> None:
+    """A phrase cannot be both a label of a field and one of its exceptions."""
     for name in ("invoice", "receipt", "deed"):
         for one in load(name, ()):
             for language, phrases in one.labels.items():
@@ -149,7 +153,7 @@ def test_no_label_of_a_shipped_field_is_also_none_of_its_labels() -> None:
 
 
 def test_names_of_the_shipped_fields() -> None:
-    """People script against these names."""
+    """Clients depend on these names."""
     names = {name: [one.name for one in load(name, ())] for name in ("invoice", "receipt", "deed")}
     for wanted in ("vendor", "vendor_address", "invoice_number", "invoice_date", "due_date", "currency", "subtotal",
                    "tax", "total", "line_items", "taxes", "iban"):  # fmt: skip
@@ -160,8 +164,8 @@ def test_names_of_the_shipped_fields() -> None:
         assert wanted in names["deed"]
 
 
-def test_own_types_come_first_and_paths_are_files(tmp_path: Path) -> None:
-    """A type of the same name in a folder of the user's own wins over the one that ships."""
+def test_custom_types_come_first_and_paths_are_files(tmp_path: Path) -> None:
+    """A custom type of the same name wins over the shipped one."""
     (tmp_path / "invoice.yaml").write_text(SMALL.replace("bill", "invoice"))
     (tmp_path / "bill.yml").write_text(SMALL)
     (tmp_path / "notes.txt").write_text("no type")
@@ -179,19 +183,19 @@ def test_own_types_come_first_and_paths_are_files(tmp_path: Path) -> None:
         load("other", [tmp_path])
 
 
-def test_the_digest_is_of_what_is_said_not_of_how() -> None:
+def test_the_digest_depends_on_content_not_layout() -> None:
     """Comments and layout change nothing; a value, a label or the order of fields does."""
-    made = compile_type(SMALL)
-    assert compile_type("# a comment\n" + SMALL.replace("net: money", "net:   {type: money}")).digest != made.digest
-    assert compile_type("# a comment\n\n" + SMALL.replace('"1"', "'1'")).digest == made.digest
-    assert compile_type(SMALL.replace("required: true", "required: false")).digest != made.digest
+    compiled = compile_type(SMALL)
+    assert compile_type("# a comment\n" + SMALL.replace("net: money", "net:   {type: money}")).digest != compiled.digest
+    assert compile_type("# a comment\n\n" + SMALL.replace('"1"', "'1'")).digest == compiled.digest
+    assert compile_type(SMALL.replace("required: true", "required: false")).digest != compiled.digest
     guided = compile_type(SMALL + "instructions: Look at the stamp.\n")
-    assert (guided.instructions, guided.digest) == ("Look at the stamp.", made.digest)
-    assert made.key.startswith("bill/1/")
+    assert (guided.instructions, guided.digest) == ("Look at the stamp.", compiled.digest)
+    assert compiled.key.startswith("bill/1/")
 
 
-def test_every_mistake_is_told_at_once_in_order() -> None:
-    """Ten mistakes are ten lines with places and fixes, not one at a time."""
+def test_every_error_is_reported_at_once_in_order() -> None:
+    """Ten errors are ten lines with places and fixes, not one at a time."""
     found = mistakes("""\
 nmae: bill
 version: 1
@@ -238,24 +242,22 @@ output: {json: ../x.json}
         ("name: a\x01\n", 1, 1, "does not allow"),
     ],
 )
-def test_what_yaml_offers_and_types_do_not_use_is_refused_with_its_place(
-    text: str, line: int, column: int, what: str
-) -> None:
-    """Tabs, doubles, anchors, tags, merges and second documents."""
+def test_unsupported_yaml_features_are_rejected_with_their_place(text: str, line: int, column: int, what: str) -> None:
+    """Tabs, duplicate keys, anchors, tags, merges and second documents."""
     found = mistakes(text)[0]
     assert what in found.what
     assert (found.line, found.column) == (line, column)
 
 
-def test_an_anchor_bomb_costs_nothing() -> None:
-    """Nine levels of nine aliases are refused as they are written, never unfolded."""
+def test_an_anchor_bomb_is_harmless() -> None:
+    """Nine levels of nine aliases are rejected as they are written, never expanded."""
     lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"]
     lines += [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
     assert len(mistakes("\n".join(lines))) == 10 + 9 * 9
 
 
-def test_bytes_that_are_no_text_and_files_that_are_too_large() -> None:
-    """Both are one mistake, not a traceback."""
+def test_binary_and_too_large_files() -> None:
+    """Both are one error, not a traceback."""
     with pytest.raises(TypeFileError, match="2:1: not UTF-8"):
         compile_type(b"name: a\ntitle: \xff\xfe\n")
     with pytest.raises(TypeFileError, match="more than 256,000 bytes"):
@@ -265,8 +267,8 @@ def test_bytes_that_are_no_text_and_files_that_are_too_large() -> None:
 
 
 @pytest.mark.parametrize("word", ["no", "NO", "on", "Off", "yes", "true", "null", "~", ""])
-def test_unquoted_words_that_are_no_texts_must_be_quoted(word: str) -> None:
-    """`labels: [no]` is [false] to most readers of YAML; in quotes it is the text."""
+def test_unquoted_yaml_keywords_must_be_quoted(word: str) -> None:
+    """`labels: [no]` is [false] to most YAML parsers; in quotes it is the text."""
     text = SMALL.replace("net: money", f"net: {{type: money, title: {word}}}")
     found = only(text)
     assert found.line == 5
@@ -302,7 +304,7 @@ def test_unquoted_words_that_are_no_texts_must_be_quoted(word: str) -> None:
         ("{type: text, severity: note}", "one of error, warning"),
     ],
 )
-def test_mistakes_of_fields(field: str, what: str) -> None:
+def test_errors_of_fields(field: str, what: str) -> None:
     """Each is explained on its line."""
     found = mistakes(SMALL.replace("paid_on: date", f"paid_on: {field}"))
     assert any(what in str(one) for one in found), found
@@ -337,7 +339,7 @@ def test_mistakes_of_fields(field: str, what: str) -> None:
         ("recognise: {en: [no]}", "without quotes"),
     ],
 )
-def test_mistakes_of_sections(section: str, what: str) -> None:
+def test_errors_of_sections(section: str, what: str) -> None:
     """Each is explained on its line."""
     found = mistakes(SMALL + section + "\n")
     assert any(what in str(one) for one in found), found
@@ -357,7 +359,7 @@ def test_mistakes_of_sections(section: str, what: str) -> None:
         ("sum(total) > 0", 15, "sum() takes a column"),
     ],
 )
-def test_mistakes_of_rules_are_pointed_at(rule: str, column: int, what: str) -> None:
+def test_errors_of_rules_have_their_position(rule: str, column: int, what: str) -> None:
     """Line and column are those of the character in the file."""
     found = only(SMALL.replace("total >= net", rule))
     assert (found.line, found.column) == (11, column)
@@ -365,7 +367,7 @@ def test_mistakes_of_rules_are_pointed_at(rule: str, column: int, what: str) -> 
 
 
 def test_rules_as_a_whole() -> None:
-    """A list, each with its rule, each with a name of its own."""
+    """A list, each with its rule, each with its own name."""
     assert "a list of rules" in only(SMALL.partition("validation:")[0] + "validation: total > 0\n").what
     assert "two rules" in only(SMALL + "  - rule: total >= net\n").what
     assert "the rule itself" in only(SMALL + "  - name: x\n").what
@@ -373,14 +375,14 @@ def test_rules_as_a_whole() -> None:
     assert "did you mean 'tolerance'" in only(SMALL + "  - {rule: net > 0, tolerence: 1}\n").fix
 
 
-def test_a_rule_over_several_lines_is_pointed_at_in_words() -> None:
-    """Where columns cannot be told, the words around the mistake are."""
+def test_an_error_in_a_rule_over_several_lines_quotes_the_words() -> None:
+    """Where columns are not known, the words around the error are."""
     found = only(SMALL.replace("total >= net", "total >= net\n      and totl > 0"))
     assert found.line == 11
     assert found.fix == "see: total >= net and ▶totl > 0"
 
 
-def test_importing_reads_no_yaml_and_no_pydantic() -> None:
+def test_importing_loads_neither_yaml_nor_pydantic() -> None:
     """A cold start pays for neither."""
     import subprocess
     import sys
@@ -394,13 +396,13 @@ def test_importing_reads_no_yaml_and_no_pydantic() -> None:
     assert typefile.SHIPPED.is_dir()
 
 
-def test_the_breakers_key_of_other_schemas_is_taken() -> None:
-    """recovery_timeout_seconds is recovery_timeout; and a type says how soon a person should look."""
-    made = compile_type("""\
+def test_the_breaker_key_of_other_schemas_is_accepted() -> None:
+    """recovery_timeout_seconds is recovery_timeout; and a type sets the review deadline."""
+    compiled = compile_type("""\
 name: a
 version: "1"
 fields: {x: text}
 processing: {circuit_breaker: {failure_threshold: 5, recovery_timeout_seconds: 90}, sla: 3600}
 """)
-    assert (made.processing.recovery_timeout, made.processing.sla) == (90.0, 3600.0)
+    assert (compiled.processing.recovery_timeout, compiled.processing.sla) == (90.0, 3600.0)
     assert compile_type('name: a\nversion: "1"\nfields: {x: text}\n').processing.sla is None

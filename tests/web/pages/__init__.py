@@ -1,1 +1,1 @@
-"""Tests of the pages: what they say, to whom, and in which language."""
+"""Tests of the pages: their content, their access rules and their languages."""

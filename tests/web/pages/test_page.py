@@ -1,4 +1,4 @@
-"""Every page: its headers, its language, its theme, who is offered what, and nothing inline."""
+"""Every page: its headers, language, theme, navigation, and that nothing is inline."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HTML = sorted(path for (method, path) in PAGES if method == "GET" and path not i
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """An application of this module's own."""
+    """An application for this module."""
     folder = tmp_path_factory.mktemp("pages")
     with live(folder, {"prod": f"sqlite:///{folder}/prod.db"}) as one:
         yield one
@@ -39,20 +39,20 @@ def document(place: Live) -> str:
 
 @pytest.fixture(scope="module")
 def admin(place: Live) -> Browser:
-    """Somebody who may everything."""
+    """A user who may do everything."""
     return signed_in(place, "admin")
 
 
 def facts(text: str, name: str = "facts") -> dict[str, object]:
-    """What a page tells its script."""
+    """Return the data a page hands to its script."""
     found: dict[str, object] = json.loads(re.findall(rf'id="{name}">(.*?)</script>', text, re.DOTALL)[0])
     return found
 
 
 @pytest.mark.parametrize("language", messages.LANGUAGES)
 @pytest.mark.parametrize("path", HTML)
-def test_a_page_is_ours_alone(place: Live, document: str, admin: Browser, path: str, language: str) -> None:
-    """A strict policy, no inline script or style, every file under the address of this release, in each language."""
+def test_a_page_loads_only_our_files(place: Live, document: str, admin: Browser, path: str, language: str) -> None:
+    """A strict policy, no inline script or style, every file under the path of this release, in each language."""
     mine = "" if PAGES[("GET", path)] is OPEN else f"{admin.cookie['Cookie']}; "
     answer = place.get(address(path, document), key=None, headers={"Cookie": f"{mine}language={language}"})
     assert answer.status_code in (200, 404), answer.text
@@ -76,8 +76,8 @@ def test_a_page_is_ours_alone(place: Live, document: str, admin: Browser, path: 
     assert not re.findall(r'(?:src|href)="(?:https?:)?//', answer.text)
 
 
-def test_everybody_is_offered_what_they_may(place: Live) -> None:
-    """The header leads only where the role is let in."""
+def test_the_navigation_shows_what_the_role_allows(place: Live) -> None:
+    """The header links only to pages that the role may open."""
     for role in ROLES:
         browser = signed_in(place, role)
         text = browser.get("/documents").text
@@ -89,8 +89,8 @@ def test_everybody_is_offered_what_they_may(place: Live) -> None:
         assert browser.get(start.headers["location"]).status_code == 200
 
 
-def test_a_page_speaks_the_persons_language(place: Live) -> None:
-    """The setting, else the cookie, else what the browser asks for; a key's request reads no cookie."""
+def test_a_page_is_in_the_users_language(place: Live) -> None:
+    """The setting, else the cookie, else Accept-Language; a request with a key reads no cookie."""
     anna = signed_in(place, "viewer", name="anna")
     french = {"Accept-Language": "fr"}
     assert '<html lang="fr"' in anna.get("/documents", headers=french).text
@@ -103,22 +103,22 @@ def test_a_page_speaks_the_persons_language(place: Live) -> None:
     assert '<html lang="en"' in place.get("/documents", headers={"Cookie": "language=fr; theme=dark"}).text
 
 
-def test_a_theme_is_there_from_the_first_paint(place: Live, admin: Browser) -> None:
-    """Where one was chosen; what is no theme is none."""
+def test_a_chosen_theme_applies_from_the_first_paint(place: Live, admin: Browser) -> None:
+    """An unknown theme is ignored."""
     for theme, shown in (("dark", ' data-theme="dark"'), ("light", ' data-theme="light"'), ('"><script>', "")):
         headers = {"Cookie": f"{admin.cookie['Cookie']}; theme={theme}"}
         assert f'<html lang="en"{shown}>' in admin.get("/documents", headers=headers).text
 
 
-def test_what_a_page_tells_its_script_cannot_end_it(place: Live) -> None:
-    """Markup in a value is written out."""
+def test_page_data_cannot_end_its_script_element(place: Live) -> None:
+    """Markup in a value is escaped."""
     answer = place.get("/sign-in", key=None, params={"next": "/</script><script>alert(1)</script>"})
     assert "<script>alert" not in answer.text
     assert facts(answer.text, "data")["next"] == "/</script><script>alert(1)</script>"
 
 
-def test_what_is_not_there_is_a_page_too(place: Live, admin: Browser) -> None:
-    """For people; programs get a problem."""
+def test_a_missing_page_is_a_page_too(place: Live, admin: Browser) -> None:
+    """People get a page; programs get a problem."""
     browsers = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     for path in ("/nope", f"/documents/{'0' * 26}"):
         answer = admin.get(path, headers=browsers)
@@ -133,15 +133,15 @@ def test_what_is_not_there_is_a_page_too(place: Live, admin: Browser) -> None:
     assert admin.get("/documents?colour=red").status_code == 422
 
 
-def test_a_page_knows_its_person(place: Live, admin: Browser) -> None:
-    """Name, role and token for its script; none of the secrets."""
+def test_a_page_knows_its_user(place: Live, admin: Browser) -> None:
+    """Its script gets name, role and token, and no secrets."""
     text = admin.get("/people").text
-    told = facts(text)
-    assert told["csrf"] == admin.token
+    page_data = facts(text)
+    assert page_data["csrf"] == admin.token
     assert admin.ticket.secret not in text
     assert admin.ticket.hash not in text
-    assert isinstance(told["me"], dict)
-    assert (told["me"]["name"], told["me"]["level"]) == ("admin", 4)
+    assert isinstance(page_data["me"], dict)
+    assert (page_data["me"]["name"], page_data["me"]["level"]) == ("admin", 4)
     by_key = facts(place.get("/people").text)
     assert by_key["csrf"] == ""
     assert "set-cookie" not in place.get("/people").headers
@@ -151,10 +151,10 @@ def test_a_page_knows_its_person(place: Live, admin: Browser) -> None:
     ("error", "status", "said"),
     [(RuntimeError("secret of the house"), 500, "Something went wrong"), (Unreachable("db.internal"), 503, "database")],
 )
-def test_what_goes_wrong_inside_is_a_page_without_details(
+def test_an_internal_error_is_a_page_without_details(
     place: Live, admin: Browser, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, said: str
 ) -> None:
-    """People see what to do and the request's id; programs get the problem as ever."""
+    """People see what to do and the request id; programs get the problem as usual."""
 
     async def explode(*_: object) -> None:
         raise error
@@ -167,8 +167,8 @@ def test_what_goes_wrong_inside_is_a_page_without_details(
     assert "find-me" in answer.text
     assert str(error) not in answer.text
     assert (answer.headers.get("retry-after") == "5") == (status == 503)
-    told = place.get(f"/documents/{'0' * 26}")
-    assert (told.status_code, told.headers["content-type"]) == (status, "application/problem+json")
+    response = place.get(f"/documents/{'0' * 26}")
+    assert (response.status_code, response.headers["content-type"]) == (status, "application/problem+json")
 
 
 @pytest.mark.parametrize(
@@ -180,11 +180,11 @@ def test_what_goes_wrong_inside_is_a_page_without_details(
     ],
 )  # fmt: skip
 def test_a_browser_is_answered_in_its_language(header: str, language: str) -> None:
-    """In the one that it wants most of those there are."""
+    """The available language it prefers most is used."""
     assert negotiate_language(header) == language
 
 
-def test_a_script_gets_the_texts_of_its_page_only() -> None:
-    """And those of the skeleton."""
+def test_a_script_gets_only_the_texts_of_its_page() -> None:
+    """Plus those of the page skeleton."""
     found = messages.select_page_texts("fr", ("base", "people"))
     assert {code.partition(".")[0] for code in found} == {"base", "people"}

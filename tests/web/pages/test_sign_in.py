@@ -1,4 +1,4 @@
-"""Coming and going: by password, by link, over which way, and not by guessing."""
+"""Signing in and out: by password, by link, over HTTP or HTTPS, and not by guessing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GOOD = "seven horses on a roof"
 
 @pytest.fixture(scope="module")
 def kept() -> str:
-    """The hash of a good password: making one takes a while."""
+    """The hash of a valid password, shared because computing one is slow."""
     return asyncio.run(passwords.hash_password(GOOD))
 
 
@@ -37,7 +37,7 @@ def place(tmp_path: Path, url: str, kept: str) -> Iterator[Live]:
         yield one
 
 
-class Stranger:
+class Visitor:
     """A browser that is not signed in: the page it was shown, its cookie and its token."""
 
     def __init__(self, web: Live, path: str = "/sign-in", host: str = "", secure: bool = False) -> None:
@@ -49,12 +49,12 @@ class Stranger:
         self.headers |= {"Cookie": cookie, "X-CSRF-Token": facts["csrf"]}
 
     def send(self, path: str, body: Any, headers: dict[str, str] | None = None) -> httpx2.Response:
-        """What its script sends."""
+        """Send what its script sends."""
         return self.web.ask("POST", path, key=None, headers={**self.headers, **(headers or {})}, json=body)
 
 
 def browser(web: Live, answer: httpx2.Response) -> Browser:
-    """Whoever was signed in by this answer."""
+    """Return a browser signed in by this response."""
     text = re.findall(r"(?:^|, )(?:__Host-)?tabellion=([^;]+)", answer.headers["set-cookie"])[0]
     ticket = sessions.parse(text)
     assert ticket is not None
@@ -62,13 +62,13 @@ def browser(web: Live, answer: httpx2.Response) -> Browser:
 
 
 def test_a_password_opens_a_session(place: Live) -> None:
-    """Under a new name each time; the one that the browser had before is ended."""
-    first = Stranger(place).send("/sign-in", {"name": " Anna ", "password": GOOD})
+    """The session id is new each time; the browser's previous session is ended."""
+    first = Visitor(place).send("/sign-in", {"name": " Anna ", "password": GOOD})
     assert first.status_code == 200, first.text
     assert first.json() == {"name": "anna", "role": "reviewer", "environment": "prod"}
     one = browser(place, first)
     assert one.get("/api/me").json()["name"] == "anna"
-    stranger = Stranger(place)
+    stranger = Visitor(place)
     cookies = {"Cookie": f"{stranger.headers['Cookie']}; {one.cookie['Cookie']}"}
     two = browser(place, stranger.send("/sign-in", {"name": "anna", "password": GOOD}, cookies))
     assert two.ticket.secret != one.ticket.secret
@@ -76,17 +76,17 @@ def test_a_password_opens_a_session(place: Live) -> None:
     assert two.get("/api/me").status_code == 200
 
 
-def test_a_session_cookie_is_for_browsers_only(place: Live) -> None:
-    """No script reads it, no other site sends it, and it is gone with the browser."""
-    answer = Stranger(place).send("/sign-in", {"name": "anna", "password": GOOD})
+def test_a_session_cookie_is_restricted(place: Live) -> None:
+    """No script reads it, no other site sends it, and it ends with the browser."""
+    answer = Visitor(place).send("/sign-in", {"name": "anna", "password": GOOD})
     session = next(one for one in answer.headers.get_list("set-cookie") if one.startswith("tabellion="))
     assert {"HttpOnly", "Path=/", "SameSite=lax"} <= {part.strip() for part in session.split(";")}
     assert "Max-Age" not in session
     assert "Domain" not in session
 
 
-def test_who_is_unknown_is_told_the_same(place: Live) -> None:
-    """A wrong password, no such user, one without a password, one who is shut out: one answer, one hash compared."""
+def test_every_failed_sign_in_gets_the_same_answer(place: Live) -> None:
+    """Wrong password, unknown user, no password, disabled user: one answer, one hash compared."""
     place.store("prod", lambda store: users.add(store, "ben", "viewer"))
     carl = place.store("prod", lambda store: users.add(store, "carl", "viewer", "$argon2id$x"))
     place.store("prod", lambda store: users.change(store, carl.id, disabled=True))
@@ -97,20 +97,20 @@ def test_who_is_unknown_is_told_the_same(place: Live) -> None:
         compared.append(kept)
         return true(kept, password)
 
-    told = []
+    answers = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passwords, "_verify", verify)
         for name in ("anna", "nobody", "ben", "carl", "x" * 100, "'; DROP TABLE tabellion_users", "a\u202eb"):
-            answer = Stranger(place).send("/sign-in", {"name": name, "password": "wrong in any case"})
-            told.append(problem(answer, 401, "sign_in_failed") | {"request_id": ""})
+            answer = Visitor(place).send("/sign-in", {"name": name, "password": "wrong in any case"})
+            answers.append(problem(answer, 401, "sign_in_failed") | {"request_id": ""})
             assert "set-cookie" not in answer.headers
-    assert all(one == told[0] for one in told)
-    assert len(compared) == len(told)
+    assert all(one == answers[0] for one in answers)
+    assert len(compared) == len(answers)
 
 
-def test_guessing_is_slowed_down(place: Live) -> None:
-    """By account: five tries are free, then the right password waits too; a link still lets in."""
-    stranger = Stranger(place)
+def test_guessing_is_slowed_down_per_account(place: Live) -> None:
+    """Five tries are free, then even the right password must wait; a link still signs in."""
+    stranger = Visitor(place)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(throttle, "ACCOUNT", throttle.Measure(3, 300))
         patch.setattr(passwords, "_verify", lambda *_: False)
@@ -125,9 +125,9 @@ def test_guessing_is_slowed_down(place: Live) -> None:
     assert stranger.send("/enter", {"token": str(ticket)}).status_code == 200
 
 
-def test_an_address_is_slowed_down_too(place: Live) -> None:
+def test_guessing_is_slowed_down_per_address(place: Live) -> None:
     """Whatever names it tries, known or not."""
-    stranger = Stranger(place)
+    stranger = Visitor(place)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(throttle, "ADDRESS", throttle.Measure(4, 900))
         patch.setattr(passwords, "_verify", lambda *_: False)
@@ -137,9 +137,9 @@ def test_an_address_is_slowed_down_too(place: Live) -> None:
 
 
 def test_a_link_opens_a_session_once(place: Live) -> None:
-    """Looking at its page uses nothing up; the second use is refused."""
+    """Opening its page does not use it up; the second sign-in is refused."""
     ticket = place.store("prod", lambda store: links.make(store, "prod", "anna"))
-    stranger = Stranger(place, "/enter")
+    stranger = Visitor(place, "/enter")
     assert stranger.page.status_code == 200
     answer = stranger.send("/enter", {"token": str(ticket)})
     assert answer.status_code == 200, answer.text
@@ -149,9 +149,9 @@ def test_a_link_opens_a_session_once(place: Live) -> None:
         problem(stranger.send("/enter", {"token": token}), 401, "link_invalid")
 
 
-def test_bodies_are_strict(place: Live) -> None:
-    """A role in the body of a sign-in is no way to get one."""
-    stranger = Stranger(place)
+def test_unknown_fields_in_a_body_are_rejected(place: Live) -> None:
+    """A role in the body of a sign-in does not grant that role."""
+    stranger = Visitor(place)
     wrong: list[Any] = [{"name": "anna"}, {"name": "anna", "password": 7}, {"name": "", "password": "x"}, []]
     for body in wrong:
         assert stranger.send("/sign-in", body).status_code == 422
@@ -160,26 +160,26 @@ def test_bodies_are_strict(place: Live) -> None:
     problem(stranger.send("/sign-in", {"name": "anna", "password": "x" * 1001}), 422, "value_invalid")
 
 
-def test_plain_http_is_for_this_machine(tmp_path: Path, sqlite_url: str, kept: str) -> None:
-    """From elsewhere a password is not taken, unless the administrator says that browsers come so."""
+def test_plain_http_is_for_this_machine_only(tmp_path: Path, sqlite_url: str, kept: str) -> None:
+    """From elsewhere a password is refused, unless the administrator allows it."""
     with live(tmp_path, {"prod": sqlite_url}) as web:
         web.store("prod", lambda store: users.add(store, "anna", "reviewer", kept))
         for host in ("docs.example.com", "10.0.0.5:8080", "127.0.0.1.evil.example"):
-            stranger = Stranger(web, host=host)
+            stranger = Visitor(web, host=host)
             body = {"name": "anna", "password": GOOD}
             problem(stranger.send("/sign-in", body), 403, "https_needed")
         for host in (web.url.removeprefix("http://"), "localhost:9", "[::1]:9"):
-            assert Stranger(web, host=host).send("/sign-in", {"name": "anna", "password": GOOD}).status_code == 200
+            assert Visitor(web, host=host).send("/sign-in", {"name": "anna", "password": GOOD}).status_code == 200
 
 
 @pytest.mark.parametrize(("public", "secure"), [("https://docs.example.com", True), ("http://10.0.0.5:8080", False)])
 def test_behind_a_proxy_the_public_address_counts(
     tmp_path: Path, sqlite_url: str, kept: str, public: str, secure: bool
 ) -> None:
-    """With https the cookie is Secure and bound to the host; pages of the public address may send, others not."""
+    """With HTTPS the cookie is Secure and bound to the host; only pages of the public address may send requests."""
     with live(tmp_path, {"prod": sqlite_url}, public_url=public) as web:
         web.store("prod", lambda store: users.add(store, "anna", "reviewer", kept))
-        stranger, body = Stranger(web), {"name": "anna", "password": GOOD}
+        stranger, body = Visitor(web), {"name": "anna", "password": GOOD}
         problem(stranger.send("/sign-in", body, {"Origin": web.url}), 403, "csrf_failed")
         answer = stranger.send("/sign-in", body, {"Origin": public})
         name = "__Host-tabellion" if secure else "tabellion"
@@ -191,13 +191,13 @@ def test_behind_a_proxy_the_public_address_counts(
         problem(web.get("/api/me", key=None, headers={"Cookie": f"{other}={ticket}"}), 401, "auth_missing")
 
 
-def test_a_proxy_names_the_address_that_is_counted(tmp_path: Path, sqlite_url: str) -> None:
-    """The last one, which the proxy itself wrote; without a public address nobody is believed."""
+def test_the_forwarded_address_is_the_one_counted(tmp_path: Path, sqlite_url: str) -> None:
+    """The last one counts, which the proxy itself wrote; without a public address the header is ignored."""
     for public, counted in (("https://docs.example.com", "203.0.113.7"), ("", "127.0.0.1")):
         folder = tmp_path / (public[:5] or "none")
         folder.mkdir()
         with live(folder, {"prod": f"sqlite:///{folder}/p.db"}, public_url=public) as web:
-            stranger = Stranger(web)
+            stranger = Visitor(web)
             forwarded = {"X-Forwarded-For": "198.51.100.1, 203.0.113.7"}
             stranger.send("/sign-in", {"name": "x", "password": "y"}, forwarded)
             stranger.send("/sign-in", {"name": "x", "password": "y"}, {"X-Forwarded-For": "2001:db8:1:2:3::9"})
@@ -206,47 +206,47 @@ def test_a_proxy_names_the_address_that_is_counted(tmp_path: Path, sqlite_url: s
             assert ("address:2001:db8:1:2::/64" in rows) == bool(public)
 
 
-def test_only_named_proxies_are_believed(tmp_path: Path) -> None:
-    """A client that is none of them is counted by its own address; of several proxies none is taken for the client."""
+def test_only_configured_proxies_are_trusted(tmp_path: Path) -> None:
+    """Any other client is counted by its own address; a chain of proxies is not taken for the client."""
     cases = [(("192.0.2.0/24",), "127.0.0.1"), (("127.0.0.0/8", "203.0.113.0/24"), "198.51.100.1")]
     for number, (proxies, counted) in enumerate(cases):
         folder = tmp_path / str(number)
         folder.mkdir()
         public = "https://docs.example.com"
         with live(folder, {"prod": f"sqlite:///{folder}/p.db"}, public_url=public, proxies=proxies) as web:
-            Stranger(web).send(
+            Visitor(web).send(
                 "/sign-in", {"name": "x", "password": "y"}, {"X-Forwarded-For": "198.51.100.1, 203.0.113.7"}
             )
             rows = {row["subject"] for row in web.sql("SELECT subject FROM tabellion_sign_in_tries")}
             assert f"address:{counted}" in rows
 
 
-def test_refused_sign_ins_are_recorded(place: Live, caplog: pytest.LogCaptureFixture) -> None:
-    """Wrong passwords, too many tries and links that are not valid, with the address and without the name."""
-    stranger = Stranger(place)
+def test_refused_sign_ins_are_audited(place: Live, caplog: pytest.LogCaptureFixture) -> None:
+    """Wrong passwords, too many tries and invalid links, with the address and without the name."""
+    stranger = Visitor(place)
     with caplog.at_level("WARNING", "tabellion.web"):
         answer = stranger.send("/sign-in", {"name": "secretname", "password": "wrong"})
         while answer.status_code != 429:  # each makes the next wait longer: at last one comes too early
             answer = stranger.send("/sign-in", {"name": "secretname", "password": "wrong"})
         stranger.send("/enter", {"token": "nonsense"})
-    said = [one.getMessage() for one in caplog.records if "sign-in refused from 127.0.0.1" in one.getMessage()]
-    assert {one.partition(": ")[2].partition(",")[0] for one in said} == {
+    messages = [one.getMessage() for one in caplog.records if "sign-in refused from 127.0.0.1" in one.getMessage()]
+    assert {one.partition(": ")[2].partition(",")[0] for one in messages} == {
         "wrong name or password", "too many attempts", "the link is not valid",
     }  # fmt: skip
-    assert not any("secretname" in one for one in said)
+    assert not any("secretname" in one for one in messages)
 
 
-def test_sign_out_empties_the_cache(place: Live) -> None:
+def test_sign_out_clears_the_cache(place: Live) -> None:
     """Pages of documents are not left for the next user of the browser."""
-    answer = Stranger(place).send("/sign-in", {"name": "anna", "password": GOOD})
+    answer = Visitor(place).send("/sign-in", {"name": "anna", "password": GOOD})
     assert browser(place, answer).ask("POST", "/sign-out").headers["clear-site-data"] == '"cache"'
 
 
-def test_several_environments_ask_which(tmp_path: Path, kept: str) -> None:
-    """The page offers them; a user of one is a stranger in the other; a sign-in leaves the other one's session."""
+def test_with_several_environments_the_page_offers_a_choice(tmp_path: Path, kept: str) -> None:
+    """A user of one is unknown in the other; signing in keeps the session of the other."""
     with live(tmp_path, {name: f"sqlite:///{tmp_path}/{name}.db" for name in ("prod", "dev")}) as web:
         web.store("dev", lambda store: users.add(store, "anna", "viewer", kept))
-        stranger = Stranger(web)
+        stranger = Visitor(web)
         assert re.findall(r"<option>(\w+)</option>", stranger.page.text) == ["prod", "dev"]
         body = {"name": "anna", "password": GOOD}
         problem(stranger.send("/sign-in", body), 422, "value_invalid")
@@ -259,8 +259,8 @@ def test_several_environments_ask_which(tmp_path: Path, kept: str) -> None:
         problem(before.get("/api/me"), 401, "session_ended")
 
 
-def test_who_is_signed_in_goes_on(place: Live) -> None:
-    """To the page that was wanted, and to no other site."""
+def test_a_signed_in_user_is_redirected(place: Live) -> None:
+    """To the requested page, and to no other site."""
     anna = signed_in(place, "reviewer", name="anna")
     for wanted, reached in (
         ("/documents", "/documents"), ("//evil.example", "/"), ("https://evil.example", "/"), ("/\\evil.example", "/"),
@@ -272,19 +272,19 @@ def test_who_is_signed_in_goes_on(place: Live) -> None:
 
 
 @pytest.mark.parametrize("path", [None, "", "x", "//x", "/\\x", "/a\nb", "javascript:alert(1)", "\\/x", "/\tx"])
-def test_only_addresses_of_ours_are_gone_on_to(path: str | None) -> None:
-    """Anything else is the start page."""
+def test_redirects_stay_on_our_site(path: str | None) -> None:
+    """Any other address leads to the start page."""
     assert local(path) == "/"
     assert local("/documents?q=a%20b") == "/documents?q=a%20b"
 
 
 def test_two_servers_share_sessions(tmp_path: Path, url: str, kept: str) -> None:
-    """Nothing is in a process: what one opens the other knows, and what one ends has ended."""
+    """No state is kept in a process: a session opened or ended by one server is so for the other."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     with live(tmp_path / "one", {"prod": url}) as one, live(tmp_path / "two", {"prod": url}) as two:
         one.store("prod", lambda store: users.add(store, "anna", "reviewer", kept))
-        stranger = Stranger(one)
+        stranger = Visitor(one)
         answer = two.ask(
             "POST", "/sign-in", key=None, json={"name": "anna", "password": GOOD},
             headers={**stranger.headers, "Origin": two.url},
@@ -296,17 +296,17 @@ def test_two_servers_share_sessions(tmp_path: Path, url: str, kept: str) -> None
         problem(here.get("/api/me"), 401, "session_ended")
 
 
-def test_a_stranger_keeps_one_token(place: Live) -> None:
-    """Two tabs of the sign-in page can both send: the second does not replace the first one's cookie."""
-    stranger = Stranger(place)
+def test_a_visitor_keeps_one_token(place: Live) -> None:
+    """Two tabs of the sign-in page both work: the second does not replace the cookie of the first."""
+    stranger = Visitor(place)
     again = place.get("/sign-in", key=None, headers=stranger.headers)
     assert "set-cookie" not in again.headers
     assert stranger.headers["X-CSRF-Token"] in again.text
     assert stranger.headers["X-CSRF-Token"] == csrf.token(stranger.headers["Cookie"].partition("=")[2])
 
 
-def test_settings_of_proxies_are_checked(tmp_path: Path) -> None:
-    """An address with a path or without a scheme is a mistake that is told."""
+def test_proxy_settings_are_validated(tmp_path: Path) -> None:
+    """An address with a path or without a scheme is reported."""
     from tabellion.config import load
     from tabellion.errors import ConfigurationError
 
@@ -317,9 +317,9 @@ def test_settings_of_proxies_are_checked(tmp_path: Path) -> None:
     assert replace(load(None, {}), public_url="").public_url == ""
 
 
-def test_a_stranger_cannot_send_a_long_body(place: Live) -> None:
-    """Open routes take ten kilobytes; what a key holder sends is read in time with its length."""
-    stranger = Stranger(place)
+def test_a_visitor_cannot_send_a_long_body(place: Live) -> None:
+    """Open routes accept ten kilobytes; with a key, the reading time depends on the length."""
+    stranger = Visitor(place)
     for path in ("/sign-in", "/enter"):
         answer = place.ask("POST", path, key=None, content=UNCLOSED,
                            headers={**stranger.headers, "Content-Type": "application/json"})  # fmt: skip

@@ -1,4 +1,4 @@
-"""Scripts and styles: kept for good under their version, and free of what lets strangers in."""
+"""Scripts and styles: cached for good under their version, and free of unsafe constructs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ FOLDERS = [Path(str(files(one))) for one in static.packages()]
 SCRIPTS = sorted(path for folder in FOLDERS for path in (folder / "static").glob("*.js"))
 
 
-def test_a_file_is_kept_for_good_under_its_version(web: Live) -> None:
-    """Under another version, or none, it is asked for again; a tag saves sending it twice."""
+def test_a_file_is_cached_for_good_under_its_version(web: Live) -> None:
+    """Under another version, or none, it is revalidated; an ETag avoids sending it twice."""
     address = static.address("app.css")
     first = web.get(address, key=None)
     assert first.headers["content-type"] == "text/css; charset=utf-8"
@@ -28,42 +28,42 @@ def test_a_file_is_kept_for_good_under_its_version(web: Live) -> None:
 
 
 def test_scripts_import_each_other_by_version(web: Live) -> None:
-    """Or a module would be there twice, once for the page and once for who imports it."""
+    """Otherwise a module would be loaded twice, once by the page and once by its importer."""
     text = web.get(static.address("people.js"), key=None).text
     assert f'from ".{static.address("base.js").removeprefix("/static")}"' in text
 
 
 @pytest.mark.parametrize("name", ["nope.js", "docs.html", "__init__.py", "..%2fapp.py", "app.css%00", ".hidden"])
-def test_other_files_are_not_there(web: Live, name: str) -> None:
-    """Only scripts, styles and drawings of the one folder."""
+def test_other_files_are_not_served(web: Live, name: str) -> None:
+    """Only scripts, styles and drawings of that folder are."""
     problem(web.get(f"/static/{name}", key=None), 404, "not_found")
     with pytest.raises(KeyError):
         static.address(name)
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
-def test_no_script_makes_markup_of_texts(path: Path) -> None:
-    """Nothing is parsed as HTML or run as code, and nothing comes from elsewhere."""
+def test_no_script_turns_text_into_markup(path: Path) -> None:
+    """Nothing is parsed as HTML or run as code, and nothing is loaded from elsewhere."""
     text = path.read_text()
     forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc|DOMParser|https?://(?!www\.w3\.org/)"
     assert not re.findall(forbidden, text)
 
 
-def test_no_template_lets_markup_through() -> None:
+def test_no_template_disables_escaping() -> None:
     """Every value is escaped, and nothing is inline."""
     for path in (path for folder in FOLDERS for path in (folder / "templates").glob("*.html")):
         text = path.read_text()
         assert not re.findall(r"\|\s*safe|autoescape|<style|\sstyle=|\son\w+=", text), path.name
 
 
-def test_styles_fetch_nothing() -> None:
-    """Neither fonts nor pictures from elsewhere."""
+def test_styles_load_nothing() -> None:
+    """They load no fonts or images from elsewhere."""
     for path in (path for folder in FOLDERS for path in (folder / "static").glob("*.css")):
         assert not re.findall(r"@import|url\(|https?:", path.read_text()), path.name
 
 
 def tokens() -> dict[str, tuple[str, str]]:
-    """The colours of the skeleton, for light and for dark."""
+    """Return the colours of the skeleton, for light and for dark."""
     text = (FOLDERS[0] / "static" / "app.css").read_text()
     found = dict(re.findall(r"--([a-z-]+): (light-dark\([^)]*\)|var\(--[a-z-]+\));", text))
     pairs: dict[str, tuple[str, str]] = {}
@@ -76,7 +76,7 @@ def tokens() -> dict[str, tuple[str, str]]:
 
 
 def luminance(colour: str) -> float:
-    """How bright a colour is, as WCAG has it."""
+    """Return the luminance of a colour as defined by WCAG."""
     parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     red, green, blue = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
@@ -92,7 +92,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("front", "back"), TEXTS)
-def test_texts_stand_out(front: str, back: str) -> None:
+def test_text_has_enough_contrast(front: str, back: str) -> None:
     """WCAG AA in light and in dark."""
     for theme in (0, 1):
         bright, dim = sorted((luminance(tokens()[name][theme]) for name in (front, back)), reverse=True)
@@ -100,8 +100,8 @@ def test_texts_stand_out(front: str, back: str) -> None:
 
 
 @pytest.mark.parametrize("back", ["surface", "ground", "raised"])
-def test_edges_of_inputs_stand_out(back: str) -> None:
-    """So that one sees where to type: 3 to 1."""
+def test_input_borders_have_enough_contrast(back: str) -> None:
+    """3 to 1, so that one sees where to type."""
     for front in ("line-strong", "focus"):
         for theme in (0, 1):
             bright, dim = sorted((luminance(tokens()[name][theme]) for name in (front, back)), reverse=True)

@@ -1,4 +1,4 @@
-"""tabellion compact: days, tables, JSON, and the exit codes that scripts read."""
+"""tabellion compact: days, tables, JSON, and exit codes for scripts."""
 
 from __future__ import annotations
 
@@ -19,50 +19,50 @@ from tabellion.pipelines.documents import configured as pipeline
 from tabellion.pipelines.documents.outputs import write
 from tabellion.storage.lake import Lake
 from tests.cli.project import Project
-from tests.owner import owning
 from tests.pipelines.documents.results import LEASE, document, lease
 from tests.pipelines.documents.rows import insert
+from tests.table_owner import owning
 
 
 @pytest.fixture(autouse=True)
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
-    """A lake with three documents of one day and one of today, and a type of one's own that writes elsewhere."""
+    """A lake with three documents of one day and one of today, and a custom type that writes elsewhere."""
     own = LEASE.replace("name: lease", "name: sale") + "output: {parquet: 'sales/{id}.parquet'}\n"
     (tmp_path / "types").mkdir()
     (tmp_path / "types" / "sale.yaml").write_text(own)
     monkeypatch.setenv("TABELLION_TYPES", str(tmp_path / "types"))
     monkeypatch.setenv("TABELLION_LAKE", str(tmp_path / "lake"))
-    made = Lake(tmp_path / "lake")
+    new_lake = Lake(tmp_path / "lake")
 
     async def fill() -> None:
-        await write(made, document("01"), lease())
-        await write(made, document("02"), lease())
-        await write(made, document("03"), lease(own))
-        await write(made, document("04", created_at=datetime.now(UTC)), lease())
+        await write(new_lake, document("01"), lease())
+        await write(new_lake, document("02"), lease())
+        await write(new_lake, document("03"), lease(own))
+        await write(new_lake, document("04", created_at=datetime.now(UTC)), lease())
 
     asyncio.run(fill())
-    return made
+    return new_lake
 
 
-def told(project: Project, *words: str) -> list[dict[str, Any]]:
+def report(project: Project, *words: str) -> list[dict[str, Any]]:
     return list(project.json("compact", *words))
 
 
-def test_every_day_before_today_is_put_together(lite: Project) -> None:
-    """With a table for people and JSON for programs; again, nothing is written."""
+def test_every_day_before_today_is_compacted(lite: Project) -> None:
+    """With a table for people and JSON for programs; a second run writes nothing."""
     result = lite.run("compact")
     assert result.exit_code == 0
     assert "2024-02-28" in result.stdout
-    [again] = told(lite)
+    [again] = report(lite)
     assert (again["day"], again["rows"], again["small"], again["files"]) == ("2024-02-28", 3, 3, [])
 
 
-def test_a_day_that_is_named_is_put_together_whichever_it_is(lite: Project, lake: Lake) -> None:
-    """Today too; small files go only after a while."""
+def test_a_named_day_is_compacted(lite: Project, lake: Lake) -> None:
+    """Even today; small files are removed only after a while."""
     today = datetime.now(UTC).date()
-    [one] = told(lite, str(today), "--remove")
+    [one] = report(lite, str(today), "--remove")
     assert (one["rows"], one["removed"], one["kept"]) == (1, 0, 1)
-    first, second = told(lite, str(today), "2024-02-28", "--remove", "--grace", "0")
+    first, second = report(lite, str(today), "2024-02-28", "--remove", "--grace", "0")
     assert (first["removed"], second["removed"]) == (1, 3)
     shown = lite.run("compact", "2024-02-28", "--remove").stdout
     assert "removed" in shown
@@ -72,29 +72,29 @@ def test_a_day_that_is_named_is_put_together_whichever_it_is(lite: Project, lake
 
 
 def test_another_lake_may_be_named(lite: Project, tmp_path: Path) -> None:
-    """One without files has nothing to put together."""
+    """A lake without files has nothing to compact."""
     result = lite.run("compact", "--lake", str(tmp_path / "empty"))
     assert (result.exit_code, result.stdout) == (
         0, "nothing to compact: no day before today has Parquet files\n",
     )  # fmt: skip
 
 
-def test_every_environment_is_put_together_and_told_where_its_rows_are(
+def test_every_environment_is_compacted_and_its_rows_updated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sqlite_url: str, pg_url: str
 ) -> None:
-    """Each in its own folder of the lake and its own database, for which the small files go."""
+    """Each in its own folder of the lake; its database is updated before small files are removed."""
     monkeypatch.setenv("TABELLION_LAKE", str(tmp_path / "lakes"))
     (tmp_path / "tabellion.toml").write_text(f'[environments]\nprod = "{sqlite_url}"\ndev = "{pg_url}"\n')
     config = load(tmp_path / "tabellion.toml", dict(os.environ))
     places = {place.name: pipeline.settings_of(config, place) for place in config.environments}
     for name, url in (("prod", sqlite_url), ("dev", pg_url)):
         insert(url, {"id": "01"})
-        made = asyncio.run(write(places[name].lake, document("01"), lease()))
+        written = asyncio.run(write(places[name].lake, document("01"), lease()))
         with owning(url, create=False) as owner:
             owner(
                 "UPDATE tabellion_documents SET parquet_path = $1, parquet_sha256 = $2",
-                made.parquet_path,
-                made.parquet_sha256,
+                written.parquet_path,
+                written.parquet_sha256,
             )
     run = CliRunner().invoke(
         app, ["--config", str(tmp_path / "tabellion.toml"), "compact", "--remove", "--grace", "0", "--json"]
@@ -112,7 +112,7 @@ def test_every_environment_is_put_together_and_told_where_its_rows_are(
 def test_an_environment_that_does_not_answer_keeps_its_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sqlite_url: str
 ) -> None:
-    """It is said, with exit code 6, and the others are done."""
+    """It is reported with exit code 6, and the others are compacted."""
     monkeypatch.setenv("TABELLION_LAKE", str(tmp_path / "lakes"))
     away = "postgresql://127.0.0.1:1/nowhere"
     (tmp_path / "tabellion.toml").write_text(f'[environments]\nprod = "{away}"\ndev = "{sqlite_url}"\n')
@@ -127,15 +127,15 @@ def test_an_environment_that_does_not_answer_keeps_its_files(
     assert small.count(True) == 1
 
 
-def test_what_is_no_day_is_usage(lite: Project) -> None:
+def test_an_invalid_day_is_a_usage_error(lite: Project) -> None:
     """Exit code 2."""
     result = lite.run("compact", "yesterday")
     assert result.exit_code == 2
     assert "2024-02-29" in result.stderr
 
 
-def test_strange_files_are_exit_code_6(lite: Project, lake: Lake) -> None:
-    """They are named on standard error, and the rest is done."""
+def test_unknown_files_are_exit_code_6(lite: Project, lake: Lake) -> None:
+    """They are named on standard error, and the rest is compacted."""
     asyncio.run(lake.put("parquet/2024/02/28/05.parquet", b"hello"))
     result = lite.run("compact")
     assert result.exit_code == 6
@@ -144,7 +144,7 @@ def test_strange_files_are_exit_code_6(lite: Project, lake: Lake) -> None:
 
 
 def test_a_broken_type_is_a_warning(lite: Project, tmp_path: Path) -> None:
-    """The others' files are put together all the same."""
+    """Files of other types are still compacted."""
     (tmp_path / "types" / "bad.yaml").write_text("name: [")
     result = lite.run("compact")
     assert result.exit_code == 0

@@ -1,4 +1,4 @@
-"""`tabellion submit`: files, folders and patterns; over HTTP or straight in; exit codes that scripts can read."""
+"""`tabellion submit`: files, folders and patterns; over HTTP or directly; exit codes for scripts."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tabellion.engine.worker import heartbeat
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.pipelines.documents.commands.client import DirectClient
 from tests.cli.running import CLEAN, Service, running
-from tests.owner import owning
 from tests.pipelines.documents.samples import samples
+from tests.table_owner import owning
 
 SAMPLES = {one.name: one for one in samples(scans=False)}
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """A folder with two letters, one of them again, a locked one, and something else."""
+    """A folder with two letters, a copy of one, a locked one, and another file."""
     folder = tmp_path / "files"
     (folder / "below").mkdir(parents=True)
     (folder / "a.pdf").write_bytes(SAMPLES["en-invoice-1.pdf"].content)
@@ -38,7 +38,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def submit(data: Path, *words: str, **variables: str) -> tuple[int, Any, str]:
-    """The command with --json: exit code, what it printed, and its errors."""
+    """Run the command with --json; return exit code, output and errors."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
     done = subprocess.run(
         [sys.executable, "-m", "tabellion", "submit", "--data", str(data), "--json", *words], capture_output=True,
@@ -48,8 +48,8 @@ def submit(data: Path, *words: str, **variables: str) -> tuple[int, Any, str]:
     return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
 
 
-def test_straight_into_the_database(tmp_path: Path, files: Path) -> None:
-    """With no server the rows are written, for whoever works them later; copies are found out at once."""
+def test_submitting_directly_to_the_database(tmp_path: Path, files: Path) -> None:
+    """Without a server the rows are written for a later worker; copies are recognised at once."""
     code, results, _ = submit(tmp_path / "data", str(files))
     assert code == 0
     assert [Path(one["file"]).name for one in results] == ["a.pdf", "again.pdf", "b.pdf", "locked.pdf"]
@@ -60,15 +60,15 @@ def test_straight_into_the_database(tmp_path: Path, files: Path) -> None:
     assert [row["name"] for row in rows] == ["a.pdf", "again.pdf", "b.pdf", "locked.pdf"]
 
 
-def test_waiting_tells_how_each_one_ended(tmp_path: Path, files: Path) -> None:
-    """Beside a running service, straight in: 6 where some failed, 0 where none did."""
+def test_waiting_reports_how_each_one_ended(tmp_path: Path, files: Path) -> None:
+    """Directly, beside a running service: exit code 6 if some failed, 0 if none did."""
     with running(tmp_path / "data") as service:
-        service.said("started")
+        service.wait_for_line("started")
         code, results, _ = submit(tmp_path / "data", "--wait", str(files))
         assert code == 6
-        told = {Path(one["file"]).name: one for one in results}
+        by_name = {Path(one["file"]).name: one for one in results}
         assert sorted(one["status"] for one in results) == ["completed", "completed", "duplicate", "failed"]
-        assert told["locked.pdf"]["error"]["code"] == "pdf_encrypted"
+        assert by_name["locked.pdf"]["error"]["code"] == "pdf_encrypted"
         assert submit(tmp_path / "data", "--wait", str(files / "a.pdf"))[0] == 0
         assert service.stop() == 0
 
@@ -87,7 +87,7 @@ def test_waiting_tells_how_each_one_ended(tmp_path: Path, files: Path) -> None:
 def test_a_missing_worker_is_named_by_its_queue(
     tmp_path: Path, files: Path, queues: list[str], model: str | None, missing: str
 ) -> None:
-    """The worker that counts is the one of the model that reads what was submitted."""
+    """The worker that counts is that of the model that reads the submitted files."""
     home = Environment("home", f"sqlite:///{tmp_path}/tabellion.db")
     models = {"openai": {"key": "k"}}
     config = Config(
@@ -105,8 +105,8 @@ def test_a_missing_worker_is_named_by_its_queue(
     assert warning.startswith(f"no worker serves the queue {missing}:") if missing else warning == ""
 
 
-def test_over_http(tmp_path: Path, files: Path) -> None:
-    """With the key of the data folder or of the environment; what the server refuses is told; patterns are expanded."""
+def test_submitting_over_http(tmp_path: Path, files: Path) -> None:
+    """With the key of the data folder or of the environment; the server's errors are shown; patterns are expanded."""
     with running(tmp_path / "data") as service:
         code, results, _ = submit(tmp_path / "data", "--url", service.url, "--wait", str(files / "[ab]*.pdf"))
         assert code == 0
@@ -115,8 +115,8 @@ def test_over_http(tmp_path: Path, files: Path) -> None:
             tmp_path / "elsewhere", "--url", service.url, str(files / "notes.txt"), TABELLION_KEY=service.key
         )
         assert (code, results[0]["status"], results[0]["error"]["code"]) == (5, "refused", "type_unsupported")
-        code, _, said = submit(tmp_path / "elsewhere", "--url", service.url, str(files), TABELLION_KEY="tab_no")
-        assert (code, "rejected the key" in said) == (3, True)
+        code, _, errors = submit(tmp_path / "elsewhere", "--url", service.url, str(files), TABELLION_KEY="tab_no")
+        assert (code, "rejected the key" in errors) == (3, True)
         _unknown_type(service, tmp_path, files)
         assert service.stop() == 0
 
@@ -129,14 +129,14 @@ def _unknown_type(service: Service, tmp_path: Path, files: Path) -> None:
 
 def test_no_server_and_no_key(tmp_path: Path, files: Path) -> None:
     """One sentence each, exit code 3."""
-    code, _, said = submit(tmp_path / "data", "--url", "http://127.0.0.1:1", str(files), TABELLION_KEY="x")
-    assert (code, "no server responds at http://127.0.0.1:1" in said) == (3, True)
-    code, _, said = submit(tmp_path / "data", "--url", "http://127.0.0.1:1", str(files))
-    assert (code, "requires an API key" in said) == (3, True)
+    code, _, errors = submit(tmp_path / "data", "--url", "http://127.0.0.1:1", str(files), TABELLION_KEY="x")
+    assert (code, "no server responds at http://127.0.0.1:1" in errors) == (3, True)
+    code, _, errors = submit(tmp_path / "data", "--url", "http://127.0.0.1:1", str(files))
+    assert (code, "requires an API key" in errors) == (3, True)
 
 
-def test_what_is_not_there_or_no_document(tmp_path: Path, files: Path) -> None:
-    """Some refused is 6, all refused is 5, nothing to submit is a usage error."""
+def test_missing_files_and_unsupported_files(tmp_path: Path, files: Path) -> None:
+    """Some rejected is 6, all rejected is 5, nothing to submit is a usage error."""
     code, results, _ = submit(
         tmp_path / "data", str(files / "a.pdf"), str(files / "none.pdf"), str(files / "notes.txt")
     )

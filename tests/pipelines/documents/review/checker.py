@@ -1,4 +1,4 @@
-"""Judges a run of many reviewers: what the tables say against what the reviewers say, and the trail against both.
+"""Checks a run of many reviewers: the tables against the reviewers' journals, and the audit trail against both.
 
 It knows nothing of how review works: it has its own idea of who may do what when, and makes every hash itself.
 """
@@ -42,7 +42,7 @@ VIOLATIONS = {
 
 @dataclass
 class World:
-    """All there is to see after a run."""
+    """Everything there is to see after a run."""
 
     entries: list[dict[str, Any]]  #: the trail in the order of its numbers
     head: tuple[int, str]
@@ -55,13 +55,13 @@ class World:
 
 @dataclass
 class Report:
-    """What was found."""
+    """The violations that were found."""
 
     found: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     tried: Counter[str] = field(default_factory=Counter)
 
     def blame(self, what: str, about: str) -> None:
-        """Notes a violation."""
+        """Note a violation."""
         assert what in VIOLATIONS
         self.found[what].append(about)
 
@@ -75,8 +75,8 @@ class Report:
         return "\n".join(lines) or "nothing violated"
 
 
-async def seen(store: Store, first: dict[tuple[str, str], Any], journal: list[dict[str, Any]]) -> World:
-    """Looks at everything once, with plain SQL."""
+async def read_world(store: Store, first: dict[tuple[str, str], Any], journal: list[dict[str, Any]]) -> World:
+    """Read everything once, with plain SQL."""
     epoch = "extract(epoch FROM {})::float8" if store.dialect == "postgresql" else "{}"
     fetch = store.database.fetch
     items = {
@@ -101,7 +101,7 @@ async def seen(store: Store, first: dict[tuple[str, str], Any], journal: list[di
 
 
 def judge(world: World, *, needed: Iterable[str] = ()) -> Report:
-    """Everything that is wrong with a run; `needed` are actions that it must have tried."""
+    """Return everything that is wrong with a run; `needed` are actions that it must have tried."""
     report = Report()
     _chain(world, report)
     bodies = [{**json.loads(entry["body"]), "n": entry["n"]} for entry in world.entries]
@@ -113,7 +113,7 @@ def judge(world: World, *, needed: Iterable[str] = ()) -> Report:
     for id in world.items:  # noqa: A001
         life = _Life(id, world, report)
         for body in by_item.get(id, []):
-            life.live(body)
+            life.apply(body)
         life.end()
     _journal(world, bodies, report)
     report.tried.update(body["action"] for body in bodies)
@@ -128,10 +128,10 @@ def _chain(world: World, report: Report) -> None:
     last = "0" * 64
     for place, entry in enumerate(world.entries, 1):
         text = f"{last}\n{entry['n']}\n{entry['at']}\n{entry['body']}"
-        made = hashlib.sha256(text.encode()).hexdigest()
+        digest = hashlib.sha256(text.encode()).hexdigest()
         body = json.loads(entry["body"])
         same = all(body.get(name) == entry[name] for name in ("document_id", "item_id", "actor", "action"))
-        if entry["n"] != place or entry["previous"] != last or entry["hash"] != made or not same:
+        if entry["n"] != place or entry["previous"] != last or entry["hash"] != digest or not same:
             report.blame("chain", f"entry {place}")
             return
         last = entry["hash"]
@@ -140,7 +140,7 @@ def _chain(world: World, report: Report) -> None:
 
 
 def _register(world: World, by_item: dict[str, list[dict[str, Any]]], report: Report) -> None:
-    """No two claims of an item at once, and the same claims by the same people as the trail tells."""
+    """No two claims of an item at once, and the same claims by the same people as in the trail."""
     holders: dict[str, list[str]] = defaultdict(list)
     for key, group in groupby(world.attempts, lambda one: one["key"]):
         until = 0.0
@@ -152,13 +152,13 @@ def _register(world: World, by_item: dict[str, list[dict[str, Any]]], report: Re
         if until is None:
             report.blame("unfinished", f"{key}: a claim is left")
     for key in {*holders, *by_item}:
-        told = [body["actor"] for body in by_item.get(key, []) if body["action"] == "claimed"]
-        if told != holders.get(key, []):
-            report.blame("registers_differ", f"{key}: {told} and {holders.get(key)}")
+        claimants = [body["actor"] for body in by_item.get(key, []) if body["action"] == "claimed"]
+        if claimants != holders.get(key, []):
+            report.blame("registers_differ", f"{key}: {claimants} and {holders.get(key)}")
 
 
 class _Life:
-    """One item as its entries tell it: who holds it, which version it is of, what its fields are."""
+    """One item according to its entries: its holder, version and fields."""
 
     def __init__(self, item: str, world: World, report: Report) -> None:
         self.item, self.world, self.report = item, world, report
@@ -167,8 +167,8 @@ class _Life:
         self.values = {name: value for (owner, name), value in world.first.items() if owner == item}
         self.acts: dict[int, tuple[str, str]] = {}
 
-    def live(self, body: dict[str, Any]) -> None:
-        """One entry."""
+    def apply(self, body: dict[str, Any]) -> None:
+        """Apply one entry."""
         action, actor = body["action"], body["actor"]
         where = f"{self.item}: entry {body['n']}, {action} by {actor}"
         self._hold(body, where)
@@ -208,7 +208,7 @@ class _Life:
             self.report.blame("not_holder", f"{where}, held by {self.holder}")
 
     def end(self) -> None:
-        """Whether what is kept is what the entries lead to."""
+        """Check that what is stored is what the entries lead to."""
         kept = self.world.items[self.item]
         if (kept["status"], kept["version"]) != (self.status, self.version):
             self.report.blame(
@@ -223,13 +223,13 @@ class _Life:
 
 
 def _journal(world: World, bodies: list[dict[str, Any]], report: Report) -> None:
-    """Every action that somebody was told is done is in the trail, and nothing that nobody did."""
-    told: Counter[tuple[Any, ...]] = Counter()
+    """Check that the trail has every action a reviewer was told is done, and no other."""
+    accepted: Counter[tuple[Any, ...]] = Counter()
     unsure: Counter[tuple[Any, ...]] = Counter()
     for one in world.journal:
         if one.get("refused"):
             continue
-        (told if one["sure"] else unsure)[_act(one)] += 1
+        (accepted if one["sure"] else unsure)[_act(one)] += 1
     kept: Counter[tuple[Any, ...]] = Counter()
     done = set()
     for body in bodies:
@@ -241,19 +241,19 @@ def _journal(world: World, bodies: list[dict[str, Any]], report: Report) -> None
         if action != "edit" or act not in done:
             kept[act] += 1
         done.add(act)
-    for act, count in (told - kept).items():
+    for act, count in (accepted - kept).items():
         report.blame("unrecorded", f"{act} × {count}")
-    for act, count in (kept - told).items():
+    for act, count in (kept - accepted).items():
         maybe = sum(n for other, n in unsure.items() if other[0] == act[0] and other[2] == act[2]
                     and other[1] in (None, act[1]))  # fmt: skip
         if maybe < count:
             report.blame("invented", f"{act} × {count}")
-    said = {(body["item_id"], body.get("version"), body["field"], json.dumps(body["after"], sort_keys=True))
+    recorded = {(body["item_id"], body.get("version"), body["field"], json.dumps(body["after"], sort_keys=True))
             for body in bodies if body["action"] == "corrected"}  # fmt: skip
     for one in world.journal:
         if one["action"] == "edit" and one["sure"] and not one.get("refused"):
             for name, value in one["corrected"].items():
-                if (one["item"], one["version"], name, json.dumps(value, sort_keys=True)) not in said:
+                if (one["item"], one["version"], name, json.dumps(value, sort_keys=True)) not in recorded:
                     report.blame("lost_edit", f"{one['item']}: {name} = {value!r} of version {one['version']}")
 
 

@@ -1,4 +1,4 @@
-"""A store on each database, by a clock that only the test moves."""
+"""A store on each database, with a clock that only the test moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many reviewers at once: claims, edits from two tabs, walking away, taking over; then everything is checked.
+"""Many reviewers at once: claims, edits from two tabs, leaving, taking over; then everything is checked.
 
 python -m tests.pipelines.documents.review.fifty --reviewers 50 --items 2000 --processes 4
 """
@@ -46,77 +46,77 @@ class Hands(Protocol):
     """How a reviewer acts: by the functions of review, or over HTTP. Refusals are raised as review's errors."""
 
     async def claim_next(self) -> str | None:
-        """Claims what comes first."""
+        """Claim the next item."""
 
     async def claim(self, item: str, takeover: bool) -> bool:
-        """Claims this one; whether it was not theirs before."""
+        """Claim this item; return whether it was not theirs before."""
 
     async def version(self, item: str) -> int:
-        """Which version it is of."""
+        """Return the item's version."""
 
     async def edit(self, item: str, version: int, changes: dict[str, Change]) -> int:
-        """Changes fields; the new version."""
+        """Change fields; return the new version."""
 
     async def approve(self, item: str, version: int) -> None:
-        """Finishes it."""
+        """Approve the item."""
 
     async def verb(self, item: str, verb: str, **facts: Any) -> None:
         """release, postpone, escalate, assign, reject, reopen, renew."""
 
 
 class Direct:
-    """By the functions of review."""
+    """Acts by the functions of review."""
 
     def __init__(self, store: Store, person: Person) -> None:
         self.store, self.person = store, person
 
     async def claim_next(self) -> str | None:
-        """Claims what comes first."""
+        """Claim the next item."""
         return await claims.claim_next(self.store, self.person)
 
     async def claim(self, item: str, takeover: bool) -> bool:
-        """Claims this one; whether it was not theirs before."""
+        """Claim this item; return whether it was not theirs before."""
         return await claims.claim(self.store, item, self.person, takeover=takeover)
 
     async def version(self, item: str) -> int:
-        """Which version it is of."""
+        """Return the item's version."""
         return int((await items.row(self.store, item))["version"])
 
     async def edit(self, item: str, version: int, changes: dict[str, Change]) -> int:
-        """Changes fields; the new version."""
+        """Change fields; return the new version."""
         return await editing.edit(self.store, types, item, self.person, version, changes)
 
     async def approve(self, item: str, version: int) -> None:
-        """Finishes it."""
+        """Approve the item."""
         await finishing.approve(self.store, types, item, self.person, version, seconds=1.0, keystrokes=2)
 
     async def verb(self, item: str, verb: str, **facts: Any) -> None:
-        """The others."""
+        """Perform any other action."""
         function: Callable[..., Awaitable[Any]] = getattr(finishing, verb, None) or getattr(claims, verb)
         await function(self.store, item, self.person, **facts)
 
 
 class Journal:
-    """What one process's reviewers asked and were told, on disk before and after, so that a kill loses nothing."""
+    """What one process's reviewers requested and got, on disk before and after, so that a kill loses nothing."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("a")
         self._n = 0
 
     def write(self, **facts: Any) -> int:
-        """One line, flushed."""
+        """Write one line, flushed."""
         self._n += 1
         self._file.write(json.dumps({"id": self._n, **facts}) + "\n")
         self._file.flush()
         return self._n
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Close the file."""
         self._file.close()
 
     @staticmethod
     def read(path: Path) -> list[dict[str, Any]]:
-        """Every action, with its outcome if it had one."""
+        """Return every action, with its outcome if it had one."""
         asked: dict[int, dict[str, Any]] = {}
         for line in path.read_text().splitlines():
             try:
@@ -132,7 +132,7 @@ class Journal:
 
 @dataclass
 class Reviewer:
-    """Somebody with a mind of their own."""
+    """A reviewer with random behaviour."""
 
     name: str
     hands: Hands
@@ -147,7 +147,7 @@ class Reviewer:
     count: int = 0
 
     async def act(self, action: str, item: str | None, doing: Awaitable[Any], **facts: Any) -> tuple[bool, Any]:
-        """Does something, and writes down what came of it."""
+        """Perform an action, and record its outcome."""
         of = self.journal.write(action=action, item=item, actor=self.name, **facts)
         try:
             result = await doing
@@ -165,7 +165,7 @@ class Reviewer:
         return True, result
 
     async def work(self, over: Callable[[], Awaitable[bool]]) -> None:
-        """Goes on until everything is finished."""
+        """Continue until everything is finished."""
         while not await over():
             item = await self.take()
             if item is None:
@@ -174,13 +174,13 @@ class Reviewer:
             await self.review(item)
 
     async def take(self) -> str | None:
-        """Comes by an item, one way or another."""
+        """Get an item, one way or another."""
         luck = self.dice.random()
         if self.remembered is not None and luck < 0.3:
-            await self.haunt(*self.remembered)
+            await self.edit_after_losing_it(*self.remembered)
             self.remembered = None
         if self.held and luck < 0.06:
-            await self.meddle(self.dice.choice(self.held))
+            await self.edit_without_claim(self.dice.choice(self.held))
         if self.operates and luck > 0.95:
             some = self.dice.choice(self.everything)
             await self.act("reopened", some, self.hands.verb(some, "reopen", reason="again"))
@@ -197,21 +197,21 @@ class Reviewer:
         _, found = await self.act("claimed", None, self.hands.claim_next())
         return found if isinstance(found, str) else None
 
-    async def meddle(self, item: str) -> None:
-        """Changes an item that somebody else holds, well knowing which version it is of."""
+    async def edit_without_claim(self, item: str) -> None:
+        """Change an item that another reviewer holds, with its current version."""
         if item not in self.left:
             try:
                 await self.edit(item, await self.hands.version(item))
             except errors.ReviewError:
                 return
 
-    async def haunt(self, item: str, version: int) -> None:
-        """Comes back to an item that has been somebody else's since, with what they saw then."""
+    async def edit_after_losing_it(self, item: str, version: int) -> None:
+        """Return to an item that another reviewer has taken since, with the version seen then."""
         await self.edit(item, version)
         await self.act("released", item, self.hands.verb(item, "release"))
 
     async def edit(self, item: str, version: int) -> int | None:
-        """Changes some fields; the new version if it was accepted."""
+        """Change some fields; return the new version if it was accepted."""
         self.count += 1
         mark = f"{self.name} {self.count} {self.dice.randrange(1_000_000_000)}"  # nobody ever says the same twice
         choices = {
@@ -229,7 +229,7 @@ class Reviewer:
         return result if done else None
 
     async def review(self, item: str) -> None:
-        """Looks at an item, perhaps in two tabs, and ends it in some way."""
+        """Review an item, perhaps in two tabs, and end it in some way."""
         try:
             version = await self.hands.version(item)
         except errors.ReviewError:
@@ -246,7 +246,7 @@ class Reviewer:
         await self.end(item, version)
 
     async def end(self, item: str, version: int) -> None:
-        """Finishes, or does not."""
+        """Finish the item, or leave it."""
         luck, hands = self.dice.random(), self.hands
         if luck < 0.6:
             done, _ = await self.act("approved", item, hands.approve(item, version))
@@ -267,7 +267,7 @@ class Reviewer:
 
 
 async def fill(store: Store, count: int, names: list[str]) -> list[str]:
-    """Items that wait, half of them assigned; their ids."""
+    """Add waiting items, half of them assigned; return their ids."""
     await tables.SCHEMA.prepare(store)
     for name in names:
         await put_user(store, name)
@@ -276,7 +276,7 @@ async def fill(store: Store, count: int, names: list[str]) -> list[str]:
     if store.dialect == "postgresql":
         moment = datetime.fromtimestamp(now, UTC)
     documents = [new_id() for _ in range(count)]
-    made = [new_id() for _ in range(count)]
+    ids = [new_id() for _ in range(count)]
     add = store.database.add_many
     columns = ["id", "status", "found_type", "type_key", "sha256", "bytes", "name", "media", "blob", "key", "pages"]
     await add(
@@ -291,14 +291,14 @@ async def fill(store: Store, count: int, names: list[str]) -> list[str]:
         ],
     )  # fmt: skip
     columns = ["id", "document_id", "priority", "confidence", "complexity", "value", "reasons", "created_at", "due_at"]
-    rows = [[made[n], documents[n], 0.5, (n % 10) / 10, 0.1, 0.1, "[]", moment, moment] for n in range(count)]
+    rows = [[ids[n], documents[n], 0.5, (n % 10) / 10, 0.1, 0.1, "[]", moment, moment] for n in range(count)]
     await add("tabellion_review_items", columns, rows)
     # In an hour, so that assignments count.
     await store.database.fetch(f"UPDATE tabellion_review_items SET due_at = {later('3600', store.dialect)}")
     for document in documents[: count // 2]:
         statements = [audit.bind_statement(*one) for one in item_changes.record_creation(store.dialect, document)]
         await store.database.transact(statements)
-    return made
+    return ids
 
 
 HandsOf = Callable[[int, str, bool], tuple[str, Hands]]
@@ -308,37 +308,37 @@ async def crowd(
     url: str, folder: Path, names: list[str], seed: int, *, stores: int = 1, tag: str = "0",
     hands_of: HandsOf | None = None,
 ) -> None:  # fmt: skip
-    """Some of the reviewers, in this process, until everything is finished; `hands_of` gives each a name and hands."""
+    """Run some of the reviewers in this process until everything is finished; `hands_of` gives each name its hands."""
     queue.LEASE = LEASE
-    made = [Store(url, durable=False) for _ in range(stores)]
+    opened = [Store(url, durable=False) for _ in range(stores)]
     journal = Journal(folder / f"{tag}.jsonl")
     try:
         everything = [
-            row["id"] for row in await made[0].database.fetch("SELECT id FROM tabellion_review_items ORDER BY id")
+            row["id"] for row in await opened[0].database.fetch("SELECT id FROM tabellion_review_items ORDER BY id")
         ]
         colleagues = [
-            row["name"] for row in await made[0].database.fetch("SELECT name FROM tabellion_users ORDER BY name")
+            row["name"] for row in await opened[0].database.fetch("SELECT name FROM tabellion_users ORDER BY name")
         ]
         reviewers: list[Reviewer] = []
         held: list[str] = []
         for place, name in enumerate(names):
             operates = int(name[1:]) % 5 == 0
-            hands: Hands = Direct(made[place % stores], Person(name, 3 if operates else 2))
+            hands: Hands = Direct(opened[place % stores], Person(name, 3 if operates else 2))
             known_as = name
             if hands_of is not None:
                 known_as, hands = hands_of(place, name, operates)
             dice = random.Random(f"{seed} {name}")
             reviewers.append(Reviewer(known_as, hands, operates, journal, dice, everything, colleagues, held))
-        over = finished(made[0], held)
+        over = finished(opened[0], held)
         await asyncio.gather(*(one.work(over) for one in reviewers))
     finally:
         journal.close()
-        for store in made:
+        for store in opened:
             await store.close()
 
 
 def finished(store: Store, held: list[str]) -> Callable[[], Awaitable[bool]]:
-    """Whether nothing is open any more, and what is held; asked of the database a few times a second."""
+    """Return whether nothing is open or held any more; queries the database a few times a second."""
     known = {"at": 0.0, "over": False}
 
     async def over() -> bool:
@@ -356,16 +356,16 @@ def finished(store: Store, held: list[str]) -> Callable[[], Awaitable[bool]]:
 
 
 async def look(url: str, folder: Path) -> World:
-    """What there is to see after a run."""
+    """Read everything there is to see after a run."""
     journal = [one for path in sorted(folder.glob("*.jsonl")) for one in Journal.read(path)]
     async with Store(url) as store:
         first = {(row["id"], name): value for row in await store.database.fetch("SELECT id FROM tabellion_review_items")
                  for name, value in VALUES.items()}  # fmt: skip
-        return await checker.seen(store, first, journal)
+        return await checker.read_world(store, first, journal)
 
 
 def run(url: str, folder: Path, *, reviewers: int, count: int, processes: int, kills: int, seed: int) -> World:
-    """A whole run: fills, lets them loose in processes of which some are killed and begun again, and looks."""
+    """Do a whole run: fill, start processes of which some are killed and restarted, and read the result."""
     names = [f"p{number}" for number in range(reviewers)]
 
     async def filling() -> None:
@@ -404,7 +404,7 @@ def run(url: str, folder: Path, *, reviewers: int, count: int, processes: int, k
 
 
 def main() -> int:
-    """The command line."""
+    """Run as a command line program."""
     if sys.argv[1:2] == ["--child"]:
         url, place, tag, names, dice = sys.argv[2:]
         asyncio.run(crowd(url, Path(place), names.split(","), int(dice), tag=tag))
@@ -435,13 +435,13 @@ def main() -> int:
             else:
                 world = run(f"sqlite:///{folder}/work.db", folder, **options)
             report = checker.judge(world, needed=NEEDED)
-            tell(database, world, report, seed, time.monotonic() - began)
+            print_result(database, world, report, seed, time.monotonic() - began)
             clean = clean and report.clean
     return 0 if clean else 1
 
 
-def tell(database: str, world: World, report: Report, seed: int, seconds: float) -> None:
-    """Says what was seen."""
+def print_result(database: str, world: World, report: Report, seed: int, seconds: float) -> None:
+    """Print what was found."""
     tried = ", ".join(f"{count:,} {action}" for action, count in sorted(report.tried.items()))
     entries, kept = len(world.entries), len(world.items)
     print(f"{database}: {kept:,} items, {entries:,} entries, {seconds:.0f} s, seed {seed}\n  {tried}\n  {report}")

@@ -1,4 +1,4 @@
-"""Review items, documents and people of tests, put straight into the tables; and a document type with rules."""
+"""Review items, documents and people written directly into the tables; and a document type with rules."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ANNA, BEN, CLEO = Person("anna", 2), Person("ben", 2), Person("cleo", 3)
 
 
 def types(name: str) -> DocumentType:
-    """The types there are."""
+    """The types of the tests."""
     if name != "bill":
         raise KeyError(name)
     return BILL
@@ -62,7 +62,7 @@ def types(name: str) -> DocumentType:
 async def put_user(
     store: Store, name: str, role: str = "reviewer", *, available: bool = True, disabled: bool = False
 ) -> None:
-    """A person who may sign in."""
+    """Add a person who may sign in."""
     await store.database.fetch(
         f"""INSERT INTO tabellion_users (id, name, role, available, created_at, disabled_at)
 VALUES ($1, $2, $3, $4, {NOW}, {NOW if disabled else "NULL"})""",
@@ -71,7 +71,7 @@ VALUES ($1, $2, $3, $4, {NOW}, {NOW if disabled else "NULL"})""",
 
 
 async def put_item(store: Store, document: str, **columns: Any) -> str:
-    """An item that waits, due in an hour; its id."""
+    """Add a waiting item due in an hour; return its id."""
     given = {
         "id": new_id(), "document_id": document, "priority": 0.5, "confidence": 0.5, "complexity": 0.0, "value": 0.0,
         "reasons": "[]",
@@ -89,7 +89,7 @@ async def put_document(
     store: Store, values: Mapping[str, Any] | None = None, *, name: str = "bill.pdf", type: str | None = "bill",  # noqa: A002
     status: str = "completed", confidence: float = 0.9,
 ) -> str:  # fmt: skip
-    """A document that was read, with these fields; its id."""
+    """Add a processed document with these fields; return its id."""
     id = new_id()  # noqa: A001
     given = VALUES if values is None else values
     read = {
@@ -98,13 +98,13 @@ async def put_document(
         for field, value in given.items()
     }  # fmt: skip
     page = {"number": 1, "source": "text", "quality": 1.0, "size": [595.0, 842.0], "rotation": 0}
-    told = {"type": type, "type_version": "3", "pages": [page], "fields": read, "issues": []}
+    reading = {"type": type, "type_version": "3", "pages": [page], "fields": read, "issues": []}
     await store.database.fetch(
         f"""INSERT INTO tabellion_documents
   (id, status, type, found_type, type_key, sha256, bytes, name, media, blob, key, pages,
   result, verdict, created_at) VALUES ($1, $2, NULL, $3, 'k', $6, 1, $4, 'application/pdf', 'b', $1, 1, $5, 'warn',
   {NOW})""",
-        id, status, type, name, json.dumps(told), hashlib.sha256(id.encode()).hexdigest(),
+        id, status, type, name, json.dumps(reading), hashlib.sha256(id.encode()).hexdigest(),
     )  # fmt: skip
     for place, (field, one) in enumerate(read.items()):
         await store.database.fetch(
@@ -117,7 +117,7 @@ async def put_document(
 
 
 async def put(store: Store, values: Mapping[str, Any] | None = None, **columns: Any) -> str:
-    """A document that was read and waits for a person; the item's id."""
+    """Add a processed document that waits for review; return the item's id."""
     await tables.SCHEMA.prepare(store)
     about = {name: columns.pop(name) for name in ("name", "type", "status_of", "field_confidence") if name in columns}
     document = await put_document(
@@ -128,7 +128,7 @@ async def put(store: Store, values: Mapping[str, Any] | None = None, **columns: 
 
 
 async def trail(store: Store, item: str) -> list[tuple[str, str]]:
-    """What happened to an item: actions and actors."""
+    """Return what happened to an item: actions and actors."""
     from tabellion.accounts import audit
 
     return [(one["action"], one["actor"]) for one in await audit.history(store, item=item)]

@@ -1,4 +1,4 @@
-"""Who has which item, and how they come to have it."""
+"""Who holds which item, and how they get it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.queue import review_queue
 from tabellion.testing import Clock
 from tests.pipelines.documents.review.items import ANNA, BEN, CLEO, put, put_user, trail, types
-from tests.working import ask
+from tests.workers import ask
 
 
 def timed(url: str, story: Any) -> Any:
-    """Tells a story by a clock that only it moves."""
+    """Run a story with a clock that only it moves."""
 
     async def go() -> Any:
         clock = Clock()
@@ -36,23 +36,23 @@ def timed(url: str, story: Any) -> Any:
     return asyncio.run(go())
 
 
-def test_the_most_urgent_comes_first(url: str) -> None:
-    """In the order of priority, each to one person, until nothing is left."""
+def test_the_most_urgent_item_is_claimed_first(url: str) -> None:
+    """In order of priority, each by one person, until nothing is left."""
 
     async def go(store: Store) -> Any:
-        made = [await put(store, confidence=1 - number / 10, complexity=0.0) for number in range(4)]
+        added = [await put(store, confidence=1 - number / 10, complexity=0.0) for number in range(4)]
         await priority.refresh(store, at_once=True)
         taken = [await claims.claim_next(store, person) for person in (ANNA, BEN, ANNA, BEN, CLEO)]
-        return made, taken, [await trail(store, item) for item in made], (await audit.verify(store)).whole
+        return added, taken, [await trail(store, item) for item in added], (await audit.verify(store)).whole
 
-    made, taken, trails, whole = ask(url, go)
-    assert taken == [*reversed(made), None]
+    added, taken, trails, whole = ask(url, go)
+    assert taken == [*reversed(added), None]
     assert trails == [[("claimed", "ben")], [("claimed", "anna")]] * 2
     assert whole
 
 
-def test_what_a_person_is_offered(url: str) -> None:
-    """Not what is somebody else's, escalated, being read, of another type, or put off."""
+def test_which_items_are_offered(url: str) -> None:
+    """None that is held, escalated, being read, of another type, or postponed."""
 
     async def go(store: Store) -> Any:
         await put_user_named(store, "ben", "cleo")
@@ -81,14 +81,14 @@ def test_what_a_person_is_offered(url: str) -> None:
 
 
 async def put_user_named(store: Store, *names: str) -> None:
-    """People who review."""
+    """Add people who review."""
     await tables.SCHEMA.prepare(store)
     for name in names:
         await put_user(store, name)
 
 
-def test_an_assignment_keeps_others_away_for_an_hour(url: str) -> None:
-    """Then, or when the item is overdue, anybody may help; and at once where its owner is away."""
+def test_an_assignment_reserves_the_item_for_an_hour(url: str) -> None:
+    """Then, or when it is overdue, anyone may claim it; at once if its assignee is away."""
 
     async def story(store: Store, clock: Clock) -> list[Any]:
         await put_user_named(store, "ben")
@@ -106,8 +106,8 @@ def test_an_assignment_keeps_others_away_for_an_hour(url: str) -> None:
     assert timed(url, story) == [False, True, True]
 
 
-def test_a_claim_is_of_one(url: str) -> None:
-    """Whoever comes second is told who has it and until when; the holder may ask again."""
+def test_an_item_has_one_holder(url: str) -> None:
+    """The second caller is told who holds it and until when; the holder may claim again."""
 
     async def story(store: Store, clock: Clock) -> None:
         item = await put(store)
@@ -127,8 +127,8 @@ def test_a_claim_is_of_one(url: str) -> None:
     timed(url, story)
 
 
-def test_a_lease_that_runs_out_gives_the_item_back(url: str) -> None:
-    """As often as it happens, nobody is blamed; the trail tells. Who was away too long has lost it."""
+def test_an_expired_lease_releases_the_item(url: str) -> None:
+    """However often, without blame; the trail records it. A holder away too long has lost it."""
 
     async def story(store: Store, clock: Clock) -> None:
         item = await put(store)
@@ -147,7 +147,7 @@ def test_a_lease_that_runs_out_gives_the_item_back(url: str) -> None:
 
 
 def test_release_and_postpone(url: str) -> None:
-    """A released item is offered again at once, a postponed one when its time has come, or to who asks for it."""
+    """A released item is offered again at once, a postponed one when its time has come, or on request."""
 
     async def story(store: Store, clock: Clock) -> None:
         item = await put(store)
@@ -172,8 +172,8 @@ def test_release_and_postpone(url: str) -> None:
     timed(url, story)
 
 
-def test_escalation_is_for_operators(url: str) -> None:
-    """The holder's claim ends with it; reviewers are not offered it and may not take it; an operator decides."""
+def test_escalated_items_are_for_operators(url: str) -> None:
+    """The holder's claim ends; reviewers are not offered it and cannot claim it; an operator decides."""
 
     async def go(store: Store) -> None:
         await put_user_named(store, "anna")
@@ -199,8 +199,8 @@ def test_escalation_is_for_operators(url: str) -> None:
     ask(url, go)
 
 
-def test_assignment_is_explicit(url: str) -> None:
-    """By an operator or by whoever has it, to somebody who is there; a claim of somebody else ends with it."""
+def test_assignment_ends_the_claim_of_another(url: str) -> None:
+    """By an operator or by the holder, to an existing user."""
 
     async def go(store: Store) -> None:
         await put_user_named(store, "anna", "ben")
@@ -226,8 +226,8 @@ def test_assignment_is_explicit(url: str) -> None:
     ask(url, go)
 
 
-def test_an_assignment_is_no_takeover(url: str) -> None:
-    """Only an operator ends the claim of somebody else, whoever the item is assigned to."""
+def test_an_assignment_is_not_a_takeover(url: str) -> None:
+    """Only an operator ends another's claim, whoever the item is assigned to."""
 
     async def story(store: Store, clock: Clock) -> None:
         await put_user_named(store, "anna", "ben")
@@ -248,8 +248,8 @@ def test_an_assignment_is_no_takeover(url: str) -> None:
     timed(url, story)
 
 
-def test_who_is_given_what_they_hold_goes_on(url: str) -> None:
-    """The assignment changes, the claim stays, and the trail tells of no end."""
+def test_assigning_an_item_to_its_holder_keeps_the_claim(url: str) -> None:
+    """The assignment changes, the claim stays, and the trail records no end."""
 
     async def go(store: Store) -> None:
         await put_user_named(store, "anna", "ben")
@@ -266,8 +266,8 @@ def test_who_is_given_what_they_hold_goes_on(url: str) -> None:
     ask(url, go)
 
 
-def test_assignments_at_once_tell_whose_it_was(url: str) -> None:
-    """Each entry begins where the one before it ended, however many hand an item on at the same time."""
+def test_concurrent_assignments_record_the_previous_assignee(url: str) -> None:
+    """Each entry starts where the one before it ended, however many assign an item at once."""
 
     async def go() -> list[Any]:
         names = ["anna", "ben", "dan", "eve"]
@@ -289,7 +289,7 @@ def test_assignments_at_once_tell_whose_it_was(url: str) -> None:
     assert [one["before"] for one in entries] == [None, *(one["after"] for one in entries[:-1])]
 
 
-def test_a_takeover_is_an_operators(url: str) -> None:
+def test_only_an_operator_takes_over(url: str) -> None:
     """It ends the other's claim, and the trail names both."""
 
     async def go(store: Store) -> None:
@@ -321,11 +321,11 @@ def test_a_takeover_is_an_operators(url: str) -> None:
     ask(url, go)
 
 
-def test_the_line_goes_on_behind_an_item(url: str) -> None:
-    """Who leaves one is offered the next in line, and the first again where the line ends."""
+def test_claiming_continues_behind_the_last_item(url: str) -> None:
+    """After releasing one, the next in line is offered, and the first again at the end."""
 
     async def go(store: Store) -> Any:
-        made = [await put(store, priority=0.9 - number / 10, confidence=0.0) for number in range(3)]
+        added = [await put(store, priority=0.9 - number / 10, confidence=0.0) for number in range(3)]
         priority._next[store] = 1e18  # the priorities stay as they were put
         seen = []
         at: str | None = None
@@ -333,14 +333,14 @@ def test_the_line_goes_on_behind_an_item(url: str) -> None:
             at = await claims.claim_next(store, ANNA, after=at)
             assert at is not None
             await claims.release(store, at, ANNA)
-            seen.append(made.index(at))
+            seen.append(added.index(at))
         return seen
 
     assert ask(url, go) == [0, 1, 2, 0]
 
 
-def test_what_is_not_there(url: str) -> None:
-    """Every verb says so."""
+def test_a_missing_item(url: str) -> None:
+    """Every action says so."""
 
     async def go(store: Store) -> None:
         await tables.SCHEMA.prepare(store)
@@ -371,7 +371,7 @@ def test_a_document_deleted_under_its_holder(url: str) -> None:
 
 
 def test_a_paused_queue_gives_nothing(url: str) -> None:
-    """The engine's switch is people's too: whoever claims is told so, who holds something goes on, nobody loses it."""
+    """Claims are refused, holders continue, and nothing is lost."""
 
     async def go(store: Store) -> None:
         held, free = await put(store), await put(store)
@@ -394,8 +394,8 @@ def test_a_paused_queue_gives_nothing(url: str) -> None:
     ask(url, go)
 
 
-def test_nobody_holds_everything(url: str) -> None:
-    """Who has as many as one can is told which; finishing one makes room, and others are offered the rest."""
+def test_the_number_of_held_items_is_limited(url: str) -> None:
+    """The error lists the held items; finishing one makes room, and others are offered the rest."""
 
     async def go(store: Store) -> None:
         for _ in range(claims.HELD + 2):
@@ -420,8 +420,8 @@ def test_nobody_holds_everything(url: str) -> None:
     ask(url, go)
 
 
-def test_who_comes_back_goes_on(url: str) -> None:
-    """Though their lease ran out and others have looked; not once something else has happened to the item."""
+def test_a_returning_holder_continues(url: str) -> None:
+    """Even after their lease expired; not once something else happened to the item."""
 
     async def story(store: Store, clock: Clock) -> None:
         item = await put(store)
@@ -454,8 +454,8 @@ def test_who_comes_back_goes_on(url: str) -> None:
     timed(url, story)
 
 
-def test_one_item_and_many_who_want_it(url: str) -> None:
-    """Of twelve who ask at once, over three stores, exactly one gets it."""
+def test_one_of_many_concurrent_claims_succeeds(url: str) -> None:
+    """Of twelve concurrent callers over three stores, exactly one gets it."""
 
     async def go() -> list[str | None]:
         stores = [Store(url, durable=False) for _ in range(3)]
@@ -475,7 +475,7 @@ def test_one_item_and_many_who_want_it(url: str) -> None:
 
 
 def test_a_row_that_stays_locked_has_no_holder_to_name(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error of a claim or a reassignment that loses every race says so in any language, and names nobody."""
+    """The error of a claim or an assignment that loses every race says so in any language, without a name."""
     monkeypatch.setattr(claims, "RACES", 0)
 
     async def go(store: Store) -> list[errors.Held]:

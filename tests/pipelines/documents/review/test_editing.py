@@ -1,4 +1,4 @@
-"""Edits: one transaction under a claim and a version, with what the reading said kept beside what people say."""
+"""Edits: one transaction under a claim and a version; what was read is kept beside what people say."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tabellion.pipelines.documents.review import item_view as whole
 from tabellion.pipelines.documents.review.editing import Change
 from tabellion.pipelines.documents.review.people import Person
 from tests.pipelines.documents.review.items import ANNA, BEN, CLEO, VALUES, put, trail, types
-from tests.working import ask
+from tests.workers import ask
 
 
-async def edited(store: Store, item: str, version: int, **changes: Change) -> int:
-    """Anna edits."""
+async def edit_as_anna(store: Store, item: str, version: int, **changes: Change) -> int:
+    """Edit as Anna."""
     return await editing.edit(store, types, item, ANNA, version, changes)
 
 
@@ -32,13 +32,13 @@ async def held(store: Store, values: Any = None, **columns: Any) -> str:
 
 
 async def field(store: Store, item: str, name: str) -> fields.Row:
-    """One field as it is kept."""
+    """One field as stored."""
     row = await items.row(store, item)
     return (await fields.rows(store, row["document_id"]))[name]
 
 
 async def read_again(store: Store, item: str, name: str, value: Any) -> None:
-    """What a second reading leaves of a field that somebody has locked."""
+    """What a second reading leaves of a locked field."""
     row = await items.row(store, item)
     await store.database.fetch(
         "UPDATE tabellion_extracted_fields SET read_value = $1 WHERE document_id = $2 AND name = $3",
@@ -46,12 +46,12 @@ async def read_again(store: Store, item: str, name: str, value: Any) -> None:
     )  # fmt: skip
 
 
-def test_a_correction_locks_and_keeps_what_was_read(url: str) -> None:
-    """Who, when, what it was; a new place if one was drawn, else the old one without its words."""
+def test_a_correction_locks_the_field_and_keeps_what_was_read(url: str) -> None:
+    """With author, time and old value; a new place if one was drawn, else the old one without its words."""
 
     async def go(store: Store) -> None:
         item = await held(store)
-        assert await edited(store, item, 1, total=Change("correct", "99")) == 2
+        assert await edit_as_anna(store, item, 1, total=Change("correct", "99")) == 2
         total = await field(store, item, "total")
         assert (total["value"], total["locked"], total["manually_corrected"], total["state"]) == (
             "99.00", True, True, "corrected",
@@ -61,7 +61,7 @@ def test_a_correction_locks_and_keeps_what_was_read(url: str) -> None:
         assert (total["page"], total["box"], total["quote"]) == (1, [0.1, 0.1, 0.2, 0.2], None)
         assert total["corrected_at"] is not None
         box = (0.0, 0.0, 0.5, 0.5)
-        assert await edited(store, item, 2, total=Change("correct", "98", 1, box, "98")) == 3
+        assert await edit_as_anna(store, item, 2, total=Change("correct", "98", 1, box, "98")) == 3
         total = await field(store, item, "total")
         assert (total["value"], total["page"], total["box"], total["quote"]) == ("98.00", 1, list(box), "98")
         assert total["noted"]["old_value"] == "120.00"
@@ -74,48 +74,48 @@ def test_a_correction_locks_and_keeps_what_was_read(url: str) -> None:
 
 
 def test_confirming_does_not_lock(url: str) -> None:
-    """A correction to the same value confirms; saying it twice says nothing, and is no new version."""
+    """A correction to the same value confirms; repeating it changes nothing and is not a new version."""
 
     async def go(store: Store) -> None:
         item = await held(store)
-        version = await edited(store, item, 1, total=Change("confirm"), tax=Change("correct", "20"))
+        version = await edit_as_anna(store, item, 1, total=Change("confirm"), tax=Change("correct", "20"))
         assert version == 2
         for name in ("total", "tax"):
             one = await field(store, item, name)
             assert (one["state"], one["locked"], one["manually_corrected"]) == ("confirmed", False, False)
-        assert await edited(store, item, 2, total=Change("confirm")) == 2
+        assert await edit_as_anna(store, item, 2, total=Change("confirm")) == 2
         assert [action for action, _ in await trail(store, item)] == ["claimed", "confirmed", "confirmed"]
         with pytest.raises(errors.Stale):
-            await edited(store, item, 1, total=Change("confirm"))
+            await edit_as_anna(store, item, 1, total=Change("confirm"))
 
     ask(url, go)
 
 
-def test_what_the_document_does_not_have(url: str) -> None:
-    """An explicit nothing, locked, also for a field that was never found."""
+def test_a_field_can_be_marked_absent(url: str) -> None:
+    """An explicit empty value, locked, also for a field that was never found."""
 
     async def go(store: Store) -> None:
         item = await held(store)
-        await edited(store, item, 1, date=Change("absent"), paid=Change("absent"))
+        await edit_as_anna(store, item, 1, date=Change("absent"), paid=Change("absent"))
         for name in ("date", "paid"):
             one = await field(store, item, name)
             assert (one["value"], one["state"], one["locked"]) == (None, "absent", True)
             assert one["reasons"] == ["marked as absent by a person"]
         assert (await field(store, item, "date"))["noted"]["old_value"] == VALUES["date"]
-        assert await edited(store, item, 2, date=Change("absent")) == 2
-        assert await edited(store, item, 2, paid=Change("correct", "yes")) == 3
+        assert await edit_as_anna(store, item, 2, date=Change("absent")) == 2
+        assert await edit_as_anna(store, item, 2, paid=Change("correct", "yes")) == 3
         assert (await field(store, item, "paid"))["value"] is True
 
     ask(url, go)
 
 
-def test_a_typo_taken_back_is_no_correction(url: str) -> None:
-    """Who types what was read has confirmed it, whatever stood there meanwhile; who draws a place says more."""
+def test_a_correction_back_to_what_was_read_is_a_confirmation(url: str) -> None:
+    """Whatever was there meanwhile; drawing a place makes it a correction."""
 
     async def go(store: Store) -> None:
         item = await held(store)
-        await edited(store, item, 1, vendor=Change("correct", "ACMEE"), date=Change("absent"))
-        await edited(store, item, 2, vendor=Change("correct", "ACME"), date=Change("correct", VALUES["date"]))
+        await edit_as_anna(store, item, 1, vendor=Change("correct", "ACMEE"), date=Change("absent"))
+        await edit_as_anna(store, item, 2, vendor=Change("correct", "ACME"), date=Change("correct", VALUES["date"]))
         for name in ("vendor", "date"):
             one = await field(store, item, name)
             assert (one["value"], one["state"], one["locked"]) == (VALUES[name], "confirmed", False)
@@ -125,31 +125,31 @@ def test_a_typo_taken_back_is_no_correction(url: str) -> None:
         assert [(one["action"], one["before"], one["after"]) for one in entries] == [
             ("corrected", "ACME", "ACMEE"), ("confirmed", "ACMEE", "ACME"),
         ]  # fmt: skip
-        await edited(store, item, 3, vendor=Change("correct", "B"))
+        await edit_as_anna(store, item, 3, vendor=Change("correct", "B"))
         await read_again(store, item, "vendor", "C")
-        await edited(store, item, 4, vendor=Change("correct", "ACME"))
+        await edit_as_anna(store, item, 4, vendor=Change("correct", "ACME"))
         assert (await field(store, item, "vendor"))["state"] == "corrected"
-        await edited(store, item, 5, vendor=Change("correct", "C", 1, (0, 0, 1, 1)))
+        await edit_as_anna(store, item, 5, vendor=Change("correct", "C", 1, (0, 0, 1, 1)))
         assert (await field(store, item, "vendor"))["locked"]
 
     ask(url, go)
 
 
-def test_a_field_is_given_back(url: str) -> None:
-    """Unlocking brings the reading's value, with all that was known of it."""
+def test_unlocking_restores_what_was_read(url: str) -> None:
+    """With its confidence, place and origin."""
 
     async def go(store: Store) -> None:
         item = await held(store)
-        await edited(store, item, 1, total=Change("correct", "1"), tax=Change("confirm"))
-        await edited(store, item, 2, total=Change("unlock"), tax=Change("unlock"))
+        await edit_as_anna(store, item, 1, total=Change("correct", "1"), tax=Change("confirm"))
+        await edit_as_anna(store, item, 2, total=Change("unlock"), tax=Change("unlock"))
         total = await field(store, item, "total")
         assert (total["value"], total["state"], total["locked"], total["confidence"]) == ("120.00", None, False, 0.9)
         assert (total["source"], total["quote"], total["corrected_by"]) == ("text", "as printed", None)
         assert (await field(store, item, "tax"))["state"] is None
-        assert await edited(store, item, 3, total=Change("unlock")) == 3
-        await edited(store, item, 3, total=Change("correct", "2"))
+        assert await edit_as_anna(store, item, 3, total=Change("unlock")) == 3
+        await edit_as_anna(store, item, 3, total=Change("correct", "2"))
         await read_again(store, item, "total", "121.00")
-        await edited(store, item, 4, total=Change("unlock"))
+        await edit_as_anna(store, item, 4, total=Change("unlock"))
         total = await field(store, item, "total")
         assert (total["value"], total["confidence"]) == ("121.00", 0.0)
         assert total["state"] is None
@@ -157,55 +157,57 @@ def test_a_field_is_given_back(url: str) -> None:
     ask(url, go)
 
 
-def test_a_second_reading_is_shown_beside(url: str) -> None:
-    """Human, old model, new model; once somebody has decided again, there is nothing to show any more."""
+def test_a_second_reading_is_shown_beside_the_correction(url: str) -> None:
+    """Human, old model, new model; after a new decision there is nothing to show."""
 
     async def go(store: Store) -> None:
         item = await held(store)
 
         async def beside() -> Any:
             row = await field(store, item, "total")
-            [told] = [
+            [shown] = [
                 one for one in fields.serialize_fields(types("bill"), {"total": row}, []) if one["name"] == "total"
             ]
-            return told["three_way"]
+            return shown["three_way"]
 
-        await edited(store, item, 1, total=Change("correct", "99"))
+        await edit_as_anna(store, item, 1, total=Change("correct", "99"))
         assert await beside() is None
         await read_again(store, item, "total", "100.00")
         assert await beside() == {"human": "99.00", "old_model": "120.00", "new_model": "100.00"}
-        await edited(store, item, 2, total=Change("confirm"))
+        await edit_as_anna(store, item, 2, total=Change("confirm"))
         assert await beside() is None
         assert (await field(store, item, "total"))["state"] == "corrected"
         await read_again(store, item, "total", None)
         assert (await beside())["new_model"] is None
-        await edited(store, item, 3, total=Change("correct", "98"))
+        await edit_as_anna(store, item, 3, total=Change("correct", "98"))
         assert await beside() is None
 
     ask(url, go)
 
 
-def test_one_bad_value_stops_all(url: str) -> None:
-    """Every fault is told; nothing is written, not even the version."""
+def test_one_invalid_value_rejects_the_whole_edit(url: str) -> None:
+    """Every error is reported; nothing is written, not even the version."""
 
     async def go(store: Store) -> None:
         item = await held(store)
         with pytest.raises(errors.InvalidValues) as refused:
-            await edited(
+            await edit_as_anna(
                 store, item, 1, vendor=Change("correct", "New"), total=Change("correct", "x"), nope=Change("confirm"),
                 paid=Change("confirm"), date=Change("correct", None), kind=Change("unlock"),
                 currency=Change("correct", "USD", 2), vendorr=Change("absent"),
             )  # fmt: skip
-        told = refused.value.problems
-        assert set(told) == {"total", "nope", "paid", "date", "kind", "currency", "vendorr"}
-        assert told["currency"] == "currency: page 2 does not exist; the document has 1"
-        assert told["vendorr"].startswith("unknown field 'vendorr' (did you mean vendor?); known: vendor, date")
-        assert (refused.value.fix, told["nope"][:27]) == ("correct the value", "unknown field 'nope'; known")
+        errors_by_field = refused.value.problems
+        assert set(errors_by_field) == {"total", "nope", "paid", "date", "kind", "currency", "vendorr"}
+        assert errors_by_field["currency"] == "currency: page 2 does not exist; the document has 1"
+        assert errors_by_field["vendorr"].startswith(
+            "unknown field 'vendorr' (did you mean vendor?); known: vendor, date"
+        )
+        assert (refused.value.fix, errors_by_field["nope"][:27]) == ("correct the value", "unknown field 'nope'; known")
         with pytest.raises(errors.InvalidValues, match="unknown field 'nope'") as strange:
-            await edited(store, item, 1, nope=Change("confirm"), total=Change("correct", "x"))
+            await edit_as_anna(store, item, 1, nope=Change("confirm"), total=Change("correct", "x"))
         assert strange.value.fix == "use an existing field name"
         with pytest.raises(errors.InvalidValues, match="the item never had version 7: its version is 1"):
-            await edited(store, item, 7, vendor=Change("confirm"))
+            await edit_as_anna(store, item, 7, vendor=Change("confirm"))
         assert (await field(store, item, "vendor"))["value"] == "ACME"
         assert (await items.row(store, item))["version"] == 1
         assert await trail(store, item) == [("claimed", "anna")]
@@ -213,30 +215,30 @@ def test_one_bad_value_stops_all(url: str) -> None:
     ask(url, go)
 
 
-def test_what_the_page_was_given_it_may_send_back(url: str) -> None:
-    """What the field has, what a reading said, and what is offered: in the form of the field, so not in two ways."""
+def test_values_shown_on_a_page_can_be_sent_back(url: str) -> None:
+    """The field's value, the reading's and the suggestions: in the form of the field, so unambiguous."""
 
     async def go(store: Store) -> None:
         item = await held(store, VALUES | {"tax": "1.234"})
-        assert await edited(store, item, 1, tax=Change("correct", "1.234")) == 2
+        assert await edit_as_anna(store, item, 1, tax=Change("correct", "1.234")) == 2
         assert (await field(store, item, "tax"))["state"] == "confirmed"
-        assert await edited(store, item, 2, tax=Change("correct", "2")) == 3
-        assert await edited(store, item, 3, tax=Change("correct", "1.234")) == 4
+        assert await edit_as_anna(store, item, 2, tax=Change("correct", "2")) == 3
+        assert await edit_as_anna(store, item, 3, tax=Change("correct", "1.234")) == 4
         with pytest.raises(errors.InvalidValues, match="two ways"):
-            await edited(store, item, 4, tax=Change("correct", "1,234"))
+            await edit_as_anna(store, item, 4, tax=Change("correct", "1,234"))
         with pytest.raises(errors.InvalidValues, match="two ways"):
-            await edited(store, item, 4, total=Change("correct", "2.345"))
+            await edit_as_anna(store, item, 4, total=Change("correct", "2.345"))
         offered = json.dumps([{"value": "2.345"}])
         await store.database.fetch(
             "UPDATE tabellion_extracted_fields SET candidates = $1 WHERE name = 'total'", offered
         )
-        assert await edited(store, item, 4, total=Change("correct", "2.345")) == 5
+        assert await edit_as_anna(store, item, 4, total=Change("correct", "2.345")) == 5
 
     ask(url, go)
 
 
 def test_only_the_holder_edits(url: str) -> None:
-    """Somebody else's item, nobody's, a finished one, one that is read again: each says why."""
+    """Another's item, an unclaimed one, a finished one, one being read: each error says why."""
 
     async def go(store: Store) -> None:
         item = await put(store)
@@ -260,14 +262,14 @@ def test_only_the_holder_edits(url: str) -> None:
     ask(url, go)
 
 
-def test_of_two_edits_of_one_version_one_counts(url: str) -> None:
+def test_of_concurrent_edits_of_one_version_one_succeeds(url: str) -> None:
     """Twelve at once over three stores, all by the holder: each version has one author, and nothing is lost."""
 
     async def go() -> None:
         stores = [Store(url, durable=False) for _ in range(3)]
         try:
             item = await held(stores[0])
-            told: list[Any] = []
+            conflicts: list[Any] = []
 
             async def one(number: int) -> int | None:
                 try:
@@ -275,12 +277,12 @@ def test_of_two_edits_of_one_version_one_counts(url: str) -> None:
                         stores[number % 3], types, item, ANNA, 1, {"vendor": Change("correct", f"v{number}")}
                     )
                 except errors.Stale as stale:
-                    told.append((stale.version, stale.fields["vendor"]["by"]))
+                    conflicts.append((stale.version, stale.fields["vendor"]["by"]))
                     return None
 
             results = await asyncio.gather(*(one(number) for number in range(12)))
             assert sorted(result or 0 for result in results) == [0] * 11 + [2]
-            assert told == [(2, "anna")] * 11
+            assert conflicts == [(2, "anna")] * 11
             winner = next(number for number, result in enumerate(results) if result)
             assert (await field(stores[0], item, "vendor"))["value"] == f"v{winner}"
             assert len(await trail(stores[0], item)) == 2
@@ -292,13 +294,13 @@ def test_of_two_edits_of_one_version_one_counts(url: str) -> None:
     asyncio.run(go())
 
 
-def test_everybody_has_a_draft_of_their_own(url: str) -> None:
-    """Nobody sees or erases another's; all of them go when the item is finished, and with its document."""
+def test_each_person_has_their_own_draft(url: str) -> None:
+    """Nobody sees or erases another's; all are deleted when the item is finished, and with its document."""
 
     async def go(store: Store) -> None:
         async def draft(person: Person) -> Any:
-            told = (await whole.get(store, types, item, person))["draft"]
-            return told and told["fields"]
+            found = (await whole.get(store, types, item, person))["draft"]
+            return found and found["fields"]
 
         item = await held(store)
         await editing.draft(store, item, ANNA, {"fields": {"total": "1"}})
@@ -322,7 +324,7 @@ def test_everybody_has_a_draft_of_their_own(url: str) -> None:
     ask(url, go)
 
 
-def test_a_field_that_no_type_declares_can_be_corrected(url: str) -> None:
+def test_a_field_unknown_to_its_type_can_be_corrected(url: str) -> None:
     """The type of a document may be gone, or may have lost a field; what was read is still there."""
 
     async def go(store: Store) -> None:
@@ -338,12 +340,12 @@ def test_a_field_that_no_type_declares_can_be_corrected(url: str) -> None:
     ask(url, go)
 
 
-def test_a_version_that_never_was_is_a_message(sqlite_url: str) -> None:
-    """With a code and both versions, so that pages say it in their language."""
+def test_an_impossible_version_is_a_message(sqlite_url: str) -> None:
+    """With a code and both versions, so that pages show it in their language."""
 
     async def go(store: Store) -> str:
         with pytest.raises(errors.InvalidValues) as invalid:
-            await edited(store, await held(store), 7, total=Change("correct", "99"))
+            await edit_as_anna(store, await held(store), 7, total=Change("correct", "99"))
         return invalid.value.problems["If-Match"]
 
     message = ask(sqlite_url, go)

@@ -1,4 +1,4 @@
-"""Fields as they are told: in the type's order, with a state that says what to do with each."""
+"""Fields as shown: in the type's order, each with a state that says what to do."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tabellion.reading.issue import IssueJson
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.typefile import compile_type
 from tests.pipelines.documents.review.items import BILL, VALUES, put, types
-from tests.working import ask
+from tests.workers import ask
 
 
-def told(url: str, values: dict[str, Any], change: str = "", **columns: Any) -> dict[str, dict[str, Any]]:
-    """The fields of a document that was read with these values."""
+def fields_of(url: str, values: dict[str, Any], change: str = "", **columns: Any) -> dict[str, dict[str, Any]]:
+    """Return the fields of a document that was read with these values."""
 
     async def go(store: Store) -> Any:
         item = await put(store, values, **columns)
@@ -31,9 +31,9 @@ def told(url: str, values: dict[str, Any], change: str = "", **columns: Any) -> 
     return {one["name"]: one for one in ask(url, go)}
 
 
-def test_every_declared_field_is_there(sqlite_url: str) -> None:
-    """In the type's order with label, kind and options; those that were not found, and those nobody declared."""
-    found = told(sqlite_url, {"extra": "x", "total": "5.00"})
+def test_every_declared_field_is_listed(sqlite_url: str) -> None:
+    """In the type's order with label, kind and options; those not found, and undeclared ones."""
+    found = fields_of(sqlite_url, {"extra": "x", "total": "5.00"})
     assert list(found) == [*(one.name for one in BILL.fields), "extra"]
     assert (found["vendor"]["label"], found["vendor"]["kind"], found["vendor"]["required"]) == ("Vendor", "name", True)
     assert (found["vendor"]["value"], found["vendor"]["state"], found["vendor"]["source"]) == (None, "needs_look", None)
@@ -43,23 +43,23 @@ def test_every_declared_field_is_there(sqlite_url: str) -> None:
 
 
 def test_states_say_what_to_do(url: str) -> None:
-    """What fails comes before what is unsure; a person's word before both."""
-    found = told(url, VALUES | {"total": "1.00"}, field_confidence=0.5)
+    """Errors come before low confidence; a person's decision before both."""
+    found = fields_of(url, VALUES | {"total": "1.00"}, field_confidence=0.5)
     assert {name: one["state"] for name, one in found.items() if name in VALUES} == {
         "vendor": "needs_look", "date": "needs_look", "currency": "needs_look", "subtotal": "rule_failed",
         "tax": "rule_failed", "total": "rule_failed", "lines": "needs_look",
     }  # fmt: skip
 
 
-def test_a_persons_word_stands(sqlite_url: str) -> None:
+def test_a_persons_decision_overrides_the_rules(sqlite_url: str) -> None:
     """Whatever the rules say."""
     change = "UPDATE tabellion_extracted_fields SET state = 'confirmed' WHERE name = 'tax'"
-    found = told(sqlite_url, VALUES | {"total": "1.00"}, change)
+    found = fields_of(sqlite_url, VALUES | {"total": "1.00"}, change)
     assert (found["tax"]["state"], found["total"]["state"]) == ("confirmed", "rule_failed")
 
 
-def test_what_the_reading_found_stays_unless_a_rule_judges_it_anew() -> None:
-    """Findings of standards are kept, those of the type's own rules are made again."""
+def test_findings_of_the_reading_stay_unless_a_rule_is_evaluated_again() -> None:
+    """Findings of standards are kept, those of the type's own rules are evaluated again."""
     read: list[IssueJson] = [
         {"code": "rule", "severity": "error", "message": "old", "fields": ["total"], "rule": "adds_up"},
         {"code": "BR-CO-10", "severity": "error", "message": "e-invoice", "fields": [], "rule": "BR-CO-10"},
@@ -71,13 +71,13 @@ def test_what_the_reading_found_stays_unless_a_rule_judges_it_anew() -> None:
     assert [one["code"] for one in fields.issues(BILL, VALUES | {"vendor": None}, ["vendor"], [])] == []
 
 
-def test_a_cell_that_is_wrong_marks_its_list(sqlite_url: str) -> None:
-    """lines[0].amount is a matter of lines."""
-    assert told(sqlite_url, VALUES | {"lines": [{"amount": "x"}]})["lines"]["state"] == "rule_failed"
+def test_an_invalid_cell_marks_its_list(sqlite_url: str) -> None:
+    """lines[0].amount belongs to lines."""
+    assert fields_of(sqlite_url, VALUES | {"lines": [{"amount": "x"}]})["lines"]["state"] == "rule_failed"
 
 
-def test_a_type_whose_file_has_a_mistake_is_no_type_without_rules() -> None:
-    """Whoever judges by it is told the file and the line; whoever looks sees what was read."""
+def test_an_invalid_type_file_does_not_disable_its_rules() -> None:
+    """Judging fails with the file and the line; viewing shows what was read."""
 
     def broken(name: str) -> DocumentType:
         return compile_type("name: bill\nversion: '1'\nnonsense: [", f"/srv/types/{name}.yaml")
@@ -87,28 +87,28 @@ def test_a_type_whose_file_has_a_mistake_is_no_type_without_rules() -> None:
 
     with pytest.raises(
         errors.TypeBroken, match=r"the document type 'bill' contains an error: bill\.yaml, line 4: "
-    ) as told:
+    ) as fields_of:
         fields.type_of(broken, "bill")
-    assert (told.value.file, told.value.line) == ("bill.yaml", 4)
+    assert (fields_of.value.file, fields_of.value.line) == ("bill.yaml", 4)
     assert fields.type_or_empty(broken, "bill") is fields.NO_TYPE
     assert fields.type_of(broken, None) is fields.NO_TYPE
     assert fields.type_of(gone, "bill") is fields.NO_TYPE
 
 
-def test_a_row_without_a_cell_that_is_required_fails() -> None:
-    """It is not missing itself, and it is not settled either."""
+def test_a_row_without_a_required_cell_fails() -> None:
+    """The list is not missing, and it is not settled either."""
     doctype = compile_type(
         'name: a\nversion: "1"\nfields:\n  lines:\n    type: list\n    items: {lot: {type: id, required: true}}\n'
     )
     found = {"lines": row(value=[{"lot": None}])}
     judged = fields.issues(doctype, fields.values_of(found), [])
     assert [one["fields"] for one in judged] == [["lines[0].lot"]]
-    [told] = fields.serialize_fields(doctype, found, judged)
-    assert told["state"] == "rule_failed"
+    [fields_of] = fields.serialize_fields(doctype, found, judged)
+    assert fields_of["state"] == "rule_failed"
 
 
-def test_what_a_reading_said_of_settled_fields_is_over() -> None:
-    """Also of cells: who corrected the table has corrected its cells."""
+def test_findings_about_settled_fields_are_over() -> None:
+    """Also about cells: correcting the table corrects its cells."""
     doctype = compile_type('name: a\nversion: "1"\nfields:\n  lines: {type: list, items: {n: {type: text}}}\n')
     read: list[IssueJson] = [
         {"code": "xml", "severity": "error", "message": "no", "fields": ["lines[0].n"], "rule": "BR-1"},
@@ -119,7 +119,7 @@ def test_what_a_reading_said_of_settled_fields_is_over() -> None:
 
 
 def row(**columns: Any) -> fields.Row:
-    """A field as its table has it."""
+    """A field as in its table."""
     return {  # type: ignore[return-value]
         "name": "", "place": 0, "value": None, "confidence": 0.9, "page": None, "box": None, "quote": None,
         "source": "text", "reasons": [], "locked": False, "corrected_by": None, "corrected_at": None, "state": None,

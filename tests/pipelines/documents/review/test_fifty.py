@@ -1,4 +1,4 @@
-"""Many reviewers at once: no item held by two, no edit lost, every action in the chain; the checker would see it."""
+"""Many reviewers at once: no item held by two, no edit lost, every action in the chain; and tests of the checker."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _usual_lease() -> Iterator[None]:
 
 
 def crowded(url: str, folder: Path, *, people: int = PEOPLE, items: int = ITEMS, seed: int = 1) -> World:
-    """A run in this process, over several stores."""
+    """Do a run in this process, over several stores."""
     names = [f"p{number}" for number in range(people)]
 
     async def go() -> World:
@@ -56,30 +56,30 @@ def crowded(url: str, folder: Path, *, people: int = PEOPLE, items: int = ITEMS,
 
 @pytest.mark.timeout(120)
 def test_many_reviewers_at_once(url: str, tmp_path: Path) -> None:
-    """Twelve on a hundred and fifty items, who also walk away, come back late, and work in two tabs."""
+    """Twelve on a hundred and fifty items, who also leave, come back late, and work in two tabs."""
     report = checker.judge(crowded(url, tmp_path), needed=NEEDED)
     assert report.clean, str(report)
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A small run that nothing is wrong with."""
+    """A small run without violations."""
     folder = tmp_path_factory.mktemp("crowd")
     kept = queue.LEASE
     try:
-        made = crowded(f"sqlite:///{folder}/work.db", folder, people=6, items=30)
+        finished = crowded(f"sqlite:///{folder}/work.db", folder, people=6, items=30)
     finally:
         queue.LEASE = kept
-    assert checker.judge(made).clean
-    return made
+    assert checker.judge(finished).clean
+    return finished
 
 
 def _entry(world: World, action: str) -> dict[str, Any]:
     return next(entry for entry in world.entries[5:] if entry["action"] == action)
 
 
-def _anew(world: World) -> None:
-    """Makes the whole chain anew, as somebody who may do everything would."""
+def rebuild_chain(world: World) -> None:
+    """Recompute the whole chain, as someone with full access would."""
     last = "0" * 64
     for place, entry in enumerate(world.entries, 1):
         entry["n"], entry["previous"] = place, last
@@ -90,68 +90,68 @@ def _anew(world: World) -> None:
 def _changed(world: World, entry: dict[str, Any], **facts: Any) -> None:
     entry["body"] = json.dumps(json.loads(entry["body"]) | facts)
     entry.update({name: value for name, value in facts.items() if name in entry})
-    _anew(world)
+    rebuild_chain(world)
 
 
 def changed_row(world: World) -> None:
-    """One entry says something else."""
+    """One entry has other content."""
     _entry(world, "corrected")["body"] = _entry(world, "corrected")["body"].replace("p", "q", 1)
 
 
 def changed_column(world: World) -> None:
-    """One entry names somebody else."""
+    """One entry names someone else."""
     _entry(world, "claimed")["actor"] = "nobody"
 
 
 def deleted_row(world: World) -> None:
-    """One entry is gone."""
+    """One entry is missing."""
     del world.entries[7]
 
 
 def deleted_end(world: World) -> None:
-    """The last entry is gone."""
+    """The last entry is missing."""
     del world.entries[-1]
 
 
 def swapped_rows(world: World) -> None:
-    """Two entries have changed places."""
+    """Two entries are swapped."""
     one, other = world.entries[4], world.entries[5]
     for name in ("at", "body", "actor", "action", "document_id", "item_id"):
         one[name], other[name] = other[name], one[name]
 
 
 def forgotten(world: World) -> None:
-    """An approval is taken out and the chain made anew."""
+    """An approval is removed and the chain recomputed."""
     world.entries.remove(_entry(world, "approved"))
-    _anew(world)
+    rebuild_chain(world)
 
 
 def forgotten_claim(world: World) -> None:
-    """A claim is taken out and the chain made anew."""
+    """A claim is removed and the chain recomputed."""
     world.entries.remove(_entry(world, "claimed"))
-    _anew(world)
+    rebuild_chain(world)
 
 
 def invented(world: World) -> None:
-    """An action that nobody took is put in, and the chain made anew."""
+    """An action that never happened is added, and the chain recomputed."""
     body = {"document_id": None, "item_id": next(iter(world.items)), "actor": "p1", "action": "reassigned"}
     world.entries.append({"at": "2030-01-01T00:00:00.000Z", "body": json.dumps(body), **body})
-    _anew(world)
+    rebuild_chain(world)
 
 
 def somebody_else(world: World) -> None:
-    """An edit is put into somebody else's shoes, and the chain made anew."""
+    """An edit is attributed to someone else, and the chain recomputed."""
     _changed(world, _entry(world, "corrected"), actor="p99")
 
 
 def lost_value(world: World) -> None:
-    """What is kept is not what was last said."""
+    """The stored value is not the last one given."""
     item = json.loads(_entry(world, "corrected")["body"])["item_id"]
     world.values[(item, "vendor")] = "another"
 
 
 def overwritten(world: World) -> None:
-    """An edit was made on what had been changed meanwhile."""
+    """An edit was made on an outdated version."""
     _changed(world, _entry(world, "corrected"), before="something else")
 
 
@@ -161,14 +161,14 @@ def skipped_version(world: World) -> None:
 
 
 def two_at_once(world: World) -> None:
-    """The register has a claim that begins before the one before it ended."""
+    """The register has a claim that starts before the previous one ended."""
     key = next(one["key"] for one in world.attempts if one["n"] == 2)
     first, second = (one for one in world.attempts if one["key"] == key and one["n"] in (1, 2))
     second["claimed_at"] = first["settled_at"] - 1
 
 
 def never_ended(world: World) -> None:
-    """The register has a claim that nobody ended."""
+    """The register has a claim that never ended."""
     world.attempts[-1]["settled_at"] = None
 
 
@@ -178,7 +178,7 @@ def left_open(world: World) -> None:
 
 
 def denied(world: World) -> None:
-    """Somebody was told that an edit is kept, and it is nowhere."""
+    """A reviewer was told that an edit is saved, and it is nowhere."""
     one = next(one for one in world.journal if one["action"] == "edit" and one.get("refused") == "Stale")
     del one["refused"]
     one["version"] = one["base"] + 1
@@ -195,14 +195,14 @@ TAMPERINGS: dict[Callable[[World], None], set[str]] = {
 
 @pytest.mark.parametrize("tamper", TAMPERINGS, ids=lambda tamper: tamper.__name__)
 def test_the_checker_notices(world: World, tamper: Callable[[World], None]) -> None:
-    """Whatever is done to the trail, the register, the fields or the journals afterwards."""
+    """Whatever is done afterwards to the trail, the register, the fields or the journals."""
     other = copy.deepcopy(world)
     tamper(other)
     assert TAMPERINGS[tamper] & set(checker.judge(other).found), str(checker.judge(other))
 
 
 def _without_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Edits that do not look at the version they were made on."""
+    """Edits that do not check the version they were made on."""
     right = item_changes.raise_version
 
     def wrong(dialect: Any, item: Any, version: int) -> Any:
@@ -213,7 +213,7 @@ def _without_versions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Edits of whoever once held the item."""
+    """Edits by former holders of the item."""
 
     async def amend(self: Store, job: Any, statements: Any) -> Any:
         return await self.database.transact(statements, guarded=True)
@@ -229,7 +229,7 @@ def _without_fence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _without_trail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Releases that nobody writes down."""
+    """Releases that are not recorded."""
     right = audit.statement
 
     def wrong(dialect: Any, entry: Any, *args: Any, **found: Any) -> Any:
@@ -249,12 +249,12 @@ def _without_trail(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=lambda one: getattr(one, "__name__", ""),
 )  # fmt: skip
-def test_wrong_reviews_are_noticed(
+def test_broken_reviews_are_noticed(
     sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: Any, seen: set[str]
 ) -> None:
-    """Without the version, without the fence, without the trail: the same run says so, at the latest the fifth time.
+    """Without the version, the fence or the trail the same run reports it, at the latest the fifth time.
 
-    Whether somebody does just what the fence forbids depends on who comes when.
+    Whether a reviewer does exactly what the fence forbids depends on timing.
     """
     broken(monkeypatch)
     for seed in range(1, 6):

@@ -1,4 +1,4 @@
-"""Endings: what stands before an approval, what is kept with it, and how an item is opened again."""
+"""Endings: what blocks an approval, what is stored with it, and how an item is reopened."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tabellion.pipelines.documents.settings import Unknown
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.typefile import compile_type
 from tests.pipelines.documents.review.items import ANNA, BEN, CLEO, VALUES, put, trail, types
-from tests.working import ask
+from tests.workers import ask
 
 
 async def held(store: Store, values: Any = None) -> str:
@@ -27,7 +27,7 @@ async def held(store: Store, values: Any = None) -> str:
 
 
 def test_approved_or_corrected(url: str) -> None:
-    """By whether anybody corrected anything; with what it took, and the document's outputs to be written anew."""
+    """Depending on whether a field was corrected; with the time it took, and the outputs to be rewritten."""
 
     async def go(store: Store) -> None:
         for changes, ending in (({}, "approved"), ({"date": Change("absent")}, "corrected")):
@@ -71,8 +71,8 @@ def test_approved_or_corrected(url: str) -> None:
         (VALUES | {"subtotal": "2000000.00", "tax": "0.00", "total": "2000000.00"}, [], []),
     ],
 )
-def test_what_stands_before_an_approval(url: str, values: Any, missing: list[str], failing: list[str]) -> None:
-    """Required fields that are neither there nor absent, and rules that are errors; warnings do not."""
+def test_what_blocks_an_approval(url: str, values: Any, missing: list[str], failing: list[str]) -> None:
+    """Required fields neither found nor absent, and rules that are errors; warnings do not."""
 
     async def go(store: Store) -> None:
         item = await held(store, values)
@@ -90,8 +90,8 @@ def test_what_stands_before_an_approval(url: str, values: Any, missing: list[str
     ask(url, go)
 
 
-def test_a_document_may_be_wrong_itself(url: str) -> None:
-    """Once people have said of every field of a rule that the document has it so, it fails as a warning."""
+def test_a_document_may_itself_be_wrong(url: str) -> None:
+    """Once people confirmed every field of a rule, its failure is a warning."""
 
     async def go(store: Store) -> None:
         item = await held(store, VALUES | {"total": "121.00"})
@@ -108,8 +108,8 @@ def test_a_document_may_be_wrong_itself(url: str) -> None:
     ask(url, go)
 
 
-def test_what_has_not_the_form_of_its_field_never_stands(url: str) -> None:
-    """A date that is none cannot be written as one, whoever confirms it."""
+def test_a_malformed_value_always_blocks(url: str) -> None:
+    """An invalid date cannot be stored as one, whoever confirms it."""
 
     async def go(store: Store) -> None:
         item = await held(store, VALUES | {"date": "soon", "kind": "gifts"})
@@ -123,8 +123,8 @@ def test_what_has_not_the_form_of_its_field_never_stands(url: str) -> None:
     ask(url, go)
 
 
-def test_what_is_about_to_be_read_again_is_not_approved(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even when it is put back in line between the look at it and the approval."""
+def test_a_document_queued_for_reading_is_not_approved(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even when it is queued between the check and the approval."""
 
     async def go(store: Store) -> None:
         item = await held(store, VALUES)
@@ -143,8 +143,8 @@ def test_what_is_about_to_be_read_again_is_not_approved(url: str, monkeypatch: p
     ask(url, go)
 
 
-def test_what_is_marked_absent_is_not_missing(url: str) -> None:
-    """The gate opens for an explicit nothing."""
+def test_a_field_marked_absent_is_not_missing(url: str) -> None:
+    """An explicit empty value allows the approval."""
 
     async def go(store: Store) -> None:
         item = await held(store, {})
@@ -156,8 +156,8 @@ def test_what_is_marked_absent_is_not_missing(url: str) -> None:
     ask(url, go)
 
 
-def test_approval_is_of_the_version_that_was_seen(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change in between stops it, whether it is seen before or only in the transaction."""
+def test_an_approval_is_for_the_version_that_was_seen(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change in between blocks it, whether noticed before or only in the transaction."""
 
     async def go(store: Store) -> None:
         item = await held(store)
@@ -181,8 +181,8 @@ def test_approval_is_of_the_version_that_was_seen(url: str, monkeypatch: pytest.
     ask(url, go)
 
 
-def test_rejections_say_why(url: str) -> None:
-    """One of the reasons there are; whatever the values are like; somebody else's item is not rejected."""
+def test_a_rejection_needs_a_reason(url: str) -> None:
+    """One of the known reasons; whatever the values; another's item is not rejected."""
 
     async def go(store: Store) -> None:
         item = await held(store, {})
@@ -200,7 +200,7 @@ def test_rejections_say_why(url: str) -> None:
     ask(url, go)
 
 
-def test_a_finished_item_is_opened_again(url: str) -> None:
+def test_a_finished_item_is_reopened(url: str) -> None:
     """By an operator, with a reason; corrections stay, and the time of both reviews counts."""
 
     async def go(store: Store) -> None:
@@ -225,8 +225,8 @@ def test_a_finished_item_is_opened_again(url: str) -> None:
     ask(url, go)
 
 
-def test_a_document_that_is_busy_is_not_marked(url: str) -> None:
-    """One that something else is done with keeps its chore."""
+def test_a_busy_document_is_not_marked(url: str) -> None:
+    """A document with another pending task keeps it."""
 
     async def go(store: Store) -> Any:
         item = await held(store)
@@ -237,17 +237,17 @@ def test_a_document_that_is_busy_is_not_marked(url: str) -> None:
     assert ask(url, go) == [{"chore": "telling", "version": 1}]
 
 
-def test_what_is_missing_in_a_row_is_filled_in() -> None:
-    """A field can be marked as absent, a cell cannot: the sentence says what helps."""
-    said = str(errors.NotApprovable(["vendor", "lines[0].amount"], []))
-    assert said == (
+def test_a_missing_cell_must_be_filled_in() -> None:
+    """A field can be marked absent, a cell cannot: the message says what helps."""
+    message = str(errors.NotApprovable(["vendor", "lines[0].amount"], []))
+    assert message == (
         "vendor required: enter a value or mark as absent; "
         "lines[0].amount required: enter a value or delete the row"
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("type_name", [None, "gone"])
-def test_a_document_of_no_type_is_not_approved(url: str, type_name: str | None) -> None:
+def test_a_document_without_a_type_is_not_approved(url: str, type_name: str | None) -> None:
     """It has no fields: an approval would say that an empty row is right."""
 
     async def go(store: Store) -> None:
@@ -262,12 +262,12 @@ def test_a_document_of_no_type_is_not_approved(url: str, type_name: str | None) 
 
 
 def unknown_types(name: str) -> DocumentType:
-    """None of the types there are."""
+    """Return types that do not include the document's."""
     raise Unknown("type", name, ["bill"])
 
 
-def test_nothing_is_not_approved(url: str) -> None:
-    """A document of which no value was read is approved when somebody has said of a field that it is not there."""
+def test_an_empty_document_is_not_approved(url: str) -> None:
+    """A document without any value is approved only once a field was marked absent."""
 
     async def go(store: Store) -> None:
         item = await put(store, {}, type="note")
@@ -285,9 +285,10 @@ def note_types(_: str) -> DocumentType:
     return compile_type('name: note\nversion: "1"\nfields:\n  text: {type: text}\n')
 
 
-def test_what_nobody_looked_at_is_asked_about_once(url: str) -> None:
-    """Fields below their threshold that nobody confirmed or corrected are named; who says so approves them all the
-    same, and the trail says that too."""
+def test_unchecked_fields_are_asked_about_once(url: str) -> None:
+    """Fields below their threshold that nobody confirmed or corrected are named; confirming that approves them
+    anyway, and the trail records it.
+    """
 
     async def go(store: Store) -> None:
         item = await put(store, field_confidence=0.3)
@@ -309,10 +310,10 @@ def test_what_nobody_looked_at_is_asked_about_once(url: str) -> None:
     ask(url, go)
 
 
-def test_what_is_approved_between_reading_and_reopening_is_not_reopened_as_it_was(
+def test_an_item_approved_between_reading_and_reopening_is_not_reopened(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was open when it was read: reopening it is refused, and no entry tells a version that it never had."""
+    """It was open when it was read: reopening is refused, and no entry has a version that never existed."""
     read_row = items.row
 
     async def go(store: Store) -> None:

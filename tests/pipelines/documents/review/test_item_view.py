@@ -9,7 +9,7 @@ from tabellion import Store
 from tabellion.pipelines.documents.review import item_view, items
 from tabellion.pipelines.documents.review.people import Person
 from tests.pipelines.documents.review.items import put, types
-from tests.working import ask
+from tests.workers import ask
 
 DIFFERS = {
     "code": "xml_differs", "severity": "warning", "message": "the XML says 12.00", "fields": ["total"],
@@ -17,8 +17,8 @@ DIFFERS = {
 }  # fmt: skip
 
 
-def test_what_the_reading_found_is_shown_though_outputs_were_written_again(url: str) -> None:
-    """They leave out what people settled; who gives a field back sees it again, here and while typing."""
+def test_findings_are_shown_after_outputs_were_rewritten(url: str) -> None:
+    """Outputs leave out what people settled; unlocking a field shows it again, here and while typing."""
 
     async def go(store: Store) -> Any:
         item = await put(store)

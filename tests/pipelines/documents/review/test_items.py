@@ -1,4 +1,4 @@
-"""Lists of items: in the order in which they are claimed, narrowed, page by page, with counts and places."""
+"""Lists of items: in claim order, filtered, paged, with counts and positions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.pipelines.documents.review.items import ANNA, BEN, CLEO, put, types
 
 
 def timed(url: str, story: Any) -> None:
-    """Tells a story by a clock that only it moves."""
+    """Run a story with a clock that only it moves."""
 
     async def go() -> None:
         clock = Clock()
@@ -28,37 +28,37 @@ def timed(url: str, story: Any) -> None:
     asyncio.run(go())
 
 
-def test_the_list_is_the_line(url: str) -> None:
-    """What is listed first is claimed first; a place says how many come before."""
+def test_the_list_is_in_claim_order(url: str) -> None:
+    """The first in the list is claimed first; a position says how many come before."""
 
     async def story(store: Store, clock: Clock) -> None:
-        made = [await put(store, confidence=number / 10) for number in range(5)]
+        added = [await put(store, confidence=number / 10) for number in range(5)]
         await priority.refresh(store, at_once=True)
         seen: list[str] = []
         cursor: str | None = None
         while not seen or cursor is not None:
             rows, cursor = await items.listing(store, cursor=cursor, limit=2)
             seen += [row["id"] for row in rows]
-        assert seen == made
-        places = [await items.position(store, await items.row(store, item)) for item in made]
+        assert seen == added
+        places = [await items.position(store, await items.row(store, item)) for item in added]
         assert places == [{"place": number, "of": 5} for number in range(1, 6)]
-        assert [await claims.claim_next(store, ANNA) for _ in range(5)] == made
+        assert [await claims.claim_next(store, ANNA) for _ in range(5)] == added
 
     timed(url, story)
 
 
-def test_finished_items_are_listed_the_latest_first(url: str) -> None:
-    """Page by page, apart from what is open; they have no place in the line."""
+def test_finished_items_are_listed_latest_first(url: str) -> None:
+    """Paged, apart from open ones; they have no position in line."""
 
     async def story(store: Store, clock: Clock) -> None:
-        made = [await put(store) for _ in range(3)]
-        for item in made:
+        added = [await put(store) for _ in range(3)]
+        for item in added:
             await claims.claim(store, item, ANNA)
             clock.advance(10)
             await finishing.approve(store, types, item, ANNA, 1)
         rows, cursor = await items.listing(store, Filters("approved"), limit=2)
         rest, end = await items.listing(store, Filters("approved"), cursor, 2)
-        assert [row["id"] for row in (*rows, *rest)] == made[::-1]
+        assert [row["id"] for row in (*rows, *rest)] == added[::-1]
         assert end is None
         assert (await items.listing(store))[0] == []
         assert await items.position(store, rows[0]) == {"place": None, "of": 0}
@@ -71,7 +71,7 @@ def test_finished_items_are_listed_the_latest_first(url: str) -> None:
     timed(url, story)
 
 
-def test_counts_and_filters(url: str) -> None:
+def test_counts_and_filters_agree(url: str) -> None:
     """Mine, overdue, escalated: the same in the counts and in the lists."""
 
     async def story(store: Store, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""Items go to whoever has the least to do, in one statement, and the trail says to whom."""
+"""Items are assigned to the person with the least to do, in one statement, and the trail says to whom."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from tabellion.accounts.audit import SYSTEM
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.review import item_changes
 from tests.pipelines.documents.review.items import put_item, put_user
-from tests.working import ask
+from tests.workers import ask
 
 
 async def assigned(store: Store, document: str) -> str | None:
-    """Assigns, and says to whom."""
+    """Assign, and return to whom."""
     statements = item_changes.assign_to_least_loaded(store.dialect, document)
     await store.database.transact([audit.bind_statement(*one) for one in statements])
     rows = await store.database.fetch("SELECT assigned_to FROM tabellion_review_items WHERE document_id = $1", document)
     return str(rows[0]["assigned_to"]) if rows[0]["assigned_to"] else None
 
 
-def test_the_least_loaded_gets_it(url: str) -> None:
-    """Whoever is away, gone or may only look gets nothing; the others take turns."""
+def test_the_person_with_the_least_to_do_gets_it(url: str) -> None:
+    """Users who are away, deleted or viewers get nothing; the others take turns."""
 
     async def go(store: Store) -> Any:
         await tables.SCHEMA.prepare(store)
@@ -51,7 +51,7 @@ def test_the_least_loaded_gets_it(url: str) -> None:
     assert (verdict.n, verdict.whole) == (8, True)
 
 
-def test_where_nobody_is_nothing_happens(url: str) -> None:
+def test_without_reviewers_nothing_happens(url: str) -> None:
     """No user, no assignment and no entry."""
 
     async def go(store: Store) -> Any:
@@ -62,8 +62,8 @@ def test_where_nobody_is_nothing_happens(url: str) -> None:
     assert ask(url, go) == (None, 0)
 
 
-def test_an_item_is_told_of_once(url: str) -> None:
-    """Its making and its assignment are in the trail; a second reading of the document adds nothing."""
+def test_an_item_is_recorded_once(url: str) -> None:
+    """Its creation and its assignment are in the trail; a second reading of the document adds nothing."""
 
     async def go(store: Store) -> Any:
         await tables.SCHEMA.prepare(store)

@@ -16,7 +16,7 @@ from tests.pipelines.documents.review.items import put_item
 async def put(
     store: Store, name: str, due_at: float, status: str = "pending", finished_at: float | None = None
 ) -> None:
-    """An item that is due, and was finished, at these times."""
+    """Add an item due, and finished, at these times."""
     await put_item(store, name, status=status)
     finished = "NULL" if finished_at is None else instant(finished_at, store.dialect)
     await run(
@@ -28,7 +28,7 @@ WHERE document_id = '{name}'""",
 
 @asynchronous
 async def test_open_items_are_due_soon_or_late(store: Store, clock: Clock) -> None:
-    """Late from the moment on; soon from two hours before; the next one is named."""
+    """Late from the deadline on; soon from two hours before; the next one is named."""
     await tables.SCHEMA.prepare(store)
     now = clock.at
     empty = await sla(store, AnswerCache())
@@ -44,8 +44,8 @@ async def test_open_items_are_due_soon_or_late(store: Store, clock: Clock) -> No
 
 
 @asynchronous
-async def test_the_week_tells_how_many_were_in_time(store: Store, clock: Clock) -> None:
-    """Of those finished within seven days, and of those that are late now, the share finished before their time."""
+async def test_the_share_reviewed_on_time_in_a_week(store: Store, clock: Clock) -> None:
+    """Of the items finished within seven days and those late now, the share finished before the deadline."""
     await tables.SCHEMA.prepare(store)
     now = clock.at
     await put(store, "kept", now, "corrected", now - 10)

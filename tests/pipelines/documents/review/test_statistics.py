@@ -1,4 +1,4 @@
-"""Numbers for people: what was finished, what it took, what was corrected."""
+"""Review statistics: what was finished, how long it took, what was corrected."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tabellion.pipelines.documents.review import statistics as numbers
 from tabellion.pipelines.documents.review.editing import Change
 from tabellion.pipelines.documents.review.people import Person
 from tests.pipelines.documents.review.items import ANNA, BEN, CLEO, VALUES, put, types
-from tests.working import ask
+from tests.workers import ask
 
 EVIL = Person("=cmd|'/c calc'", 2)
 
 
 def collected(url: str, *, per: str = "") -> Any:
-    """The numbers of a small day: Anna approves two and corrects one, somebody rejects one and is late."""
+    """The statistics of a small day: Anna approves two and corrects one, someone rejects one and is late."""
 
     async def go(store: Store) -> Any:
         for place, changes in enumerate(({}, {}, {"total": Change("correct", "120,01"), "date": Change("absent")})):
@@ -42,10 +42,10 @@ def collected(url: str, *, per: str = "") -> Any:
     return ask(url, go)
 
 
-def test_numbers_of_a_day(url: str) -> None:
-    """Per person, per field and in all."""
-    told = collected(url)
-    evil, anna = told["people"]
+def test_statistics_of_a_day(url: str) -> None:
+    """Per person, per field and in total."""
+    statistics = collected(url)
+    evil, anna = statistics["people"]
     assert (anna["name"], anna["documents"], anna["approved"], anna["corrected"], anna["rejected"]) == (
         "anna", 3, 2, 1, 0,
     )  # fmt: skip
@@ -56,24 +56,29 @@ def test_numbers_of_a_day(url: str) -> None:
     assert anna["agreement"] == pytest.approx((seen - 2) / seen, abs=0.0001)
     assert (anna["in_time"], evil["in_time"]) == (1.0, 0.0)
     assert (evil["rejected"], evil["agreement"], evil["keystrokes"]["mean"]) == (1, None, None)
-    assert (told["totals"]["documents"], told["totals"]["in_time"]) == (4, 0.75)
-    assert told["fields"][0] == {"name": "date", "seen": 3, "corrected": 1, "share": pytest.approx(1 / 3, abs=0.0001)}
-    assert told["fields"][1]["name"] == "total"
+    assert (statistics["totals"]["documents"], statistics["totals"]["in_time"]) == (4, 0.75)
+    assert statistics["fields"][0] == {
+        "name": "date",
+        "seen": 3,
+        "corrected": 1,
+        "share": pytest.approx(1 / 3, abs=0.0001),
+    }
+    assert statistics["fields"][1]["name"] == "total"
 
 
-def test_numbers_for_spreadsheets(sqlite_url: str) -> None:
-    """A row for each person and one for all; a row for each field; no cell is a formula."""
-    told = collected(sqlite_url)
-    rows = list(csv.DictReader(io.StringIO(numbers.per_person(told))))
+def test_statistics_as_csv(sqlite_url: str) -> None:
+    """A row per person and one in total; a row per field; no cell is a formula."""
+    statistics = collected(sqlite_url)
+    rows = list(csv.DictReader(io.StringIO(numbers.per_person(statistics))))
     assert tuple(rows[0]) == numbers.PERSON_COLUMNS
     assert [row["person"] for row in rows] == ["'=cmd|'/c calc'", "anna", numbers.EVERYBODY]
     assert (rows[1]["seconds_mean"], rows[1]["corrections"], rows[0]["keystrokes_mean"]) == ("20.0", "2", "")
-    fields = list(csv.DictReader(io.StringIO(numbers.per_field(told))))
+    fields = list(csv.DictReader(io.StringIO(numbers.per_field(statistics))))
     assert (fields[0]["field"], fields[0]["seen"], fields[0]["corrected"]) == ("date", "3", "1")
 
 
-def test_corrections_and_time_are_whose_they_were(url: str) -> None:
-    """Who corrects and gives the item back has corrected; who ends what was opened again has taken their own time."""
+def test_corrections_and_time_count_for_the_person_who_spent_them(url: str) -> None:
+    """A correction counts even if its author releases the item; after a reopening only the new time counts."""
 
     async def go(store: Store) -> Any:
         item = await put(store)
@@ -89,20 +94,20 @@ def test_corrections_and_time_are_whose_they_were(url: str) -> None:
         now = await store.now()
         return await numbers.numbers(store, now - 60, now + 60)
 
-    told = ask(url, go)
-    anna, ben, cleo = told["people"]
+    statistics = ask(url, go)
+    anna, ben, cleo = statistics["people"]
     assert (anna["name"], anna["documents"], anna["corrections"]) == ("anna", 0, {"date": 1, "vendor": 1})
     assert (anna["fields"], anna["agreement"], anna["in_time"]) == (2, 0.0, None)
     assert (ben["documents"], ben["seconds"]["sum"], ben["keystrokes"]["sum"]) == (0, 30, 3)
     assert (cleo["documents"], cleo["seconds"]["sum"], cleo["keystrokes"]["sum"]) == (1, 10, None)
     assert (cleo["fields"], cleo["corrections"], cleo["agreement"]) == (len(VALUES) - 2, {}, 1.0)
-    totals = told["totals"]
+    totals = statistics["totals"]
     assert (totals["documents"], totals["fields"], totals["seconds"]["mean"]) == (1, len(VALUES), 40)
     assert totals["corrections"] == {"date": 1, "vendor": 1}
 
 
-def test_what_is_left_open_is_late(url: str) -> None:
-    """Items that were due and are open count as missed, for who holds them, else for who has them assigned."""
+def test_open_overdue_items_count_as_late(url: str) -> None:
+    """They count for their holder, else for their assignee."""
 
     async def go(store: Store) -> Any:
         done, held, given, _ = [await put(store) for _ in range(4)]
@@ -120,9 +125,9 @@ def test_what_is_left_open_is_late(url: str) -> None:
         assert later
         return await numbers.numbers(store, now - 60, now + 7200), await numbers.numbers(store, now - 90, now - 60)
 
-    told, before = ask(url, go)
-    anna, ben = told["people"]
+    statistics, before = ask(url, go)
+    anna, ben = statistics["people"]
     assert (anna["name"], anna["documents"], anna["overdue"], anna["in_time"]) == ("anna", 1, 1, 0.5)
     assert (ben["name"], ben["documents"], ben["overdue"], ben["in_time"]) == ("ben", 0, 1, 0.0)
-    assert (told["totals"]["overdue"], told["totals"]["in_time"]) == (3, 0.25)
+    assert (statistics["totals"]["overdue"], statistics["totals"]["in_time"]) == (3, 0.25)
     assert (before["people"], before["totals"]["overdue"], before["totals"]["in_time"]) == ([], 0, None)

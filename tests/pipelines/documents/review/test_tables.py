@@ -12,8 +12,8 @@ from tabellion.accounts import tables as accounts
 from tabellion.accounts.tables import GENESIS
 from tabellion.errors import StoreError
 from tabellion.pipelines.documents import tables
-from tests.owner import owning
-from tests.working import ask
+from tests.table_owner import owning
+from tests.workers import ask
 
 ITEM = """INSERT INTO tabellion_review_items
   (id, document_id, priority, confidence, complexity, value, reasons, created_at,
@@ -23,8 +23,8 @@ FIELDS = """INSERT INTO tabellion_extracted_fields
   VALUES ('d1', 'total', 0, '"1.00"', 1, 'person', '[]', TRUE), ('d1', 'vendor', 1, '"x"', 0.5, 'text', '[]', FALSE)"""
 
 
-def test_version_1_is_brought_up_to_date(url: str) -> None:
-    """Rows of before stay, what was locked counts as corrected, and the end of the chain is there."""
+def test_version_1_is_migrated(url: str) -> None:
+    """Existing rows stay, locked fields count as corrected, and the end of the chain is there."""
     dialect = Store(url).dialect
     now = "now()" if dialect == "postgresql" else "0"
     whole = tables.SCHEMA.statements(dialect, 0)
@@ -52,8 +52,8 @@ def test_version_1_is_brought_up_to_date(url: str) -> None:
     ]
 
 
-def test_version_3_is_brought_up_to_date(url: str) -> None:
-    """A draft stays its writer's, the chain goes on from where it is, and no entry is earlier than its last."""
+def test_version_3_is_migrated(url: str) -> None:
+    """A draft stays its author's, the chain continues, and no entry is earlier than its last."""
     dialect = Store(url).dialect
     now = "now()" if dialect == "postgresql" else "0"
     whole = tables.SCHEMA.statements(dialect, 0)
@@ -99,8 +99,8 @@ VALUES (1, $1, 'd1', 'i1', 'anna', 'claimed', $2, $3, $4)""",
      "UPDATE tabellion_audit_head SET at = NULL",
      "INSERT OR REPLACE INTO tabellion_audit_head (id, n, previous, hash) VALUES (1, 0, '', '')"],
 )  # fmt: skip
-def test_the_trail_refuses_to_be_changed(url: str, statement: str) -> None:
-    """On both databases, whoever asks."""
+def test_the_audit_trail_cannot_be_changed(url: str, statement: str) -> None:
+    """On both databases, by anyone."""
 
     async def go(store: Store) -> None:
         await tables.SCHEMA.prepare(store)

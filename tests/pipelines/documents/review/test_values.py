@@ -1,4 +1,4 @@
-"""What people type comes out in the form of its field, or as a sentence that says what to do."""
+"""What people type is converted to the form of its field, or rejected with what to do."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ from tests.pipelines.documents.review.items import BILL
         ("lines", [{}], None),
     ],
 )  # fmt: skip
-def test_values_take_the_form_of_their_field(name: str, typed: Any, kept: Any) -> None:
+def test_values_are_normalised(name: str, typed: Any, kept: Any) -> None:
     """As people write them in three countries."""
     assert parse_value(BILL, BILL.field(name), typed) == (kept, None)
 
 
-def test_columns_that_the_type_does_not_have_are_dropped_where_the_reading_gave_them() -> None:
-    """Rows that were read before the type lost a column, or with one too many, can be sent back as they came."""
+def test_unknown_columns_of_the_reading_are_dropped() -> None:
+    """Rows read before the type lost a column, or with one too many, can be sent back as they came."""
     lines = BILL.field("lines")
     row = {"description": "bolt", "amount": "1.00"}
     assert parse_value(BILL, lines, [row | {"tax_rate": None}]) == ([row], None)
@@ -90,15 +90,15 @@ def test_columns_that_the_type_does_not_have_are_dropped_where_the_reading_gave_
         ("lines", [{}] * (MOST_ROWS + 1), "more than 1,000 rows"),
     ],
 )
-def test_what_does_not_fit_is_explained(name: str, typed: Any, said: str) -> None:
-    """The field, what was given, and what to write instead."""
+def test_invalid_values_are_explained(name: str, typed: Any, said: str) -> None:
+    """The field, the value, and what to write instead."""
     problem = parse_value(BILL, BILL.field(name), typed)[1]
     assert problem is not None
     assert said in problem
 
 
-def test_what_a_field_is_known_to_be_is_taken_as_it_is() -> None:
-    """A page sends back what it was given: three decimals in the form of the field are no thousands."""
+def test_an_already_normalised_value_is_unchanged() -> None:
+    """A page sends back what it was given: three decimals in the form of the field are not thousands."""
     total, lines = BILL.field("total"), BILL.field("lines")
     assert parse_value(BILL, total, "1.234", ["1.234"]) == ("1.234", None)
     assert parse_value(BILL, total, "1,234", ["1.234"])[1] is not None
@@ -108,13 +108,13 @@ def test_what_a_field_is_known_to_be_is_taken_as_it_is() -> None:
 
 
 def test_a_percentage_has_no_thousands() -> None:
-    """In 9,975 % the comma stands before decimals, and nobody is asked."""
+    """In 9,975 % the comma is a decimal separator, without a question."""
     rate = compile_type("name: note\nversion: '1'\nfields: {rate: {type: percent}, count: {type: number}}")
     assert parse_value(rate, rate.field("rate"), "9,975 %") == ("9.975", None)
     assert "two ways" in str(parse_value(rate, rate.field("count"), "1.234")[1])
 
 
-def test_days_and_months_as_the_type_has_them() -> None:
-    """Where the type says which comes first, nobody is asked."""
+def test_the_type_decides_between_day_and_month_first() -> None:
+    """Where it says which comes first, there is no question."""
     american = compile_type("name: note\nversion: '1'\nlocale: {dates: mdy}\nfields: {date: {type: date}}")
     assert parse_value(american, american.field("date"), "03/04/2024") == ("2024-03-04", None)

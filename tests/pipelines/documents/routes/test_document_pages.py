@@ -1,4 +1,4 @@
-"""The list of documents as HTML: what an upload may say of itself."""
+"""The list of documents as HTML: what can be chosen for an upload."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.web.live import live
 MODELS = {"gemini": {"key": "k", "model": "gemini-2.5-flash"}}
 
 
-def test_uploads_choose_a_model_and_the_configured_one_is_the_usual(tmp_path: Path) -> None:
-    """Where there is more than one; what names none is read by the model that is configured."""
+def test_uploads_choose_a_model_and_default_to_the_configured_one(tmp_path: Path) -> None:
+    """Where there is more than one."""
     url = f"sqlite:///{tmp_path}/prod.db"
     with live(tmp_path, {"prod": url}, models=MODELS, sections={"documents": {"model": "gemini"}}) as web:
         text = signed_in(web, "operator").get("/documents").text
@@ -26,8 +26,8 @@ def test_uploads_choose_a_model_and_the_configured_one_is_the_usual(tmp_path: Pa
         assert web.get(f"/api/documents/{local['id']}").json()["model"] == "local"
 
 
-def test_review_is_as_patient_as_it_is_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How long a claim holds, and an assignment."""
+def test_review_uses_the_configured_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long a claim and an assignment last."""
     for name in ("LEASE", "HOLD"):
         monkeypatch.setattr(queue, name, getattr(queue, name))  # given back at the end
     with live(

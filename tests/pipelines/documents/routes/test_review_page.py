@@ -1,4 +1,4 @@
-"""The queue, the review screen and the numbers as HTML: who is shown what, and the words for all of it."""
+"""The queue, the review screen and the statistics as HTML: access rules and translations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.web.live import Live, live
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """An application with a document type of the tests' own."""
+    """An application with a document type for these tests."""
     folder = tmp_path_factory.mktemp("review-pages")
     (folder / "types").mkdir()
     (folder / "types" / "bill.yaml").write_text(TEXT)
@@ -32,7 +32,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 
 def test_the_queue_offers_every_type_and_reason(place: Live) -> None:
-    """As choices of its filters, in the words of the language."""
+    """As choices of its filters, in the user's language."""
     text = signed_in(place, "viewer").get("/queue", headers={"Accept-Language": "fr"}).text
     assert '<option value="bill">Bill</option>' in text
     for code in REASONS:
@@ -42,20 +42,20 @@ def test_the_queue_offers_every_type_and_reason(place: Live) -> None:
 
 
 def test_a_reviewer_reads_every_rejection_in_their_language() -> None:
-    """The reasons for turning a document down, and what the trail tells, have words."""
+    """Rejection reasons and trail entries are translated."""
     for language in messages.LANGUAGES:
         for code in (*REJECTIONS, BACK, "read_again", "reread", "taken_over"):
             assert f"review.because.{code}" in messages.catalogue(language)
 
 
-def test_the_screen_names_its_item_and_all_its_scripts(place: Live) -> None:
-    """The browser asks for them at once, and not one after the other as each is found in another."""
+def test_the_screen_names_its_item_and_preloads_its_scripts(place: Live) -> None:
+    """The browser loads them at once, and not one after the other."""
     item = place.store("prod", put)
     text = signed_in(place, "viewer").get(f"/review/{item}").text
     [data] = re.findall(r'id="data">(.*?)</script>', text)
-    told = json.loads(data)
-    assert (told["item"], told["kept"]) == (item, queue.HOLD)
-    assert told["types"]["invoice"] == "Invoice"
+    body = json.loads(data)
+    assert (body["item"], body["kept"]) == (item, queue.HOLD)
+    assert body["types"]["invoice"] == "Invoice"
     for name in pages.modules():
         assert f'<link rel="modulepreload" href="{static.address(name)}">' in text
     folder = Path(pages.__file__).parent.parent / "static"
@@ -63,7 +63,7 @@ def test_the_screen_names_its_item_and_all_its_scripts(place: Live) -> None:
     assert set(imported) < set(pages.modules())
 
 
-def test_an_item_that_is_none_is_a_page_that_says_so(place: Live) -> None:
+def test_an_unknown_item_is_a_page_that_says_so(place: Live) -> None:
     """Not an empty screen."""
     answer = signed_in(place, "viewer").get("/review/01m7gjv2zca8ks8m6pqrvakah4")
     assert answer.status_code == 404
@@ -71,15 +71,15 @@ def test_an_item_that_is_none_is_a_page_that_says_so(place: Live) -> None:
 
 
 @pytest.mark.parametrize(("role", "status"), [("reviewer", 403), ("operator", 200)])
-def test_numbers_are_for_operators(place: Live, role: str, status: int) -> None:
-    """Who works how is not for everybody."""
+def test_statistics_are_for_operators(place: Live, role: str, status: int) -> None:
+    """Other roles cannot see who worked how."""
     answer = signed_in(place, role).get("/numbers")
     assert answer.status_code == status
     assert ('href="/numbers"' in answer.text) == (role == "operator")
 
 
-def test_the_list_shows_what_is_overdue_escalated_or_done(place: Live) -> None:
-    """And nothing else then; what is done stands there whatever its end was."""
+def test_the_list_shows_overdue_escalated_or_finished_items(place: Live) -> None:
+    """And no others then; finished ones whatever their ending."""
     waits, late, hard, done, turned = (place.store("prod", put) for _ in range(5))
     place.sql("UPDATE tabellion_review_items SET due_at = 1 WHERE id = $1", late)
     place.sql("UPDATE tabellion_review_items SET escalated_at = 1, escalated_by = 'anna' WHERE id = $1", hard)

@@ -1,4 +1,4 @@
-"""Watchers hear of every document, however many there are."""
+"""Streams report every document, however many there are."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.routes import updates
 from tabellion.pipelines.documents.routes.updates import DocumentUpdate, Updates
 from tests.pipelines.documents.review.items import put_document
-from tests.working import ask
+from tests.workers import ask
 
 
 @pytest.mark.parametrize("column", ["created_at", "completed_at"])
 def test_a_document_deleted_between_two_pages_hides_no_other(
     url: str, column: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next page continues where the last one ended, whether or not its last document is still there."""
+    """The next page continues where the last one ended, whether or not its last document still exists."""
     monkeypatch.setattr(updates, "MOST", 2)
 
     async def go(store: Store) -> tuple[list[str], list[str]]:

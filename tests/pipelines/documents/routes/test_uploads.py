@@ -1,4 +1,4 @@
-"""Documents coming in: forms, plain bodies and URLs; what is refused, what is kept, and under which name."""
+"""Uploads: forms, plain bodies and URLs; what is rejected, what is stored, and under which name."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def form(web: Live, *parts: tuple[str, Any], **options: Any) -> httpx2.Response:
 
 
 def pictures() -> dict[str, bytes]:
-    """A small picture in every format that is read."""
-    made = {}
+    """A small image in every supported format."""
+    encoded = {}
     for name in ("png", "jpeg", "webp", "gif", "tiff", "bmp"):
         stream = io.BytesIO()
         Image.new("RGB", (40, 30), "white").save(stream, name)
-        made[name] = stream.getvalue()
-    return made
+        encoded[name] = stream.getvalue()
+    return encoded
 
 
-def test_one_file_is_taken_in(web: Live) -> None:
-    """202 with where to look; the bytes are on disk under their hash, for nobody else to read."""
+def test_one_file_is_uploaded(web: Live) -> None:
+    """202 with its status URL; the bytes are stored under their hash, private."""
     content = bill("one")
     answer = form(web, ("file", ("bill.pdf", content, PDF)), ("type", b"invoice"), ("model", b"local"))
     assert answer.status_code == 202, answer.text
@@ -57,8 +57,8 @@ def test_one_file_is_taken_in(web: Live) -> None:
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_many_files_are_taken_in_together(web: Live) -> None:
-    """In their order; the same file twice is one original and one that follows it."""
+def test_many_files_are_uploaded_together(web: Live) -> None:
+    """In order; the same file twice is one original and one duplicate."""
     contents = [bill(f"many {number}") for number in range(3)]
     parts = [("file", (f"{number}.pdf", content, PDF)) for number, content in enumerate([*contents, contents[0]])]
     answer = form(web, *parts)
@@ -69,8 +69,8 @@ def test_many_files_are_taken_in_together(web: Live) -> None:
     assert "location" not in answer.headers
 
 
-def test_fifty_uploads_of_one_file_at_once_make_one_original(web_any: Live) -> None:
-    """49 follow it."""
+def test_fifty_concurrent_uploads_of_one_file_make_one_original(web_any: Live) -> None:
+    """The other 49 are duplicates."""
     content = bill("fifty")
     answers: list[dict[str, Any]] = []
 
@@ -89,7 +89,7 @@ def test_fifty_uploads_of_one_file_at_once_make_one_original(web_any: Live) -> N
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg", "webp", "gif", "tiff", "bmp"])
-def test_every_kind_of_picture_is_taken_in(web: Live, kind: str) -> None:
+def test_every_image_format_is_accepted(web: Live, kind: str) -> None:
     """With its own content type, with none, and as a plain body."""
     content = pictures()[kind]
     assert web.upload(content, f"a.{kind}", f"image/{kind}")["status"] == "queued"
@@ -111,14 +111,14 @@ def test_a_plain_body_is_a_file(web: Live) -> None:
     assert answer.json()["documents"][0]["name"] == "document"
 
 
-def test_an_empty_file_is_refused(web: Live) -> None:
-    """422, as a form and as a body; also among others, of which then none is kept."""
-    told = problem(form(web, ("file", ("a.pdf", b"", PDF))), 422, "empty_file")
-    assert told["field"] == "/file"
+def test_an_empty_file_is_rejected(web: Live) -> None:
+    """422, as a form and as a body; also among others, of which then none is stored."""
+    error = problem(form(web, ("file", ("a.pdf", b"", PDF))), 422, "empty_file")
+    assert error["field"] == "/file"
     problem(web.ask("POST", URL, content=b"", headers={"Content-Type": PDF}), 422, "empty_file")
     content = bill("beside an empty one")
-    told = problem(form(web, ("file", ("a.pdf", content, PDF)), ("file", ("b.pdf", b"", PDF))), 422, "empty_file")
-    assert told["field"] == "/file/1"
+    error = problem(form(web, ("file", ("a.pdf", content, PDF)), ("file", ("b.pdf", b"", PDF))), 422, "empty_file")
+    assert error["field"] == "/file/1"
     sha256 = hashlib.sha256(content).hexdigest()
     assert not list(web.blobs("prod").rglob(sha256))
 
@@ -143,11 +143,11 @@ def archive(name: str = "a.txt", comment: bytes = b"") -> bytes:
         (b'{"a": 1}', "JSON"), (b"\x00" * 100, "an unknown format"), (b"#!/bin/sh\n", "a script"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_not_read_is_named(web: Live, content: bytes, named: str) -> None:
-    """415 says what it is, whatever it calls itself."""
+def test_an_unsupported_file_is_named(web: Live, content: bytes, named: str) -> None:
+    """415 says what it is, whatever it is called."""
     for name, media in (("a.pdf", PDF), ("a", "application/octet-stream")):
-        told = problem(form(web, ("file", (name, content, media))), 415, "type_unsupported")
-        assert named in told["detail"]
+        error = problem(form(web, ("file", (name, content, media))), 415, "type_unsupported")
+        assert named in error["detail"]
 
 
 @pytest.mark.parametrize(
@@ -158,10 +158,10 @@ def test_a_file_that_is_not_read_is_named(web: Live, content: bytes, named: str)
         ("a.pdf.exe", "application/octet-stream", ".exe"), ("a.docx", PDF, ".docx"), ("a.svg", PDF, ".svg"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_not_what_it_says_is_refused(web: Live, name: str, media: str, declared: str) -> None:
-    """415 with what it was declared as and what it is."""
-    told = problem(form(web, ("file", (name, bill("mismatch"), media))), 415, "type_mismatch")
-    assert (told["declared"], told["detected"]) == (declared, PDF)
+def test_a_file_of_another_type_than_declared_is_rejected(web: Live, name: str, media: str, declared: str) -> None:
+    """415 with the declared and the actual type."""
+    error = problem(form(web, ("file", (name, bill("mismatch"), media))), 415, "type_mismatch")
+    assert (error["declared"], error["detected"]) == (declared, PDF)
 
 
 @pytest.mark.parametrize(
@@ -172,10 +172,10 @@ def test_a_file_that_is_not_what_it_says_is_refused(web: Live, name: str, media:
         (b"#!/bin/sh\nexit\n", "a script"), (b"<svg></svg>", "an SVG image"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_two_things_is_refused(web: Live, before: bytes, also: str) -> None:
+def test_a_polyglot_file_is_rejected(web: Live, before: bytes, also: str) -> None:
     """A PDF that a browser or a shell would take for something else."""
-    told = problem(form(web, ("file", ("a.pdf", before + bill("two"), PDF))), 415, "type_mismatch")
-    assert also in told["detected"]
+    error = problem(form(web, ("file", ("a.pdf", before + bill("two"), PDF))), 415, "type_mismatch")
+    assert also in error["detected"]
 
 
 @pytest.mark.parametrize(
@@ -187,26 +187,26 @@ def test_a_file_that_is_two_things_is_refused(web: Live, before: bytes, also: st
         (b"<!doctype html><html>" + b"x" * 90_000 + b"</html>\n", "an HTML page"), (b"#!/bin/sh\nexit\n", "a script"),
     ],
 )  # fmt: skip
-def test_a_file_with_another_one_behind_it_is_refused(web: Live, behind: bytes, also: str) -> None:
-    """Archivers look at the end of a file, and find what they look for."""
-    told = problem(form(web, ("file", ("a.pdf", bill("behind") + behind, PDF))), 415, "type_mismatch")
-    assert also in told["detected"]
+def test_a_file_with_an_archive_appended_is_rejected(web: Live, behind: bytes, also: str) -> None:
+    """Archivers read the end of a file and would find it."""
+    error = problem(form(web, ("file", ("a.pdf", bill("behind") + behind, PDF))), 415, "type_mismatch")
+    assert also in error["detected"]
 
 
-def test_a_picture_with_an_archive_behind_it_is_refused(web: Live) -> None:
+def test_an_image_with_an_archive_appended_is_rejected(web: Live) -> None:
     """Whatever it shows."""
     content = pictures()["jpeg"] + archive()
     assert problem(form(web, ("file", ("a.jpg", content, "image/jpeg"))), 415, "type_mismatch")["detected"]
 
 
-def test_an_archive_within_a_pdf_is_its_own_matter(web: Live) -> None:
-    """A file that is embedded, or noise behind the end, makes no second format."""
+def test_an_archive_inside_a_pdf_is_accepted(web: Live) -> None:
+    """An embedded file, or noise after the end, is not a second format."""
     embedded = papers.pdf_with_file("a.docx", archive("word/document.xml"))
     for content in (embedded, bill("junk") + b"\n\0\0some mailer's line\r\n", bill("cr") + b"\r\n\r\n"):
         assert web.upload(content)["status"] == "queued"
 
 
-def test_a_pdf_behind_a_little_noise_is_taken_in(web: Live) -> None:
+def test_a_pdf_after_a_little_noise_is_accepted(web: Live) -> None:
     """Many programs write a line before it."""
     assert web.upload(b"\r\nsome mailer's line\r\n" + bill("noise"))["status"] == "queued"
 
@@ -221,8 +221,8 @@ def test_a_pdf_behind_a_little_noise_is_taken_in(web: Live) -> None:
         ("<script>.pdf", "<script>.pdf"), ("tab\there.pdf", "tab\\u0009here.pdf"),
     ],
 )  # fmt: skip
-def test_names_are_kept_for_people_and_used_for_nothing(web: Live, given: str, kept: str) -> None:
-    """Accepted, escaped, at most 255 characters; the file lies under its hash."""
+def test_names_are_stored_for_display_only(web: Live, given: str, kept: str) -> None:
+    """Accepted, escaped, at most 255 characters; the file is stored under its hash."""
     answer = web.ask(
         "POST", URL, params={"name": given}, content=bill(repr(given[:50].encode())), headers={"Content-Type": PDF}
     )
@@ -235,7 +235,7 @@ def test_names_are_kept_for_people_and_used_for_nothing(web: Live, given: str, k
     assert sent.headers["content-disposition"].startswith("attachment; filename=")
 
 
-def test_names_that_are_not_text_are_kept_too(web: Live) -> None:
+def test_names_that_are_not_text_are_stored_too(web: Live) -> None:
     """Invalid UTF-8 and NUL in a form's file name."""
     for raw in (b"caf\xe9.pdf", b"a\x00b.pdf", b"\xff\xfe"):
         body = (
@@ -266,19 +266,19 @@ def test_names_that_are_not_text_are_kept_too(web: Live) -> None:
         ([("file", ("a.pdf", b"%PDF-", PDF)), ("type", b"x" * 1_000_001)], 413, "too_large", "/type"),
     ],
 )  # fmt: skip
-def test_a_form_that_does_not_fit_is_refused(
+def test_an_invalid_form_value_is_rejected(
     web: Live, parts: list[tuple[str, Any]], status: int, code: str, field: str | None
 ) -> None:
-    """The field is named, and where there is a set to choose from, the set."""
+    """The field is named, and the allowed values where there is a set."""
     if parts:
         answer = form(web, *parts)
     else:
         sent = {"Content-Type": "multipart/form-data; boundary=b"}
         answer = web.ask("POST", URL, content=b"--b--\r\n" * 0, headers=sent)
-    told = problem(answer, status, code)
-    assert told.get("field") == field
-    if field in ("/type", "/model") and code == "value_invalid" and "there is no such" in told["detail"]:
-        assert "local" in told["expected"] or "invoice" in told["expected"]
+    error = problem(answer, status, code)
+    assert error.get("field") == field
+    if field in ("/type", "/model") and code == "value_invalid" and "there is no such" in error["detail"]:
+        assert "local" in error["expected"] or "invoice" in error["expected"]
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_a_form_that_does_not_fit_is_refused(
         b"--b\r\n" + b'Content-Disposition: form-data; name="a"\r\n' * 2 + b"\r\n\r\n--b--\r\n",
     ],
 )  # fmt: skip
-def test_a_form_that_is_none_is_refused(web: Live, body: bytes) -> None:
+def test_a_malformed_form_is_rejected(web: Live, body: bytes) -> None:
     """400: no boundary, no end, no name, too many or too long headers."""
     sent = {"Content-Type": "multipart/form-data; boundary=b"}
     problem(web.ask("POST", URL, content=body, headers=sent), 400, "form_invalid")
@@ -312,15 +312,15 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         yield one
 
 
-def test_what_is_too_large_is_cut_off(narrow: Live) -> None:
-    """A file by its own size, a request by its own; neither leaves anything on disk."""
+def test_uploads_beyond_a_limit_are_cut_off(narrow: Live) -> None:
+    """Per file and per request; neither leaves anything on disk."""
     large = bill("large") + b" " * 6000
-    told = problem(form(narrow, ("file", ("a.pdf", large, PDF))), 413, "too_large")
-    assert (told["limit"], told["field"]) == (5000, "/file")
+    error = problem(form(narrow, ("file", ("a.pdf", large, PDF))), 413, "too_large")
+    assert (error["limit"], error["field"]) == (5000, "/file")
     sent = {"Content-Type": PDF}
-    told = problem(narrow.ask("POST", URL, content=large, headers=sent), 413, "too_large")
-    assert told["limit"] == 5000
-    assert told["got"] == len(large)
+    error = problem(narrow.ask("POST", URL, content=large, headers=sent), 413, "too_large")
+    assert error["limit"] == 5000
+    assert error["got"] == len(large)
     chunked = narrow.ask("POST", URL, content=iter([large[:4000], large[4000:]]), headers=sent)
     problem(chunked, 413, "too_large")
     whole = form(narrow, *[("file", ("a.pdf", b"%PDF-" + b"x" * 4900, PDF)) for _ in range(3)], ("type", b"x" * 90_000))
@@ -328,8 +328,8 @@ def test_what_is_too_large_is_cut_off(narrow: Live) -> None:
     assert not [path for path in narrow.blobs("prod").rglob("*") if path.is_file()]
 
 
-def test_too_many_files_or_parts_are_refused(narrow: Live) -> None:
-    """413 names the number that is allowed."""
+def test_too_many_files_or_parts_are_rejected(narrow: Live) -> None:
+    """413 names the limit."""
     one = ("file", ("a.pdf", b"%PDF-1.4 x", PDF))
     assert problem(form(narrow, *[one] * 4), 413, "too_many_parts")["limit"] == 3
     fields = [(f"f{number}", b"x") for number in range(7)]
@@ -337,8 +337,8 @@ def test_too_many_files_or_parts_are_refused(narrow: Live) -> None:
     assert answer.status_code in (413, 422)
 
 
-def test_a_refusal_of_a_large_upload_reaches_its_sender(web: Live) -> None:
-    """Though nobody read the body: a wrong key is told after it was sent, not by a cut line."""
+def test_the_error_for_a_large_upload_reaches_the_client(web: Live) -> None:
+    """Although the body was not read: an invalid key is reported, not a dropped connection."""
     for key, status in ((None, 401), (web.key("viewer"), 403)):
         answer = web.ask("POST", URL, key=key, content=b"x" * 3_000_000, headers={"Content-Type": PDF})
         assert answer.status_code == status
@@ -352,7 +352,7 @@ class Library(BaseHTTPRequestHandler):
     asked: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
-        """Answers by the path."""
+        """Answer by the path."""
         self.asked.append(self.path)
         answers: dict[str, tuple[int, dict[str, str], bytes]] = {
             "/bill.pdf": (200, {"Content-Type": PDF}, self.content),
@@ -373,7 +373,7 @@ class Library(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -389,7 +389,7 @@ def library() -> Iterator[str]:
 
 
 def test_a_document_is_fetched_from_its_url(web: Live, library: str) -> None:
-    """Through a redirect too; its name is the end of the path, or the one that is given."""
+    """Through a redirect too; its name is the end of the path, or the given one."""
     answer = web.ask("POST", URL, json={"url": f"{library}/bill.pdf?token=s3cret"})
     assert answer.status_code == 202, answer.text
     [one] = answer.json()["documents"]
@@ -399,8 +399,8 @@ def test_a_document_is_fetched_from_its_url(web: Live, library: str) -> None:
     assert answer.json()["documents"][0]["name"] == "mine.pdf"
 
 
-def test_the_same_link_again_gives_the_first_answer(web_any: Live, library: str) -> None:
-    """Under one Idempotency-Key it is fetched once, whatever it would give now; another link is a mismatch."""
+def test_the_same_url_again_gives_the_first_answer(web_any: Live, library: str) -> None:
+    """Under one Idempotency-Key it is fetched once, whatever it would return now; another URL is a mismatch."""
     sent = {"Idempotency-Key": "link-1"}
     body = {"url": f"{library}/changing", "type": "invoice"}
     before = len(Library.asked)
@@ -428,15 +428,15 @@ def test_the_same_link_again_gives_the_first_answer(web_any: Live, library: str)
         ("/empty", 422, "empty_file"), ("/lies", 415, "type_mismatch"),
     ],
 )  # fmt: skip
-def test_a_url_that_gives_no_document_is_told(web: Live, library: str, path: str, status: int, code: str) -> None:
-    """Without a word of what listens where."""
+def test_a_url_without_a_document_is_reported(web: Live, library: str, path: str, status: int, code: str) -> None:
+    """Without revealing what listens where."""
     problem(web.ask("POST", URL, json={"url": library + path}), status, code)
 
 
-def test_a_url_that_gives_too_much_is_left(narrow: Live, library: str) -> None:
+def test_a_url_with_too_much_data_is_abandoned(narrow: Live, library: str) -> None:
     """At the upload's own limit."""
-    told = problem(narrow.ask("POST", URL, json={"url": f"{library}/large"}), 413, "too_large")
-    assert (told["limit"], told["field"]) == (5000, "/url")
+    error = problem(narrow.ask("POST", URL, json={"url": f"{library}/large"}), 413, "too_large")
+    assert (error["limit"], error["field"]) == (5000, "/url")
 
 
 @pytest.mark.parametrize(
@@ -448,30 +448,30 @@ def test_a_url_that_gives_too_much_is_left(narrow: Live, library: str) -> None:
         "http://metadata.google.internal/",
     ],
 )  # fmt: skip
-def test_a_url_that_leads_inside_is_blocked(web: Live, url: str) -> None:
-    """For a document and for a webhook; the reason is told, a password in it is not."""
+def test_a_url_into_the_internal_network_is_blocked(web: Live, url: str) -> None:
+    """For a document and for a webhook; the reason is given, a password in it is not."""
     for path in (URL, "/api/webhooks"):
         answer = web.ask("POST", path, json={"url": url})
-        told = problem(answer, 422, "url_blocked")
-        assert told["field"] == "/url"
-        assert told["reason"]
+        error = problem(answer, 422, "url_blocked")
+        assert error["field"] == "/url"
+        assert error["reason"]
         assert "s3cret" not in answer.text
 
 
-def test_a_url_of_2049_characters_is_refused(web: Live) -> None:
+def test_a_url_of_2049_characters_is_rejected(web: Live) -> None:
     """By its length alone."""
-    told = problem(web.ask("POST", URL, json={"url": "http://example.com/" + "a" * 2030}), 422, "value_invalid")
-    assert told["field"] == "/url"
+    error = problem(web.ask("POST", URL, json={"url": "http://example.com/" + "a" * 2030}), 422, "value_invalid")
+    assert error["field"] == "/url"
 
 
-def test_what_a_form_or_a_json_body_says_is_not_said_in_the_query(web: Live) -> None:
-    """One place for each thing."""
+def test_a_field_of_the_body_is_rejected_in_the_query(web: Live) -> None:
+    """Each value has one place."""
     problem(web.ask("POST", f"{URL}?type=invoice", files={"file": ("a.pdf", bill(), PDF)}), 422, "value_unknown")
     problem(web.ask("POST", f"{URL}?type=invoice", json={"url": "http://example.com"}), 422, "value_unknown")
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
-    """80 MB go straight to disk: what is held at once stays far below the file's size."""
+    """80 MB are written straight to disk: memory stays far below the file's size."""
     import tracemalloc
 
     content = bill("big")
@@ -495,7 +495,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 
 
 def test_memory_does_not_grow_with_the_number_of_files(tmp_path: Path) -> None:
-    """Sixty files of a form, each a little too small to be written before its end, are not held together."""
+    """Sixty files of a form, each just too small to be written before its end, are not held together."""
     import tracemalloc
 
     begin = b'--cut\r\nContent-Disposition: form-data; name="file"; filename="%d.pdf"\r\n\r\n%s'

@@ -46,8 +46,8 @@ def test_check_walks_a_profile_and_names_the_step_that_fails(
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_check_lists_mistakes_first(lite: Project, tmp_path: Path) -> None:
-    """A profile with mistakes is not run."""
+def test_check_lists_errors_first(lite: Project, tmp_path: Path) -> None:
+    """A profile with errors is not run."""
     (tmp_path / "bad.yaml").write_text("name: bad\nurl: https://a.example\ncolour: red\n")
     result = lite.run("registry", "check", str(tmp_path / "bad.yaml"))
     assert result.exit_code == 3

@@ -46,7 +46,7 @@ def test_three_wrong_passwords_lock_an_account(portal: httpx2.Client) -> None:
     assert "verrouillé" in sign_in(portal).text
 
 
-def test_faults_are_asked_for_and_ended(portal: httpx2.Client) -> None:
+def test_faults_are_requested_and_ended(portal: httpx2.Client) -> None:
     """Maintenance, an expired session, a notice; the error for an unknown fault lists the known ones."""
     sign_in(portal)
     assert portal.post("/_faults", json={"maintenance": ["foncier"], "popup": True}).status_code == 200
@@ -61,7 +61,7 @@ def test_faults_are_asked_for_and_ended(portal: httpx2.Client) -> None:
     assert "known: maintenance" in refused.json()["error"]
 
 
-def test_lists_have_pages_and_escape_what_was_asked_for(portal: httpx2.Client) -> None:
+def test_lists_are_paged_and_escape_the_search(portal: httpx2.Client) -> None:
     """The last page has no next one, and markup in a search stays text."""
     first = portal.get("/req", params={"objet": "Beaulieu"}).text
     assert "Page 1 sur 2" in first
@@ -71,7 +71,7 @@ def test_lists_have_pages_and_escape_what_was_asked_for(portal: httpx2.Client) -
     assert "<b>" not in portal.get("/rdprm", params={"nom": "<b>x</b>"}).text
 
 
-def test_a_port_that_is_taken_says_so() -> None:
+def test_a_port_in_use_is_reported() -> None:
     """The error names the option to change it."""
     with run_portal() as running:
         port = int(running.url.rpartition(":")[2])

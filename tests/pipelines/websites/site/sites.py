@@ -12,7 +12,7 @@ from tabellion.net.guard import Rules
 from tabellion.pipelines.websites.site.info import WebsiteInfo
 from tabellion.pipelines.websites.site.settings import VisitSettings
 from tabellion.pipelines.websites.site.visit import visit
-from tests.models.scripted import Answer, Asked, Scripted
+from tests.models.scripted import Answer, RecordedRequest, ScriptedServer
 
 HOME, REFUSED = "127.0.0.1", "127.0.0.3"
 GUARD = Rules.of([f"{HOME}/32"])
@@ -22,7 +22,7 @@ PROSE = (
     "older than its bakers. Every morning at six the first loaves leave the oven, and by noon most shelves are empty. "
     "On Saturdays the queue reaches the fountain, and nobody in it seems to mind. "
 )
-Pages = Mapping[str, Answer | str] | Callable[[Asked], Answer]
+Pages = Mapping[str, Answer | str] | Callable[[RecordedRequest], Answer]
 
 
 def page(body: str, head: str = "", language: str = "en") -> str:
@@ -34,16 +34,16 @@ def article(title: str) -> str:
 
 
 @asynccontextmanager
-async def site(pages: Pages, host: str = HOME) -> AsyncIterator[Scripted]:
+async def site(pages: Pages, host: str = HOME) -> AsyncIterator[ScriptedServer]:
     """A site of these pages; anything else is a 404."""
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: RecordedRequest) -> Answer:
         if callable(pages):
             return pages(asked)
         found = pages.get(asked.path, Answer(b"not here", 404, HTML))
         return Answer(found.encode(), 200, HTML) if isinstance(found, str) else found
 
-    running = Scripted(answer)
+    running = ScriptedServer(answer)
     server = await asyncio.start_server(running.serve, host, 0)
     running.url = f"http://{host}:{server.sockets[0].getsockname()[1]}"
     try:

@@ -15,7 +15,7 @@ from tabellion.net.guard import Blocked
 from tabellion.pipelines.websites.site.info import WebsiteInfo
 from tabellion.pipelines.websites.site.rendering import RenderingFailed, render_page
 from tests.browser.chromium import find, why_not
-from tests.models.scripted import Answer, Asked
+from tests.models.scripted import Answer, RecordedRequest
 from tests.pipelines.websites.site.sites import GUARD, PROSE, REFUSED, article, codes, page, settings, site, visit_site
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "")
@@ -46,8 +46,8 @@ def chromium(runner: asyncio.Runner) -> Iterator[Chromium]:
 
 def visited(
     runner: asyncio.Runner, chromium: Chromium, served: Any, folder: Path, **changes: Any
-) -> tuple[WebsiteInfo, list[Asked]]:
-    async def story() -> tuple[WebsiteInfo, list[Asked]]:
+) -> tuple[WebsiteInfo, list[RecordedRequest]]:
+    async def story() -> tuple[WebsiteInfo, list[RecordedRequest]]:
         async with site(served) as server:
             return await visit_site(server.url, folder, chromium=chromium, **changes), server.asked
 
@@ -89,7 +89,7 @@ def test_a_page_that_shows_its_text_is_only_photographed(
 def test_a_rendered_page_reaches_no_private_address(runner: asyncio.Runner, chromium: Chromium, tmp_path: Path) -> None:
     """Neither by script nor by frame; the report names the hosts, but not those that do not exist."""
 
-    async def story() -> tuple[WebsiteInfo, list[Asked]]:
+    async def story() -> tuple[WebsiteInfo, list[RecordedRequest]]:
         async with site({"/": article("Secret")}, REFUSED) as private:
             body = f"""<div id="root"></div><iframe src="{private.url}/frame"></iframe><script>
                 document.getElementById("root").innerHTML = "<p>{PROSE}</p>";
@@ -112,7 +112,7 @@ def test_a_script_that_goes_to_a_private_address_shows_nothing_of_it(
 ) -> None:
     """The site is reported as far as it could be read."""
 
-    async def story() -> tuple[WebsiteInfo, list[Asked]]:
+    async def story() -> tuple[WebsiteInfo, list[RecordedRequest]]:
         async with site({"/": article("Secret")}, REFUSED) as private:
             body = f'<div id="root"></div><script>location.href = "{private.url}/"</script>'
             async with site({"/": page(body, "<title>Trap</title>")}) as public:

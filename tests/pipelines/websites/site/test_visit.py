@@ -20,7 +20,7 @@ from tabellion.pipelines.websites.site.sandbox import LIMITS, MODULE
 from tabellion.pipelines.websites.site.visit import visit
 from tabellion.reading.limits import MEBI
 from tabellion.reading.sandbox import Sandbox
-from tests.models.scripted import Answer, Asked
+from tests.models.scripted import Answer, RecordedRequest
 from tests.net.serving import raw_server, tls_server
 from tests.pipelines.websites.site.sites import (
     HTML,
@@ -223,7 +223,7 @@ def test_an_address_that_can_never_be_visited_fails_for_good(url: str, code: str
 def test_a_redirect_to_a_private_address_is_refused_before_it_is_contacted(tmp_path: Path) -> None:
     """A site cannot use a visit to reach the network around it."""
 
-    async def story() -> list[Asked]:
+    async def story() -> list[RecordedRequest]:
         async with site({"/": article("Secret")}, REFUSED) as private:
             async with site(lambda asked: _to(asked, private.url)) as public:
                 with pytest.raises(Permanent) as failure:
@@ -234,7 +234,7 @@ def test_a_redirect_to_a_private_address_is_refused_before_it_is_contacted(tmp_p
     assert asyncio.run(story()) == []
 
 
-def _to(asked: Asked, target: str) -> Answer:
+def _to(asked: RecordedRequest, target: str) -> Answer:
     return Answer(b"", 404) if asked.path == "/robots.txt" else Answer(b"", 302, {"location": target})
 
 
@@ -353,7 +353,7 @@ def test_a_page_without_text_is_reported_as_such(tmp_path: Path) -> None:
 def test_an_endless_sitemap_is_read_in_part(tmp_path: Path) -> None:
     """An index that names itself and a new index each time; compressed ones are read too."""
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: RecordedRequest) -> Answer:
         if asked.path == "/":
             return Answer(article("Home").encode(), 200, HTML)
         if asked.path == "/sitemap.xml" or asked.path.startswith("/more"):

@@ -22,23 +22,23 @@ Value = TypeVar("Value")
 ROOT = Path(__file__).parents[1]
 
 
-class Diary:
+class EventRecorder:
     """A listener that keeps every event."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
 
     def __call__(self, event: Event) -> None:
-        """Keeps the event."""
+        """Keep the event."""
         self.events.append(event)
 
     @property
     def names(self) -> list[str]:
-        """What happened, in order."""
+        """The names of the events, in order."""
         return [event.name for event in list(self.events)]
 
     def of(self, name: str) -> list[Event]:
-        """The events of one name."""
+        """Return the events of one name."""
         return [event for event in list(self.events) if event.name == name]
 
 
@@ -52,7 +52,7 @@ class Gauge:
 
     @contextlib.contextmanager
     def running(self, *names: str) -> Iterator[None]:
-        """Counts one more under each name for the length of a block."""
+        """Count one more under each name for the duration of a block."""
         with self._lock:
             for name in names:
                 self.now[name] += 1
@@ -66,12 +66,12 @@ class Gauge:
 
 
 def make_worker(url: str, *queues: Queue, **options: Any) -> Worker:
-    """A worker that polls often."""
+    """Return a worker that polls often."""
     return Worker([Environment("prod", url)], queues, **({"poll": 0.05} | options))
 
 
 def ask(url: str, question: Callable[[Store], Awaitable[Value]]) -> Value:
-    """Asks a store of its own."""
+    """Query with a store of its own."""
 
     async def go() -> Value:
         async with Store(url) as store:
@@ -80,8 +80,8 @@ def ask(url: str, question: Callable[[Store], Awaitable[Value]]) -> Value:
     return asyncio.run(go())
 
 
-class Shift:
-    """One worker at work in a thread with an event loop of its own."""
+class RunningWorker:
+    """One worker in a thread with its own event loop."""
 
     def __init__(self, worker: Worker, *, until_idle: bool = False) -> None:
         self.worker = worker
@@ -102,7 +102,7 @@ class Shift:
         return not self.thread.is_alive()
 
     def end(self, within: float = 20) -> None:
-        """Waits for the worker's end and raises what ended it, if anything did."""
+        """Wait until the worker has ended and raise what ended it, if anything did."""
         self.thread.join(within)
         assert self.over, f"{self.worker.id} did not stop within {within} s"
         if self.failure is not None:
@@ -110,9 +110,9 @@ class Shift:
 
 
 @contextlib.contextmanager
-def working(*workers: Worker) -> Iterator[list[Shift]]:
-    """These workers at work for the length of a block; told to stop at its end."""
-    shifts = [Shift(worker) for worker in workers]
+def working(*workers: Worker) -> Iterator[list[RunningWorker]]:
+    """Run these workers for the duration of a block; stop them at its end."""
+    shifts = [RunningWorker(worker) for worker in workers]
     try:
         yield shifts
     finally:
@@ -127,8 +127,8 @@ def working(*workers: Worker) -> Iterator[list[Shift]]:
 
 
 def drain(worker: Worker, within: float = 30) -> None:
-    """Works until nothing is left to do."""
-    shift = Shift(worker, until_idle=True)
+    """Work until nothing is left to do."""
+    shift = RunningWorker(worker, until_idle=True)
     try:
         shift.end(within)
     finally:
@@ -136,8 +136,8 @@ def drain(worker: Worker, within: float = 30) -> None:
         worker.stop()
 
 
-class Laborer:
-    """A worker process of `tests.faults.laborer`; its log tells what its handlers did."""
+class WorkerProcess:
+    """A worker process of `tests.faults.worker_process`; its log has what its handlers did."""
 
     def __init__(self, url: str, folder: Path, *, failpoints: str = "", environ: dict[str, str] | None = None,
                  **options: Any) -> None:  # fmt: skip
@@ -147,7 +147,7 @@ class Laborer:
         self._errors = (folder / f"laborer-{number}.err").open("w+b")
         orders = {"url": url, "log": str(self.log), "folder": str(folder / "temp")} | options
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.laborer", json.dumps(orders)],
+            [sys.executable, "-m", "tests.faults.worker_process", json.dumps(orders)],
             cwd=ROOT, stderr=self._errors, stdout=self._errors, start_new_session=True,
             env=os.environ | {"TABELLION_FAILPOINTS": failpoints} | (environ or {}),
         )  # fmt: skip
@@ -158,24 +158,24 @@ class Laborer:
         return self.process.pid
 
     def send(self, number: signal.Signals) -> None:
-        """Sends a signal to the process."""
+        """Send a signal to the process."""
         self.process.send_signal(number)
 
     def lines(self, what: str | None = None) -> list[dict[str, Any]]:
-        """What it wrote down: handler calls as 'start' and 'end', events by their name."""
+        """What it logged: handler calls as 'start' and 'end', events by their name."""
         entries = [json.loads(line) for line in self.log.read_text().splitlines() if line.endswith("}")]
         return entries if what is None else [entry for entry in entries if entry["what"] == what]
 
     def started(self, key: int) -> bool:
-        """Whether its handler was called with this job."""
+        """Return whether its handler was called with this job."""
         return any(entry["key"] == str(key) for entry in self.lines("start"))
 
     def await_start(self, key: int) -> None:
-        """Returns once its handler works on this job."""
+        """Return once its handler works on this job."""
         eventually(lambda: self.started(key) or self._died())
 
     def await_event(self, name: str) -> None:
-        """Returns once it has told this event."""
+        """Return once it has logged this event."""
         eventually(lambda: self.lines(name) or self._died())
 
     def _died(self) -> bool:
@@ -184,16 +184,16 @@ class Laborer:
         return False
 
     def errors(self) -> str:
-        """What it printed."""
+        """Return what it printed."""
         self._errors.seek(0)
         return self._errors.read().decode()
 
     def wait(self, within: float = 30) -> int:
-        """Waits for its end and returns the exit code; below zero is a signal."""
+        """Wait until it has ended and return the exit code; below zero is a signal."""
         return self.process.wait(within)
 
     def close(self) -> None:
-        """Ends it, however it is."""
+        """End it, whatever its state."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait(10)
@@ -201,10 +201,10 @@ class Laborer:
 
 
 @contextlib.contextmanager
-def laboring(url: str, folder: Path, **options: Any) -> Iterator[Laborer]:
-    """A worker process for the length of a block."""
-    laborer = Laborer(url, folder, **options)
+def worker_process(url: str, folder: Path, **options: Any) -> Iterator[WorkerProcess]:
+    """Run a worker process for the duration of a block."""
+    child = WorkerProcess(url, folder, **options)
     try:
-        yield laborer
+        yield child
     finally:
-        laborer.close()
+        child.close()

@@ -1,4 +1,4 @@
-"""Runs commands where packages are missing: `python -m tests.missing`, with its orders as JSON on standard input.
+"""Runs commands with packages hidden: `python -m tests.hidden_packages`, with its input as JSON on standard input.
 
 One process hides the packages and forks for each command, which costs a tenth of starting Python for every one of them.
 """
@@ -28,8 +28,8 @@ SHARED = ("argon2", "fastapi", "google.genai", "httpx2", "jinja2", "openai", "py
 SECONDS = 200
 
 
-def missing(extras: str) -> list[str]:
-    """The packages that are not there when only these extras are installed, by the names they are imported under."""
+def missing_packages(extras: str) -> list[str]:
+    """Return the packages missing when only these extras are installed, by their import names."""
     there = packages_of(extras) | {"tabellion", "pip"}
     found = {package: set(map(canonicalize_name, names)) for package, names in packages_distributions().items()}
     found["google.genai"] = {canonicalize_name("google-genai")}  # others put something into `google` as well
@@ -43,30 +43,31 @@ def missing(extras: str) -> list[str]:
 def run_all(
     extras: str, folder: Path, commands: Mapping[str, Sequence[str]], scripts: Mapping[str, str], **variables: str
 ) -> dict[str, subprocess.CompletedProcess[str]]:
-    """Runs commands and scripts in a folder, one after the other, where only the packages of these extras are."""
+    """Run commands and scripts in a folder, one after the other, with only the packages of these extras."""
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG")}
     orders = {
-        "hidden": missing(extras), "folder": str(folder), "scripts": dict(scripts),
+        "hidden": missing_packages(extras), "folder": str(folder), "scripts": dict(scripts),
         "commands": {name: list(words) for name, words in commands.items()},
     }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-m", "tests.missing"], input=json.dumps(orders), capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "tests.hidden_packages"], input=json.dumps(orders), capture_output=True, text=True,
+        check=False,
         env=kept | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"} | variables, timeout=SECONDS, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return {
-        name: subprocess.CompletedProcess(name, told["code"], told["out"], told["err"])
-        for name, told in json.loads(done.stdout).items()
+        name: subprocess.CompletedProcess(name, result["code"], result["out"], result["err"])
+        for name, result in json.loads(done.stdout).items()
     }
 
 
 def is_hidden(module: str) -> bool:
-    """Whether a module is one that is hidden, or in one."""
-    return any(module == name or module.startswith(f"{name}.") for name in Hiding.hidden)
+    """Return whether a module is hidden, or inside a hidden one."""
+    return any(module == name or module.startswith(f"{name}.") for name in HidingFinder.hidden)
 
 
-class Hiding(PathFinder):
-    """Finds what Python finds, but the packages that are hidden."""
+class HidingFinder(PathFinder):
+    """Finds what Python finds, except the hidden packages."""
 
     hidden: frozenset[str] = frozenset()
 
@@ -74,7 +75,7 @@ class Hiding(PathFinder):
     def find_spec(
         cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Nothing, as if it had never been installed; else what there is."""
+        """Return None for a hidden module, as if it had never been installed."""
         if is_hidden(fullname):
             return None
         return PathFinder.find_spec(fullname, path, target)
@@ -104,7 +105,7 @@ def _in_fork(folder: Path, words: Sequence[str] | str) -> dict[str, Any]:
 
 
 def _run(words: Sequence[str] | str) -> int:
-    """The command line with these words, or a script; the exit code."""
+    """Run the command line with these arguments, or a script; return the exit code."""
     try:
         if isinstance(words, str):
             exec(compile(words, "script", "exec"), {"__name__": "__main__"})
@@ -120,8 +121,8 @@ def _run(words: Sequence[str] | str) -> int:
 
 def _main() -> None:
     orders = json.load(sys.stdin)
-    Hiding.hidden = frozenset(orders["hidden"])
-    sys.meta_path = [Hiding if finder is PathFinder else finder for finder in sys.meta_path]
+    HidingFinder.hidden = frozenset(orders["hidden"])
+    sys.meta_path = [HidingFinder if finder is PathFinder else finder for finder in sys.meta_path]
     for name in filter(is_hidden, list(sys.modules)):
         del sys.modules[name]
     for name in SHARED:

@@ -1,6 +1,6 @@
-"""A worker process for fault tests: `python -m tests.faults.laborer '{"url": …, "log": …}'`.
+"""A worker process for fault tests: `python -m tests.faults.worker_process '{"url": …, "log": …}'`.
 
-It works the table of `tests.owner`, writes one line per handler call and per event, and does as its orders say.
+It works the table of `tests.table_owner`, writes one line per handler call and per event, and does as its orders say.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tabellion import Environment, Event, Job, Worker
 from tabellion.engine.worker import environment as worker_environment
 from tabellion.engine.worker import worker as engine
 from tests.faults.mutants import MUTANTS
-from tests.owner import jobs_queue
 from tests.servers import die_with_parent
+from tests.table_owner import jobs_queue
 
 DEFAULTS: dict[str, Any] = {
     "id": None,
@@ -46,7 +46,7 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-class Laborer:
+class WorkerProcess:
     """The handlers of one process, and its log."""
 
     def __init__(self, given: dict[str, Any]) -> None:
@@ -54,11 +54,11 @@ class Laborer:
         self._log = os.open(given["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def write(self, what: str, **facts: Any) -> None:
-        """Writes one line."""
+        """Write one line."""
         os.write(self._log, (json.dumps({"what": what, "pid": os.getpid(), **facts}) + "\n").encode())
 
     def listen(self, event: Event) -> None:
-        """Writes an event down."""
+        """Log an event."""
         self.write(event.name, key=event.key, attempt=event.attempt, error=event.error, environment=event.environment)
 
     def begin(self, job: Job) -> None:
@@ -103,10 +103,10 @@ class Laborer:
 
 
 def main(orders: dict[str, Any]) -> None:
-    """Works until told to stop."""
+    """Work until stopped."""
     die_with_parent()
     given = DEFAULTS | orders
-    laborer = Laborer(given)
+    child = WorkerProcess(given)
     if given["skew"]:
         honest = time.time
         time.time = lambda: honest() + given["skew"]
@@ -116,12 +116,12 @@ def main(orders: dict[str, Any]) -> None:
     worker_environment.SWEEP, engine.STUCK = given["sweep"], given["stuck"]
     queue = jobs_queue(lease=given["lease"], max_attempts=given["max_attempts"], timeout=given["timeout"])
     if given["threads"]:
-        queue.handler(laborer.in_thread)
+        queue.handler(child.in_thread)
     else:
-        queue.handler(laborer.on_loop)
+        queue.handler(child.on_loop)
     worker = Worker(
         [Environment("prod", given["url"], deadline=given["deadline"])], [queue], id=given["id"], poll=given["poll"],
-        grace=given["grace"], concurrency=given["concurrency"], listeners=[laborer.listen],
+        grace=given["grace"], concurrency=given["concurrency"], listeners=[child.listen],
         folder=Path(given["folder"]),
     )  # fmt: skip
     worker.run(until_idle=given["until_idle"])

@@ -26,7 +26,7 @@ INDEX = "CREATE INDEX jobs_ready ON jobs (id) WHERE status = 'new'"
 
 
 def jobs_queue(name: str = "jobs", **options: Any) -> Queue:
-    """A queue on the table, with a short lease and quick retries."""
+    """Return a queue on the table, with a short lease and quick retries."""
     settings: dict[str, Any] = {
         "ready": "new", "running": "running", "done": "done", "failed": "failed",
         "worker": "worker", "error": "error", "attempts": "attempts", "started_at": "started_at",
@@ -36,7 +36,7 @@ def jobs_queue(name: str = "jobs", **options: Any) -> Queue:
 
 
 class Owner:
-    """One connection of the table's owner; from one thread only."""
+    """One connection of the table's owner; for one thread only."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -46,7 +46,7 @@ class Owner:
         self._loop = asyncio.new_event_loop()
 
     def __call__(self, statement: str, *values: Any) -> list[dict[str, Any]]:
-        """Runs one statement with `$1` placeholders and commits it."""
+        """Run one statement with `$1` placeholders and commit it."""
         if self.dialect == "sqlite":
             if self._sqlite is None:
                 self._sqlite = sqlite3.connect(self.url.removeprefix("sqlite:///"), timeout=30, isolation_level=None)
@@ -66,30 +66,30 @@ class Owner:
         return [dict(row) for row in await self._postgres.fetch(statement, *values)]
 
     def create(self, *, index: bool = True) -> None:
-        """Makes the table."""
+        """Create the table."""
         self(TABLE[self.dialect])
         if index:
             self(INDEX)
 
     def insert(self, *ids: int, status: str = "new") -> None:
-        """Inserts rows in one statement."""
+        """Insert rows in one statement."""
         marks = ", ".join(f"({int(one)}, '{status}')" for one in ids)
         self(f"INSERT INTO jobs (id, status) VALUES {marks}")
 
     def row(self, key: int) -> dict[str, Any]:
-        """One row as it is now."""
+        """Return one row as it is now."""
         return self("SELECT * FROM jobs WHERE id = $1", key)[0]
 
     def status(self, key: int) -> str:
-        """One row's status."""
+        """Return one row's status."""
         return str(self.row(key)["status"])
 
     def count(self, status: str) -> int:
-        """How many rows have this status."""
+        """Return how many rows have this status."""
         return int(self("SELECT count(*) AS n FROM jobs WHERE status = $1", status)[0]["n"])
 
     def attempts(self, key: int | None = None, queue: str = "jobs") -> list[dict[str, Any]]:
-        """What the register says of a job, or of all, oldest first."""
+        """Return what the register says of a job, or of all, oldest first."""
         with contextlib.suppress(sqlite3.OperationalError, asyncpg.UndefinedTableError):
             return self(
                 f"""SELECT * FROM tabellion_attempts WHERE queue = $1 {"" if key is None else "AND key = $2"}
@@ -99,11 +99,11 @@ ORDER BY claimed_at, n""",
         return []
 
     def outcomes(self, key: int, queue: str = "jobs") -> list[str | None]:
-        """How each attempt of a job ended; None while it is live."""
+        """Return how each attempt of a job ended; None while it is live."""
         return [attempt["outcome"] for attempt in self.attempts(key, queue)]
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Close the connection."""
         if self._sqlite is not None:
             self._sqlite.close()
         if self._postgres is not None and not self._postgres.is_closed():
@@ -113,13 +113,13 @@ ORDER BY claimed_at, n""",
 
 
 def seconds(owner: Owner, column: str) -> str:
-    """A time of the register as seconds since 1970, in SQL."""
+    """Return SQL for a time of the register as seconds since 1970."""
     return column if owner.dialect == "sqlite" else f"extract(epoch FROM {column})"
 
 
 @contextlib.contextmanager
 def owning(url: str, *, create: bool = True) -> Iterator[Owner]:
-    """The owner of this database for the length of a block, with the table made."""
+    """Connect as the owner of this database for the duration of a block, with the table created."""
     owner = Owner(url)
     try:
         if create:

@@ -1,4 +1,4 @@
-"""Texts that are programs where somebody forgets to show them as text, and a document that is full of them."""
+"""Texts that would run as scripts if shown as markup, and a document full of them."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ SHOWN = """() => [document.documentElement.innerText, document.title,
     ...[...document.querySelectorAll("[aria-label]")].map(one => one.ariaLabel)].join("\\n")"""
 
 
-class Trap:
-    """Notices when a text has run in any page of the browser."""
+class ScriptDetector:
+    """Notices when one of the texts has run in any page of the browser."""
 
     def __init__(self, context: BrowserContext) -> None:
         self.sprung: list[str] = []
         context.expose_function("ran", lambda which: self.sprung.append(str(which)))
 
     def check(self, page: Page) -> None:
-        """Fails when something ran, or when a text has become a part of the page."""
+        """Fail when something ran, or when a text has become markup."""
         assert not self.sprung, f"ran on {page.url}: {self.sprung}"
         grown = page.evaluate(GROWN)
         assert not grown, f"grew on {page.url}: {grown}"
 
 
-def shown(page: Page) -> str:
-    """All that the page says."""
+def page_text(page: Page) -> str:
+    """Return all text of the page."""
     return str(page.evaluate(SHOWN))
 
 
 def paper() -> bytes:
-    """An invoice whose every text is poisoned; its total is wrong, so that somebody must look at it."""
+    """Return an invoice with a script in every text; its total is wrong, so that it needs review."""
     bill = replace(
         bills.invent("en", random.Random(6)),
         vendor=(f"Acme {IMAGE} Ltd", f"1 {DRAWING} Road", f"Leeds {SCRIPT}"),
@@ -60,4 +60,4 @@ def paper() -> bytes:
         rows=((f"Shelf {SCRIPT}", 2, Decimal("10.00")), (f"Hinge {DRAWING}", 1, Decimal("5.00"))),
         slip=Decimal("10.00"),
     )
-    return bills.invoice(bill).written()
+    return bills.invoice(bill).to_bytes()
