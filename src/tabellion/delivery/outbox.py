@@ -21,7 +21,7 @@ from tabellion.engine.log import printable
 from tabellion.engine.queue import Queue
 from tabellion.engine.values import json_text
 from tabellion.errors import Permanent, RateLimited, TabellionError
-from tabellion.net.guard import Blocked, Rules
+from tabellion.net.guard import Blocked, HostUnreachable, Rules
 
 if TYPE_CHECKING:
     import httpx2
@@ -150,6 +150,8 @@ class Courier:
             raise Undelivered(f"the receiver sent no complete response within {ANSWER_SECONDS:g} s") from None
         except Blocked as error:
             raise Undelivered(f"its URL cannot be called: {error.reason}") from None
+        except HostUnreachable as error:
+            raise Undelivered(f"the receiver could not be reached: {error.reason}") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             raise Undelivered(f"the receiver could not be reached ({type(error).__name__})") from None
 

@@ -8,7 +8,7 @@ import logging
 import re
 from dataclasses import dataclass, field
 
-from tabellion.net.guard import Rules
+from tabellion.net.guard import HostUnreachable, Rules
 
 log = logging.getLogger("tabellion.net")
 
@@ -68,6 +68,7 @@ class ProxyAccount:
     refused: list[RefusedAddress] = field(default_factory=list)  #: without duplicates, the first hundred
     latest: RefusedAddress | None = None
     refusals: int = 0  #: number of refusals
+    unreachable: HostUnreachable | None = None  #: the last failure to reach a host
     tasks: set[asyncio.Task[None]] = field(default_factory=set, repr=False)  #: its open connections
 
     def refuse(self, host: str, port: int, reason: str) -> None:

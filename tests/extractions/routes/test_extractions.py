@@ -85,6 +85,8 @@ def test_what_cannot_be_read_is_refused_at_once(web_ocr: Live) -> None:
         problem(refused, status, code)
     metadata = {"url": "http://169.254.169.254/latest"}
     problem(web_ocr.ask("POST", "/api/extractions/ocr", json=metadata), 422, "url_blocked")
+    unknown = {"url": "http://nowhere.invalid/a.pdf"}
+    problem(web_ocr.ask("POST", "/api/extractions/ocr", json=unknown), 422, "url_failed")
     refused = web_ocr.ask("POST", "/api/extractions/ocr", json=metadata, key=web_ocr.key("viewer"))
     problem(refused, 403, "role_required")
     assert web_ocr.get("/api/extractions").json()["extractions"] == []

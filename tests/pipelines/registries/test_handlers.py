@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import signal
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from tabellion.engine.gates.state import GateSettings
+from tabellion.net.guard import Rules
 from tabellion.pipelines.registries.account_files import AccountFile
 from tabellion.pipelines.registries.portal.state import PortalFaults
 from tests.pipelines.registries.visiting import QUICK, LocalInstallation, Visiting
@@ -199,6 +201,33 @@ def test_a_site_that_does_not_answer_closes_its_gate(visits: Visiting, tmp_path:
     visits.run(for_a_while())
     assert {one["status"] for one in installation.rows("search_sessions")} == {"pending_company_selection"}
     assert 0 < len(errors(installation, "retried")) <= 6  # two sessions, each with its gate and a threshold of three
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_site_whose_name_does_not_resolve_is_tried_again(
+    installation: LocalInstallation, caplog: pytest.LogCaptureFixture, scheme: str
+) -> None:
+    """DNS fails for a moment: the row is retried, and its error names the host without a line of our source."""
+
+    async def fail(_host: str, _port: int) -> list[str]:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    settings = installation.settings
+    profile = replace(settings.profiles["companies"], url=f"{scheme}://registry.example")
+    installation.settings = replace(
+        settings,
+        profiles={**settings.profiles, "companies": profile},
+        rules={**settings.rules, "req": Rules(resolver=fail)},
+    )
+    installation.add("search_sessions", company="1140001234")
+    lenient = GateSettings(rate=50, max_rate=100, threshold=50)
+    with caplog.at_level(logging.DEBUG, "tabellion"):
+        installation.work(dict.fromkeys(settings.gates(), lenient))
+    assert [one["attempt"] for one in errors(installation, "retried")] == [1, 2, 3]
+    [last] = errors(installation, "failed")
+    assert "registry.example cannot be reached: its name cannot be resolved now" in last["error"]
+    assert ".py" not in last["error"]
+    assert "Traceback" not in caplog.text
 
 
 def test_a_browser_that_dies_costs_one_attempt(installation: LocalInstallation) -> None:

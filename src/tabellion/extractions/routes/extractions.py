@@ -16,7 +16,7 @@ from tabellion.extractions.lookup import INPUTS, load_metadata, tell_times
 from tabellion.extractions.served import ServedExtractions, served_extractions
 from tabellion.extractions.states import ExtractionStatus
 from tabellion.messages import Message, Translatable
-from tabellion.net.guard import Blocked, vet_url
+from tabellion.net.guard import Blocked, HostUnreachable, vet_url
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.sniff import TAIL, sniff
 from tabellion.web import cursors
@@ -226,6 +226,11 @@ async def _vet(request: Request, url: str) -> str:
         raise Problem(
             422, "url_blocked", str(error), field="/url", reason=error.reason,
             fix="use a public http or https URL, or upload the file itself",
+        ) from None  # fmt: skip
+    except HostUnreachable as error:
+        raise Problem(
+            422, "url_failed", str(error), field="/url",
+            fix="check the name of the host, try again later, or upload the file itself",
         ) from None  # fmt: skip
     return url
 

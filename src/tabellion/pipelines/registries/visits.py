@@ -14,10 +14,10 @@ from tabellion.engine.job import Job
 from tabellion.errors import GateClosed, Permanent, RateLimited
 from tabellion.messages import Message
 from tabellion.net.chromium import Chromium
-from tabellion.net.guard import Blocked, Rules
+from tabellion.net.guard import Blocked, HostUnreachable, Rules
 from tabellion.pipelines.registries.account_files import AccountFile, wait_turn
 from tabellion.pipelines.registries.accounts import SiteAccount
-from tabellion.pipelines.registries.problems import AmbiguousResult, SiteProblem, StepFailed
+from tabellion.pipelines.registries.problems import AmbiguousResult, SiteProblem, SiteUnreachable, StepFailed
 from tabellion.pipelines.registries.profile import Profile, Task
 from tabellion.pipelines.registries.walker import Walker, WalkResult, first_line
 
@@ -113,18 +113,27 @@ class Visits:
         except Blocked as error:
             admitted.record_abandoned()
             raise Permanent(Message("registry.blocked", site=self.profile.title, detail=error.reason)) from error
-        except Error as error:
-            # Chromium raises this if a site does not answer; a dead browser is a BrowserFailed.
-            admitted.record_failure(Message("registry.unreachable", site=self.profile.title))
+        except (Error, HostUnreachable) as error:
+            problem = self._describe(error)
+            admitted.record_failure(str(problem))
             closed = await admitted.flush()
             if closed:
                 raise GateClosed(file.account.gate, closed) from error
-            raise SiteProblem(self.profile.title, "retry", first_line(error)) from error
+            raise problem from error
         except BaseException:
             admitted.record_abandoned()
             raise
         admitted.record_success(None)
         return result
+
+    def _describe(self, error: Exception) -> SiteUnreachable | SiteProblem:
+        """The problem behind an error of the browser; a browser that died is a BrowserFailed."""
+        if isinstance(error, HostUnreachable):
+            return SiteUnreachable(self.profile.title, str(error))
+        text = first_line(error)
+        if "net::ERR_" in text:
+            return SiteUnreachable(self.profile.title, text)
+        return SiteProblem(self.profile.title, "retry", text)
 
     def _record(self, file: AccountFile, problem: SiteProblem, admitted: Pass) -> None:
         if problem.means in REFUSED:
