@@ -33,7 +33,7 @@ def extraction_queue(settings: RegistrySettings) -> Queue:
         extractions.TABLE, name="extraction", status="status_id", **states.EXTRACTION,
         worker="worker_id", started_at="processing_started_at", error="error_message",
         updated_at="updated_at", updated_at_optional=True,
-        keep_error=True, renew_mirrors=True, stale_after=STALE_AFTER, failed_where="t.ocr_error IS NULL",
+        keep_error=True, renew_mirrors=True, stale_after=STALE_AFTER,
         uses=_gate(settings, "extraction"), concurrency=_visits(settings, "extraction"),
         lease=LEASE, timeout=TIMEOUT, retry_base=settings.retry_base, deadline=DEADLINE, max_deferrals=MOST_DEFERRALS,
     )  # fmt: skip
