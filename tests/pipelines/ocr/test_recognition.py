@@ -230,3 +230,12 @@ def test_a_row_of_a_dead_program_is_taken_over(url: str, tmp_path: Path) -> None
     with working(make_worker(url, *ocr_queues(settings_in(tmp_path)))):
         eventually(lambda: rows(url)[0]["status_id"] == 5)
     assert (rows(url)[1]["status_id"], rows(url)[1]["ocr_worker_id"]) == (6, "worker-1")
+
+
+def test_attempts_of_earlier_workers_are_not_counted(url: str, tmp_path: Path) -> None:
+    """`ocr_attempts` is the number of the attempt in the register: a row at 2 of 3 has three attempts again."""
+    [key] = queued(url, tmp_path, deed(1))
+    rows(url, "UPDATE extraction_queue SET ocr_attempts = 2 WHERE id = $1 RETURNING id", key)
+    worked(url, settings_in(tmp_path))
+    [row] = rows(url)
+    assert (row["status_id"], row["ocr_attempts"], row["ocr_max_attempts"]) == (5, 1, 3)
