@@ -5,10 +5,12 @@ from __future__ import annotations
 from tabellion.engine.queue import Queue
 from tabellion.extractions import tables as extractions
 from tabellion.pipelines.registries import states, tables
+from tabellion.pipelines.registries.account_files import WAIT_SECONDS
 from tabellion.pipelines.registries.handlers import RegistryHandlers
 from tabellion.pipelines.registries.settings import RegistrySettings
 
-TIMEOUT = 900.0  #: seconds that one visit of a site may take
+#: Seconds that one visit of a site may take. The wait for an account before it is added, so that it costs no visit.
+TIMEOUT = 900.0 + WAIT_SECONDS
 LEASE = 60.0
 #: Seconds that a row waits for a closed gate or a maintenance page before it fails.
 DEADLINE = 7 * 86_400.0
