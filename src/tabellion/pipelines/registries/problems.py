@@ -6,6 +6,8 @@ from tabellion.errors import TabellionError
 from tabellion.messages import Message, quote_value
 from tabellion.pipelines.registries.profile import Meaning, Step
 
+REFUSED = ("locked", "wrong_password")  #: meanings after which an account is not used again
+
 
 class SiteProblem(TabellionError):  # noqa: N818 - what the page says
     """The site itself reports a problem."""

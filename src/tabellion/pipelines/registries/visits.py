@@ -18,7 +18,13 @@ from tabellion.net.chromium import Chromium
 from tabellion.net.guard import Blocked, HostUnreachable, Rules
 from tabellion.pipelines.registries.account_files import WAIT_SECONDS, AccountFile, wait_turn
 from tabellion.pipelines.registries.accounts import SiteAccount
-from tabellion.pipelines.registries.problems import AmbiguousResult, SiteProblem, SiteUnreachable, StepFailed
+from tabellion.pipelines.registries.problems import (
+    REFUSED,
+    AmbiguousResult,
+    SiteProblem,
+    SiteUnreachable,
+    StepFailed,
+)
 from tabellion.pipelines.registries.profile import Profile, Task
 from tabellion.pipelines.registries.walker import Walker, WalkResult, first_line
 
@@ -26,7 +32,6 @@ if TYPE_CHECKING:
     from tabellion.engine.context import JobContext
     from tabellion.engine.gates.passes import Pass
 
-REFUSED = ("locked", "wrong_password")
 TROUBLE = ("maintenance", "retry")  #: problems of the site itself, which count against its gate
 RECHECK = 60.0  #: seconds until a job checks again whether an account can be used
 BUSY_SECONDS = 2.0  #: until a job is claimed again that found no free account
