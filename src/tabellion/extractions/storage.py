@@ -68,12 +68,22 @@ class ExtractionFiles:
 
     async def save(self, file: Path, name: str = "") -> str:
         """Stores a copy of a file under its hash, so that equal files are stored once; returns its `storage_path`."""
+        return (await self.save_new(file, name))[0]
+
+    async def save_new(self, file: Path, name: str = "") -> tuple[str, bool]:
+        """The same, and whether no such file was stored before."""
         data = await files.in_thread(file.read_bytes)
         ending = Path(name or file.name).suffix.lower()
         sha256 = hashlib.sha256(data).hexdigest()
         address = f"{FOLDER}/{sha256[:2]}/{sha256}{ending if _ENDING.fullmatch(ending) else ''}"
-        await (self.shared or self.lake).put(address, data)
-        return address
+        lake = self.shared or self.lake
+        is_new = not await lake.has(address)
+        await lake.put(address, data)
+        return address, is_new
+
+    async def remove(self, address: str) -> None:
+        """Removes a file that `save` stored; other rows must not have its address."""
+        await (self.shared or self.lake).delete(address)
 
     async def download(self, address: str, folder: Path) -> Path:
         """Copies the file at an address into a folder, and returns its path there.

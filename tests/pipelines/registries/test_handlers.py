@@ -133,7 +133,7 @@ def test_a_job_that_gets_no_account_spends_no_attempt(
     installation = one_account(visits, tmp_path)
     installation.add("extraction_queue", **INDEX)
     [account] = installation.settings.accounts["registre-foncier"]
-    notes = set()
+    notes: set[str | None] = set()
 
     async def go() -> None:
         serving = asyncio.create_task(installation.worker().serve(until_idle=True))

@@ -6,22 +6,18 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tabellion.errors import ConfigurationError, RateLimited
-from tabellion.extractions.columns import ADDRESS, PAUSE
+from tabellion.extractions.columns import ADDRESS, INPUTS, PAUSE
 from tabellion.messages import Message
 
 #: Without configuration, the first of these that the table has is used.
 USUAL: Mapping[str, tuple[str, ...]] = {
-    "circonscription": ("circonscription", "circonscription_fonciere", "circumscription"),
-    "cadastre": ("cadastre",),
-    "designation_secondaire": ("designation_secondaire", "secondary_designation"),
-    "lot": ("lot", "lot_number", "numero_lot"),
-    "document_number": ("document_number", "numero_inscription", "numero"),
+    **INPUTS,
     "storage_path": ADDRESS,
     "company": ("company", "company_name", "search_term", "query", "name"),
     "name": ("name", "search_name", "selected_name", "company_name"),
 }
 SEARCHED = tuple(name for name in USUAL if name != "storage_path")
-EXTRACTION = ("circonscription", "cadastre", "designation_secondaire", "lot", "document_number")
+EXTRACTION = tuple(INPUTS)
 
 
 class NoSuchColumn(RateLimited):

@@ -147,12 +147,12 @@ class Visits:
             admitted.record_abandoned()
             raise Permanent(Message("registry.blocked", site=self.profile.title, detail=error.reason)) from error
         except (Error, HostUnreachable) as error:
-            problem = self._describe(error)
-            admitted.record_failure(str(problem))
+            described = self._describe(error)
+            admitted.record_failure(str(described))
             closed = await admitted.flush()
             if closed:
                 raise GateClosed(file.account.gate, closed) from error
-            raise problem from error
+            raise described from error
         except BaseException:
             admitted.record_abandoned()
             raise
