@@ -121,6 +121,8 @@ class Queue:
         self.try_states = try_states  #: whether every change of state is tried and rolled back before work begins
         #: Rewrites an error before it is stored in the row and the register: `describe(job, error)`.
         self.describe_error: Callable[[Job, str], str] | None = None
+        #: Says what the handler lacks in a table with these columns: `check_columns(columns)`; `doctor` reports it.
+        self.check_columns: Callable[[Collection[str]], str | None] | None = None
         self.function: HandlerFunction | None = None
         self.is_async = False  #: whether the handler runs on the event loop; otherwise it gets a thread of its own
 

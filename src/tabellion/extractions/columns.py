@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -30,12 +32,21 @@ INPUTS: Mapping[str, tuple[str, ...]] = {
 PAUSE = 60.0  #: seconds until a row is retried whose table lacks a column
 
 
+log = logging.getLogger("tabellion.extractions")
+
+
 class ColumnsUnknown(RateLimited):
     """No column of the table is known to be the right one. The rows are not to blame: they wait."""
 
     def __init__(self, key: str, column: str | None, there: Collection[str]) -> None:
         code = "extraction.column_missing" if column else "extraction.column_unknown"
         super().__init__(PAUSE, Message(code, key=key, value=quote_value(column or ""), known=sorted(there)))
+
+
+@functools.lru_cache(maxsize=100)
+def warn_once(queue: str, why: str) -> None:
+    """Logs a warning that the rows of a queue wait, once in the life of the process."""
+    log.warning("the rows of %s wait: %s", queue, why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +84,14 @@ class ColumnChoice:
         if self.metadata is not None:
             return ColumnNames(address, text, _choose("extractions.metadata_column", self.metadata, (), there))
         return ColumnNames(address, text, next((name for name in METADATA if name in there), None))
+
+    def lacks(self, there: Collection[str]) -> str | None:
+        """What `find` would raise for a table with these columns."""
+        try:
+            self.find(there)
+        except ColumnsUnknown as error:
+            return str(error)
+        return None
 
 
 def _choose(key: str, configured: str | None, usual: Collection[str], there: Collection[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from tabellion import Store
+from tabellion.extractions import columns
 from tabellion.extractions.columns import ColumnChoice
 from tabellion.models.fake.serving import Serving, serving
 from tabellion.pipelines.ocr import local_pages
@@ -239,3 +241,21 @@ def test_attempts_of_earlier_workers_are_not_counted(url: str, tmp_path: Path) -
     worked(url, settings_in(tmp_path))
     [row] = rows(url)
     assert (row["status_id"], row["ocr_attempts"], row["ocr_max_attempts"]) == (5, 1, 3)
+
+
+def test_rows_that_wait_for_a_column_are_a_warning(
+    sqlite_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log says what to configure, at the level of a problem, and does not speak of a rate limit."""
+    queued(sqlite_url, tmp_path, deed(1))
+    rows(sqlite_url, "ALTER TABLE extraction_queue RENAME COLUMN ocr_text TO texte_lu")
+    columns.warn_once.cache_clear()
+    with (
+        caplog.at_level(logging.INFO, "tabellion"),
+        working(make_worker(sqlite_url, *ocr_queues(settings_in(tmp_path)))),
+    ):
+        eventually(lambda: rows(sqlite_url, "SELECT 1 AS n FROM tabellion_attempts WHERE outcome = 'limited'"))
+        eventually(lambda: "was deferred" in caplog.text)
+    [warning] = [record for record in caplog.records if record.name == "tabellion.extractions"]
+    assert (warning.levelname, "extractions.text_column" in warning.getMessage()) == ("WARNING", True)
+    assert "rate limited" not in caplog.text

@@ -103,7 +103,10 @@ def test_a_locked_account_is_left_out_and_the_others_go_on(installation: LocalIn
     [locked] = [one for one in installation.settings.accounts["registre-foncier"] if one.name == "etude-tremblay"]
     assert "verrouillé" in str(AccountFile(installation.settings.folder, locked).refusal())
     [gate] = [one for one in installation.fetch("SELECT * FROM tabellion_gates") if one["name"] == locked.gate]
-    assert json.loads(gate["state"])["breaker"]["state"] == "open"
+    breaker = json.loads(gate["state"])["breaker"]
+    assert breaker["state"] == "open"
+    assert "tabellion registry unlock registre-foncier etude-tremblay" in breaker["reason"]
+    assert "test call" not in breaker["reason"]
 
 
 def test_workers_that_share_an_account_take_turns(visits: Visiting, tmp_path: Path) -> None:

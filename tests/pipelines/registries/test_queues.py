@@ -11,10 +11,11 @@ import pytest
 from tabellion import Environment, Job, Permanent, Queue, Store, Worker, config
 from tabellion.engine import controls
 from tabellion.extractions.storage import files_of
+from tabellion.monitor.doctor import examine
 from tabellion.pipelines.ocr.queues import ocr_queue
 from tabellion.pipelines.registries.handlers import RegistryHandlers
 from tabellion.pipelines.registries.pipeline import PIPELINE
-from tabellion.pipelines.registries.queues import extraction_queue, registry_queues
+from tabellion.pipelines.registries.queues import companies_queue, extraction_queue, registry_queues
 from tabellion.pipelines.registries.settings import settings_of
 from tests.pipelines.ocr.deeds import settings_in
 
@@ -136,3 +137,20 @@ def declared(folder: Path) -> tuple[Queue, Queue]:
     """The two queues of the table."""
     settings = settings_of(config.load(variables={"TABELLION_DATA": str(folder)}))
     return extraction_queue(settings), ocr_queue(settings_in(folder))
+
+
+def test_doctor_names_a_column_that_is_not_recognized(url: str, tmp_path: Path) -> None:
+    """A table whose column for the company, or for the text, has an unknown name is not called suitable."""
+    work(
+        url, tmp_path,
+        "ALTER TABLE search_sessions RENAME COLUMN company TO raison",
+        "ALTER TABLE extraction_queue RENAME COLUMN ocr_text TO contenu",
+    )  # fmt: skip
+    settings = settings_of(config.load(variables={"TABELLION_DATA": str(tmp_path)}))
+    queues = [companies_queue(settings), *declared(tmp_path)]
+    findings = asyncio.run(examine(Environment("prod", url), queues))
+    errors = {finding.where: finding.what for finding in findings if finding.level == "error"}
+    assert "registries.columns.company" in errors["prod: companies"]
+    assert "extractions.text_column" in errors["prod: ocr"]
+    suitable = [finding.where for finding in findings if "is suitable" in finding.what]
+    assert suitable == ["prod: extraction"]

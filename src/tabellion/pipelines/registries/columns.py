@@ -56,6 +56,11 @@ class SearchColumns:
             raise NoSuchColumn(name, table, there)
         return found
 
+    def lacks(self, names: Collection[str], there: Collection[str], table: str) -> str | None:
+        """What `require` would raise for the first of these names that a table with these columns lacks."""
+        missing = [name for name in names if self.find(name, there) is None]
+        return str(NoSuchColumn(missing[0], table, there)) if missing else None
+
     def value(self, name: str, row: Mapping[str, Any]) -> Any:
         """The value in a row; None if the row has no such column."""
         column = self.find(name, row)

@@ -120,8 +120,9 @@ class Visits:
             reason = file.refusal()
             if reason is not None:
                 # The gate admits a probe now and then; do not send one that is bound to fail.
-                admitted.record_refusal(reason)
-                raise GateClosed(file.account.gate, reason, RECHECK)
+                why = _explain_refusal(file.account, reason)
+                admitted.record_refusal(why)
+                raise GateClosed(file.account.gate, why, RECHECK)
             lock.enter_context(trial.pop_all())
             return admitted
 
@@ -171,7 +172,7 @@ class Visits:
     def _record(self, file: AccountFile, problem: SiteProblem, admitted: Pass) -> None:
         if problem.means in REFUSED:
             file.mark_refused(str(problem))
-            admitted.record_refusal(str(problem))
+            admitted.record_refusal(_explain_refusal(file.account, str(problem)))
         elif problem.means in TROUBLE:
             admitted.record_failure(str(problem))
         else:
@@ -207,6 +208,11 @@ class Visits:
             if private:
                 await session.save_state()
             return result
+
+
+def _explain_refusal(account: SiteAccount, why: str) -> Message:
+    """Why the gate of an account is closed, and what opens it: unlike that of a model, it is not tested by a call."""
+    return Message("registry.not_used", detail=why, site=account.site, account=account.name)
 
 
 class NothingFound(Permanent):
