@@ -93,6 +93,13 @@ class ExtractionTable:
                 known[column] = value
         return await insert_row(self.store, self.table, self.key, known)
 
+    async def queue_again(self, key: str, status: ExtractionStatus) -> None:
+        """Gives a row this status, and wakes a worker."""
+        where = f"{self._key} = {self._mark(2)}"
+        text = f"UPDATE {TABLE} SET status_id = $1 WHERE {where} RETURNING 1 AS n"
+        await self.store.database.fetch(text, int(status), self._value(key))
+        await self.store.database.wake()
+
     async def has_file(self, address: str) -> bool:
         """Whether a row has this file."""
         if self.columns is None:
