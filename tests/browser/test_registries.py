@@ -48,9 +48,26 @@ def test_a_company_is_searched_and_its_rights_downloaded(clerk: Visitor) -> None
     search = page.locator("tbody tr", has_text="Laframboise Immobilier")
     expect(search).to_contain_text("Réserve de propriété", timeout=LONG)
     expect(page.get_by_label("Laframboise Immobilier")).to_be_disabled()
+    expect(page.get_by_label("Laframboise Immobilier")).to_be_checked()
+    expect(page.locator("#names label", has_text="Laframboise Immobilier")).to_contain_text("chosen")
     with page.expect_download() as came:
         search.get_by_role("link").click()
     assert came.value.path().read_bytes().startswith(b"%PDF")
+
+
+def test_a_failed_search_is_tried_again(clerk: Visitor) -> None:
+    """A company that is not found can be queued again on its page."""
+    body = json.dumps({"company": "Nulle part inc."}).encode()
+    status, made = clerk.installation.service.ask(
+        "POST", "/api/search-sessions", body, **{"Content-Type": "application/json"}
+    )
+    assert status == 202, made
+    page = clerk.open(f"/registries/{made['id']}")
+    expect(page.locator("#notices")).to_contain_text("no result", timeout=LONG)
+    with page.expect_response("**/api/queues/companies/retry") as answered:
+        page.locator("#notices").get_by_role("button", name="Try again").click()
+    assert answered.value.json()["retried"] == 1
+    expect(page.locator("#notices")).to_contain_text("no result", timeout=LONG)  # it failed again
 
 
 def test_a_document_is_requested_and_fetched(clerk: Visitor) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -251,6 +253,26 @@ def test_an_internal_address_is_not_called(sqlite_url: str, receiver: Receiver, 
     assert "its URL cannot be called" in row["error"]
     assert "http://" not in row["error"]
     assert receiver.got == []
+
+
+def test_a_receiver_whose_name_does_not_resolve_is_tried_again(sqlite_url: str, receiver: Receiver) -> None:
+    """DNS fails at first: the delivery waits, and arrives when the name resolves."""
+    asked = []
+
+    async def fail_once(_host: str, _port: int) -> list[str]:
+        asked.append(1)
+        if len(asked) == 1:
+            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+        return ["127.0.0.1"]
+
+    ask(sqlite_url, endpoints.SCHEMA.prepare)
+    endpoint(sqlite_url, f"http://receiver.example:{receiver.url.split(':')[2]}")
+    put(sqlite_url)
+    drain(make_worker(sqlite_url, quick(rules=replace(Rules.of(LOOPBACK), resolver=fail_once))))
+    with owning(sqlite_url) as owner:
+        [first] = owner("SELECT error FROM tabellion_attempts WHERE outcome = 'retried'")
+    assert "the receiver could not be reached: its name cannot be resolved now" in first["error"]
+    assert len(receiver.got) == 1
 
 
 def test_a_worker_killed_between_sending_and_settling_sends_again(url: str, owner: Owner, receiver: Receiver) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tabellion import Store
 from tabellion.extractions.columns import ColumnChoice
 from tabellion.extractions.lookup import ExtractionTable, load_metadata, tell_times
+from tabellion.extractions.row_values import TextTooLong
 from tabellion.extractions.tables import SCHEMA
 from tests.extractions.handmade import make_by_hand
 from tests.workers import ask
@@ -62,5 +65,47 @@ def test_a_row_always_gets_a_key(url: str) -> None:
         ids = [await table.insert({"status_id": 3}) for _ in range(2)]
         assert len(set(ids)) == 2
         assert {row["id"] for row in (await table.listing({}, None, 5))[0]} == set(ids)
+
+    ask(url, go)
+
+
+ALTERNATIVE = """CREATE TABLE extraction_queue (id text PRIMARY KEY, status_id integer NOT NULL, document_type text,
+  circonscription_fonciere text, lot_number integer, numero_inscription varchar(12), zone text, file_url text,
+  ocr_text text)"""
+
+
+def test_inputs_are_found_under_their_other_usual_names(url: str) -> None:
+    """As a worker finds them: by a usual name, or by the one that is configured."""
+
+    async def go(store: Store) -> None:
+        await store.database.open()
+        await store.database.fetch(ALTERNATIVE)
+        table = await ExtractionTable.open(store, ColumnChoice(inputs={"cadastre": "zone"}))
+        inputs = {"circonscription": "Laval", "lot": 1234567, "document_number": "21 103 111", "cadastre": "Québec"}
+        row = await table.get(await table.insert({"status_id": 3, "lot": 1234567, **inputs}))
+        assert row is not None
+        assert {name: row[name] for name in inputs} == inputs
+        with pytest.raises(TextTooLong) as refused:
+            await table.insert({"status_id": 3, "document_number": "x" * 13})
+        assert (refused.value.field, refused.value.limit) == ("document_number", 12)
+
+    ask(url, go)
+
+
+def test_a_new_row_has_the_times_that_its_table_requires(url: str) -> None:
+    """Where `updated_at` may not be NULL and the database does not fill it in."""
+
+    async def go(store: Store) -> None:
+        await store.database.open()
+        moment = "timestamptz" if store.dialect == "postgresql" else "text"
+        await store.database.fetch(
+            "CREATE TABLE extraction_queue (id text PRIMARY KEY, status_id integer NOT NULL, "
+            f"created_at {moment}, updated_at {moment} NOT NULL, file_url text, ocr_text text)"
+        )
+        table = await ExtractionTable.open(store, ColumnChoice())
+        row = await table.get(await table.insert({"status_id": 3}))
+        assert row is not None
+        times = tell_times(row)
+        assert times["updated_at"] == times["created_at"] != None  # noqa: E711
 
     ask(url, go)

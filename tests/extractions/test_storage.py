@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from tabellion.config import Config
 from tabellion.engine.environment import Environment
 from tabellion.errors import ConfigurationError
-from tabellion.extractions.storage import AddressRefused, ExtractionFiles, FileMissing, files_of
+from tabellion.extractions.storage import AddressRefused, DownloadFailed, ExtractionFiles, FileMissing, files_of
+from tabellion.net.guard import Rules
 from tabellion.storage.lake import Lake
 
 PDF = b"%PDF-1.7 deed"
@@ -80,6 +82,21 @@ def test_a_forbidden_address_is_rejected(address: str, tmp_path: Path) -> None:
     """Private addresses, other protocols, paths out of the lake."""
     with pytest.raises(AddressRefused):
         asyncio.run(ExtractionFiles(Lake(tmp_path)).download(address, tmp_path))
+
+
+def test_a_host_that_does_not_resolve_is_worth_another_try(tmp_path: Path) -> None:
+    """The row is not to blame for DNS: the error is not permanent, and names the file, the host and the cause."""
+
+    async def fail(_host: str, _port: int) -> list[str]:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    stored = ExtractionFiles(Lake(tmp_path), Rules(resolver=fail))
+    with pytest.raises(DownloadFailed) as failed:
+        asyncio.run(stored.download("https://files.example/a.pdf?token=hush", tmp_path))
+    assert str(failed.value) == (
+        "'https://files.example/a.pdf' could not be downloaded: files.example cannot be reached: "
+        "its name cannot be resolved now: DNS does not answer"
+    )
 
 
 def test_a_secret_in_an_address_is_not_repeated(tmp_path: Path) -> None:

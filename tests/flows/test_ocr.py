@@ -67,20 +67,48 @@ def test_the_errors_of_extraction_and_ocr_are_kept_apart(url: str, tmp_path: Pat
     assert extraction_only["ocr_attempts"] == 0
 
 
+#: The seed's statement, with five seconds for its ten minutes.
+MONITOR = """UPDATE extraction_queue SET status_id = 3, ocr_worker_id = NULL WHERE id IN (
+  SELECT id FROM extraction_queue WHERE status_id = 6 AND ocr_started_at < {then}) RETURNING id"""
+SECONDS_AGO = {
+    "postgresql": "NOW() - INTERVAL '{} seconds'",
+    "sqlite": "strftime('%Y-%m-%d %H:%M:%f', 'now', '-{} seconds')",  # as we write texts
+}
+
+
 def test_another_monitor_takes_no_live_document(url: str, tmp_path: Path) -> None:
-    """It resets what started long ago, by its own SQL; a document being read never looks that old to it."""
+    """Its own UPDATE runs again and again: it takes the row of a worker that died, and never the one that is read."""
     ask(url, make_by_hand)
-    queue_files(url, tmp_path, plan(1), prepare=False, column="file_url")
-    stale = "SELECT id FROM extraction_queue WHERE status_id = 6 AND ocr_started_at <= $1"
-    with serving(latency=60) as fake:
+    alive, dead = queue_files(url, tmp_path, plan(1), plan(1, mark=1), prepare=False, column="file_url")
+    ago = SECONDS_AGO["postgresql" if url.startswith("postgresql") else "sqlite"]
+    rows(url, f"UPDATE extraction_queue SET status_id = 6, ocr_worker_id = 'old', ocr_started_at = {ago.format(60)} "
+              "WHERE id = $1 RETURNING id", dead)  # fmt: skip
+    stolen: list[str] = []
+
+    def run_monitor() -> None:
+        stolen.extend(str(row["id"]) for row in rows(url, MONITOR.format(then=ago.format(5))))
+
+    with serving(latency=120) as fake:
         settings = by_gemini(tmp_path, fake, workers=1, lease=3.0)
         with working(Worker([Environment("prod", url)], ocr_queues(settings), poll=0.05, grace=0.1)):
-            (row,) = eventually(lambda: [one for one in rows(url) if one["status_id"] == 6])
-            claimed = row["ocr_started_at"]
-            assert rows(url, stale, claimed), "by the time of its claim the monitor would have found it"
-            eventually(lambda: rows(url)[0]["ocr_started_at"] != claimed)
-            assert not rows(url, stale, claimed)
-            assert rows(url)[0]["status_id"] == 6
+            claim = "SELECT ocr_started_at FROM extraction_queue WHERE id = $1 AND status_id = 6"
+            [claimed] = eventually(lambda: rows(url, claim, alive))
+            then, now = f"CAST('{claimed['ocr_started_at']}' AS {column_type(url)})", ago.format(6)
+
+            def is_long_ago() -> bool:
+                run_monitor()
+                return bool(rows(url, f"SELECT 1 AS n WHERE {then} < {now}"))
+
+            eventually(is_long_ago, within=60)  # by the time of its claim the monitor would have taken it
+            by_id = {str(row["id"]): row for row in rows(url)}
+    assert stolen == [dead]
+    assert (by_id[alive]["status_id"], by_id[dead]["status_id"]) == (6, 3)
+    assert by_id[dead]["ocr_worker_id"] is None
+
+
+def column_type(url: str) -> str:
+    """The type of the times of the table made by hand."""
+    return "timestamptz" if url.startswith("postgresql") else "text"
 
 
 @pytest.mark.parametrize(("count", "ids"), [(1, {"worker"}), (3, {"worker-1", "worker-2", "worker-3"})])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
@@ -14,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabellion.errors import ConfigurationError
-from tabellion.net.guard import Blocked, Rules, Target, parse, vet_url
+from tabellion.net import guard
+from tabellion.net.guard import Blocked, HostUnreachable, Rules, Target, parse, vet_url
 
 
 def answering(*addresses: str) -> Rules:
@@ -118,15 +120,48 @@ def test_an_invalid_network_is_rejected(network: str) -> None:
         Rules.of([network])
 
 
-def test_an_unknown_name_is_blocked_like_any_other() -> None:
-    """A name without addresses, or with too many."""
+def failing(error: BaseException) -> Rules:
+    """Rules whose resolver raises this error."""
 
-    async def fails(_host: str, _port: int) -> list[str]:
-        raise OSError("no such name")
+    async def fail(_host: str, _port: int) -> list[str]:
+        raise error
 
-    for rules in (Rules(resolver=fails), answering(), answering(*[f"8.8.8.{n}" for n in range(40)])):
-        with pytest.raises(Blocked, match="its host is unknown"):
-            vet("http://nowhere.example/", rules)
+    return Rules(resolver=fail)
+
+
+@pytest.mark.parametrize(
+    ("rules", "why"),
+    [
+        (failing(socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")), "DNS does not answer"),
+        (failing(TimeoutError()), "DNS does not answer"),
+        (failing(OSError("no route")), "DNS does not answer"),
+        (failing(socket.gaierror(socket.EAI_NONAME, "Name or service not known")), "there is no host of this name"),
+        (answering(), "there is no host of this name"),
+    ],
+)
+def test_a_name_that_does_not_resolve_is_unreachable_and_not_blocked(rules: Rules, why: str) -> None:
+    """DNS may fail for a moment, also when it says that a name does not exist: the error is one to try again after."""
+    with pytest.raises(HostUnreachable, match=f"nowhere.example cannot be reached: .*{why}") as caught:
+        vet("http://nowhere.example/", rules)
+    assert not isinstance(caught.value, Blocked)
+
+
+def test_a_resolver_that_hangs_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a few seconds the host counts as unreachable."""
+
+    async def hang(_host: str, _port: int) -> list[str]:
+        await asyncio.Event().wait()
+        return []
+
+    monkeypatch.setattr(guard, "RESOLVE_SECONDS", 0.01)
+    with pytest.raises(HostUnreachable):
+        vet("http://nowhere.example/", Rules(resolver=hang))
+
+
+def test_a_name_with_very_many_addresses_is_blocked() -> None:
+    """Nobody needs more than 32."""
+    with pytest.raises(Blocked, match="more than 32 addresses"):
+        vet("http://nowhere.example/", answering(*[f"8.8.8.{n}" for n in range(40)]))
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -70,8 +70,8 @@ class Installation:
         for pipeline in self.pipelines:
             pipeline.check(self.config)
         own_views = self.own_queues()
-        if self.demo:
-            self._with_demo()
+        if self.demo and not self._with_demo():
+            raise ConfigurationError("none of the selected pipelines has a demo: omit --demo")
         listening(self.host, self.port).close()  # report a port in use before anything is created
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -109,12 +109,9 @@ class Installation:
             server.stop()
             server.force_exit = self._stop_count > 1
 
-    def _with_demo(self) -> Pipeline:
-        """The first pipeline that has a demo."""
-        for pipeline in self.pipelines:
-            if type(pipeline).demo is not Pipeline.demo:
-                return pipeline
-        raise ConfigurationError("none of the selected pipelines has a demo: omit --demo")
+    def _with_demo(self) -> list[Pipeline]:
+        """The pipelines that have a demo."""
+        return [pipeline for pipeline in self.pipelines if type(pipeline).demo is not Pipeline.demo]
 
     def own_queues(self) -> list[QueueView]:
         """The queues of the user's own module, which are shown but not worked here."""
@@ -196,9 +193,11 @@ class Installation:
         await started.wait()
         if self.demo:
             live = not self._json and sys.stdout.isatty()
-            demonstrated = self._with_demo()
-            text, facts = await demonstrated.demo(runs[demonstrated.name], live=live)
-            self._say("demo", text, **facts)
+            shown = self._with_demo()
+            for pipeline in shown:
+                text, facts = await pipeline.demo(runs[pipeline.name], live=live)
+                # One after the other: a pipeline shows what it does with the results of those before it.
+                self._say("demo", text if len(shown) == 1 else f"\n{pipeline.title}\n{text}", **facts)
         while self.until_done and not self._stopping.is_set():
             # A database that is unreachable for a moment is checked again.
             with contextlib.suppress(Unreachable, Busy):

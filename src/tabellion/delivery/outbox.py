@@ -22,7 +22,7 @@ from tabellion.engine.queue import Queue
 from tabellion.engine.values import json_text
 from tabellion.errors import Permanent, RateLimited, TabellionError
 from tabellion.messages import Message
-from tabellion.net.guard import Blocked, Rules
+from tabellion.net.guard import Blocked, HostUnreachable, Rules
 
 if TYPE_CHECKING:
     import httpx2
@@ -154,6 +154,8 @@ class Courier:
             raise Undelivered(Message("delivery.too_slow", n=ANSWER_SECONDS)) from None
         except Blocked as error:
             raise Undelivered(Message("delivery.url_blocked", detail=error.reason)) from None
+        except HostUnreachable as error:
+            raise Undelivered(f"the receiver could not be reached: {error.reason}") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             raise Undelivered(Message("delivery.unreachable", error=type(error).__name__)) from None
 

@@ -70,7 +70,7 @@ _SENTENCES = {
     "done": "{job} done{after}",
     "failed": "{job} failed permanently on attempt {attempt}{after}: {error}",
     "retried": "{job} failed on attempt {attempt}{after}{next}: {error}",
-    "limited": "{job} was rate limited{after}{next}: {error}",
+    "limited": "{job} was deferred{after}{next}, without using up an attempt: {error}",
     "released": "{job} released{after} without using up an attempt",
     "crashed": "{job} crashed on attempt {attempt} and is ready again: {error}",
     "quarantined": "{job} failed permanently: {error}",

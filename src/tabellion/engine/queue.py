@@ -129,6 +129,8 @@ class Queue:
         self.describe_error: Callable[[Job, str], str] | None = None
         #: Creates tables of ours that its handler writes; called when a worker has found the queue's table.
         self.prepare: Callable[[Store], Awaitable[None]] | None = None
+        #: Says what the handler lacks in a table with these columns: `check_columns(columns)`; `doctor` reports it.
+        self.check_columns: Callable[[Collection[str]], str | None] | None = None
         self.function: HandlerFunction | None = None
         self.is_async = False  #: whether the handler runs on the event loop; otherwise it gets a thread of its own
 

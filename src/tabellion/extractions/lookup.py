@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,17 +11,15 @@ from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.engine.table import Column, Row, Table
 from tabellion.engine.timestamps import iso
-from tabellion.engine.values import for_insert
 from tabellion.errors import NotMigrated, StoreError, ValueRefused
-from tabellion.extractions.columns import ColumnChoice, ColumnNames, ColumnsUnknown
+from tabellion.extractions.columns import INPUTS, ColumnChoice, ColumnNames, ColumnsUnknown
+from tabellion.extractions.row_values import check_length, insert_row
 from tabellion.extractions.states import ExtractionStatus
 from tabellion.extractions.tables import TABLE
 from tabellion.monitor.fingerprint import form
 
-#: The inputs of a search; those whose column is missing are left out.
-INPUTS = ("document_number", "lot", "cadastre", "circonscription", "designation_secondaire")
 TIMES = ("created_at", "updated_at", "processing_started_at", "ocr_started_at")
-TEXTS = ("document_type", *INPUTS, "worker_id", "error_message", "ocr_worker_id", "ocr_error")
+TEXTS = ("document_type", "worker_id", "error_message", "ocr_worker_id", "ocr_error")
 COUNTS = ("ocr_attempts", "ocr_max_attempts")
 #: Queues whose live attempts have progress notes.
 QUEUES = ("extraction", "ocr")
@@ -37,6 +34,7 @@ class ExtractionTable:
     table: Table
     key: Column
     columns: ColumnNames | None  #: None: unknown, to be configured
+    inputs: Mapping[str, str]  #: the columns with the inputs of a search
 
     @classmethod
     async def open(cls, store: Store, choice: ColumnChoice) -> ExtractionTable:
@@ -50,7 +48,7 @@ class ExtractionTable:
         except ColumnsUnknown:
             columns = None
         key = table.primary_key[0] if len(table.primary_key) == 1 else "id"
-        return cls(store, table, table.columns[key], columns)
+        return cls(store, table, table.columns[key], columns, choice.find_inputs(table.columns))
 
     async def get(self, key: str, *, text: bool = False) -> Row | None:
         """A row by its key, or None; with the document's text only if `text` is set."""
@@ -82,18 +80,32 @@ class ExtractionTable:
         return rows[:limit], rows[limit - 1]["id"] if len(rows) > limit else None
 
     async def insert(self, values: Mapping[str, Any]) -> str:
-        """Adds a row and returns its key. Values for columns that the table lacks are dropped."""
-        known = {name: value for name, value in values.items() if name in self.table.columns and value is not None}
-        if self.key.name not in known and self.key.default is None and self.key.family in ("text", "uuid"):
-            known[self.key.name] = str(uuid.uuid4())  # SQLite would accept a row without a key
-        names = ", ".join(map(sql.column, known))
-        marks = ", ".join(f"${number}" for number in range(1, len(known) + 1))
-        rows = await self.store.database.fetch(
-            f"INSERT INTO {TABLE} ({names}) VALUES ({marks}) RETURNING CAST({self._key} AS text) AS id",
-            *(for_insert(self.table, name, value) for name, value in known.items()),
-        )
+        """Adds a row and returns its key. Inputs of a search get their column, values without a column are dropped.
+
+        Raises TextTooLong for an input that is longer than its column.
+        """
+        known: dict[str, Any] = {}
+        for name, value in values.items():
+            column = self.inputs.get(name, name)
+            if value is not None and column in self.table.columns:
+                if name in ("document_type", *INPUTS):
+                    check_length(self.table.columns[column], value, name)
+                known[column] = value
+        return await insert_row(self.store, self.table, self.key, known)
+
+    async def queue_again(self, key: str, status: ExtractionStatus) -> None:
+        """Gives a row this status, and wakes a worker."""
+        where = f"{self._key} = {self._mark(2)}"
+        text = f"UPDATE {TABLE} SET status_id = $1 WHERE {where} RETURNING 1 AS n"
+        await self.store.database.fetch(text, int(status), self._value(key))
         await self.store.database.wake()
-        return str(rows[0]["id"])
+
+    async def has_file(self, address: str) -> bool:
+        """Whether a row has this file."""
+        if self.columns is None:
+            return False
+        where = f"{sql.column(self.columns.address)} = $1"
+        return bool(await self.store.database.fetch(f"SELECT 1 AS n FROM {TABLE} WHERE {where} LIMIT 1", address))
 
     @property
     def _key(self) -> str:
@@ -117,6 +129,7 @@ class ExtractionTable:
         dialect, existing = self.store.dialect, self.table.columns
         selected = [f"CAST(t.{self._key} AS text) AS id", "t.status_id"]
         selected += [f"t.{name}" for name in (*TEXTS, *COUNTS) if name in existing]
+        selected += [f"t.{sql.column(column)} AS {name}" for name, column in self.inputs.items()]
         selected += [
             f"{sql.mirror_epoch(f't.{name}', existing[name].family, existing[name].type, dialect)} AS {name}"
             for name in TIMES

@@ -16,8 +16,7 @@ from tabellion.engine.store import Store
 from tabellion.errors import Permanent
 from tabellion.extractions.columns import ColumnChoice, column_choice
 from tabellion.extractions.lookup import ExtractionTable
-from tabellion.extractions.storage import ExtractionFiles, files_of
-from tabellion.net.fetching import FetchFailed
+from tabellion.extractions.storage import DownloadFailed, ExtractionFiles, files_of
 from tabellion.storage.blobs import Blobs
 from tabellion.storage.lake import LakeError
 from tabellion.web.blueprint import PipelineHealth
@@ -62,7 +61,7 @@ class ServedExtractions:
                 await asyncio.to_thread(self._copies.keep, path, await asyncio.to_thread(file.read_bytes))
         except Permanent as error:
             raise Problem(404, "file_gone", str(error)) from None
-        except (FetchFailed, LakeError, OSError) as error:
+        except (DownloadFailed, LakeError, OSError) as error:
             raise Problem(404, "file_gone", str(error), fix="try again later") from None
         return path, name
 

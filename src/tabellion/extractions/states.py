@@ -8,8 +8,8 @@ from enum import IntEnum
 class ExtractionStatus(IntEnum):
     """The values of `status_id`.
 
-    EN_ATTENTE → EN_TRAITEMENT → COMPLETE → OCR_PROCESSING → EXTRACTION_COMPLETE; ERREUR ends either half;
-    `error_message` or `ocr_error` tells which.
+    EN_ATTENTE → EN_TRAITEMENT → COMPLETE → OCR_PROCESSING → EXTRACTION_COMPLETE; ERREUR ends either half: OCR if
+    `ocr_error` has a text, else the extraction.
     """
 
     EN_ATTENTE = 1  #: waiting for a worker to fetch it from its registry

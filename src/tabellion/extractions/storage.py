@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from tabellion.errors import ConfigurationError, Permanent
+from tabellion.errors import ConfigurationError, Permanent, TabellionError
 from tabellion.extractions.keys import OPEN
 from tabellion.messages import Message, quote_value
 from tabellion.net.fetching import FetchFailed, fetch
@@ -40,6 +40,10 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 class AddressRefused(Permanent):
     """The configuration does not allow the address in the row to be opened."""
+
+
+class DownloadFailed(TabellionError):  # noqa: N818 - what happened
+    """The file could not be downloaded now; a later try may succeed."""
 
 
 class FileMissing(Permanent):
@@ -64,17 +68,27 @@ class ExtractionFiles:
 
     async def save(self, file: Path, name: str = "") -> str:
         """Stores a copy of a file under its hash, so that equal files are stored once; returns its `storage_path`."""
+        return (await self.save_new(file, name))[0]
+
+    async def save_new(self, file: Path, name: str = "") -> tuple[str, bool]:
+        """The same, and whether no such file was stored before."""
         data = await files.in_thread(file.read_bytes)
         ending = Path(name or file.name).suffix.lower()
         sha256 = hashlib.sha256(data).hexdigest()
         address = f"{FOLDER}/{sha256[:2]}/{sha256}{ending if _ENDING.fullmatch(ending) else ''}"
-        await (self.shared or self.lake).put(address, data)
-        return address
+        lake = self.shared or self.lake
+        is_new = not await lake.has(address)
+        await lake.put(address, data)
+        return address, is_new
+
+    async def remove(self, address: str) -> None:
+        """Removes a file that `save` stored; other rows must not have its address."""
+        await (self.shared or self.lake).delete(address)
 
     async def download(self, address: str, folder: Path) -> Path:
         """Copies the file at an address into a folder, and returns its path there.
 
-        Raises AddressRefused or FileMissing if a retry cannot help; network errors pass through.
+        Raises AddressRefused or FileMissing if a retry cannot help, and DownloadFailed if it may.
         """
         address = address.strip()
         final = folder / f"original{_ending(address)}"
@@ -105,7 +119,8 @@ class ExtractionFiles:
         except FetchFailed as error:
             if error.code == "too_large":
                 raise AddressRefused(Message("extraction.too_large", limit=self.limit)) from None
-            raise
+            message = Message("extraction.download_failed", address=quote_value(_shown(url)), detail=str(error))
+            raise DownloadFailed(message) from None
 
     def _object(self, address: str) -> tuple[Lake, str]:
         """The bucket of an s3:// address and the path in it."""

@@ -191,6 +191,9 @@ async def _states(where: str, store: Store, bound: Bound) -> list[Finding]:
         Finding("error" if refusal.stops_work else "warning", where, refusal.problem.what, refusal.problem.fix)
         for refusal in refusals
     ]
+    lacking = queue.check_columns(bound.table.columns) if queue.check_columns is not None else None
+    if lacking is not None:
+        findings.append(Finding("error", where, f"its rows wait: {lacking}"))
     if not any(finding.level == "error" for finding in findings):
         ready = format_state(queue.states["ready"])
         findings.insert(0, Finding("ok", where, f"table {queue.table} is suitable; ready is {ready}"))

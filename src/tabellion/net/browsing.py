@@ -97,7 +97,8 @@ class BrowserSession:
     async def visit(
         self, page: Page, url: str, *, until: Literal["commit", "domcontentloaded", "load", "networkidle"] = "load"
     ) -> Response | None:
-        """Navigates to a URL; raises Blocked if the guard refuses it or a redirect target.
+        """Navigates to a URL; raises Blocked if the guard refuses it or a redirect target, and HostUnreachable if the
+        proxy cannot reach its host.
 
         Use it instead of `page.goto`: after a failed navigation the browser loads its own error page, which would
         interrupt the next navigation. This method waits for it.
@@ -106,6 +107,7 @@ class BrowserSession:
 
         parse(url)
         before = self.account.refusals
+        self.account.unreachable = None
         try:
             response = await page.goto(url, wait_until=until)
         except Error as error:
@@ -114,9 +116,12 @@ class BrowserSession:
                     await page.wait_for_url("chrome-error://**", wait_until="commit", timeout=ERROR_PAGE_SECONDS * 1000)
             if "ERR_TUNNEL_CONNECTION_FAILED" in str(error):
                 self._check_refusals(before, error)
+                self._check_unreachable()
             raise
         if response is not None and response.status == 403:
             self._check_refusals(before, host=urlsplit(response.url).hostname or "")
+        if response is not None and response.status == 502:
+            self._check_unreachable(urlsplit(response.url).hostname or "")
         return response
 
     def _check_refusals(self, before: int, error: Exception | None = None, host: str = "") -> None:
@@ -124,6 +129,12 @@ class BrowserSession:
         latest = self.account.latest
         if latest is not None and self.account.refusals > before and host in ("", latest.host):
             raise Blocked(latest.reason) from error
+
+    def _check_unreachable(self, host: str = "") -> None:
+        """Raises HostUnreachable if the proxy could not reach a host since the visit began, this one if it is given."""
+        latest = self.account.unreachable
+        if latest is not None and host in ("", latest.host):
+            raise latest from None
 
     async def save_download(self, download: Download, name: str = "") -> Path:
         """Stores a finished download in this session's folder, numbered if the name is taken."""

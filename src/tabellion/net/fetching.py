@@ -19,7 +19,7 @@ from urllib.parse import unquote, urljoin
 import httpx2
 
 from tabellion.errors import TabellionError
-from tabellion.net.guard import Address, Blocked, Rules, Target, parse, vet_url
+from tabellion.net.guard import Address, Blocked, HostUnreachable, Rules, Target, parse, vet_url
 
 LIMIT = 100_000_000
 DEADLINE = 60.0
@@ -139,9 +139,11 @@ async def fetch(
                 await response.aclose()
     except TimeoutError:
         raise FetchFailed(f"the download took longer than {deadline:g} s") from None
+    except HostUnreachable as error:
+        raise FetchFailed(str(error)) from None
     except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError):
         # One message for all: the kind of error would reveal what listens at the address.
-        raise FetchFailed("the URL could not be fetched") from None
+        raise FetchFailed("the server did not answer, or ended the connection") from None
 
 
 async def _follow_redirects(http: httpx2.AsyncClient, url: str, redirects: int) -> tuple[httpx2.Response, str]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from tabellion.errors import ConfigurationError, TabellionError
+from tabellion.messages import Message
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -53,19 +54,23 @@ _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_UNKNOWN_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
 
 class Blocked(TabellionError):  # noqa: N818 - a verdict
-    """This URL may not be requested; `reason` says why, and never whether anything answers there.
+    """This URL may not be requested; `reason` says why, and never whether anything answers there."""
 
-    `code` tells a name that does not exist (`host_unknown`) or could not be resolved now (`host_unresolved`) from a
-    refusal (`refused`).
-    """
-
-    def __init__(self, reason: str, code: str = "refused") -> None:
+    def __init__(self, reason: str) -> None:
         self.reason = reason
-        self.code = code
         super().__init__(f"this URL cannot be fetched: {reason}")
+
+
+class HostUnreachable(TabellionError):  # noqa: N818 - what happened
+    """The host of a URL cannot be reached now. Unlike a blocked URL, a later try may succeed."""
+
+    def __init__(self, host: str, reason: Message) -> None:
+        self.host, self.reason = host, reason
+        super().__init__(Message("net.unreachable", host=host, detail=reason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +200,8 @@ def _name(text: str) -> str:
 
 
 async def vet_url(url: str, rules: Rules | None = None) -> Target:
-    """The URL with the addresses of its host; raises Blocked if any of them is not allowed."""
+    """The URL with the addresses of its host; raises Blocked if any of them is not allowed, and HostUnreachable if
+    its name cannot be resolved now."""
     effective = rules or Rules()
     target = parse(url)
     addresses = tuple([ip_address(text) for text in await _resolve_host(target, effective)])
@@ -214,11 +220,18 @@ async def _resolve_host(target: Target, rules: Rules) -> list[str]:
     try:
         async with asyncio.timeout(RESOLVE_SECONDS):
             addresses = await rules.resolver(target.host, target.port)
-    except (OSError, UnicodeError, TimeoutError) as error:
-        is_temporary = isinstance(error, TimeoutError) or getattr(error, "errno", None) == socket.EAI_AGAIN
-        raise Blocked("its host is unknown", "host_unresolved" if is_temporary else "host_unknown") from None
-    if not addresses or len(addresses) > MOST_ADDRESSES:
-        raise Blocked("its host is unknown", "host_unknown")
+    except UnicodeError:
+        raise Blocked("its host is not valid") from None
+    except socket.gaierror as error:
+        # Also a name that does not exist: the server that says so may be wrong for a moment, or an hour.
+        exists = error.errno not in _UNKNOWN_NAME
+        raise HostUnreachable(target.host, Message("net.dns_failed" if exists else "net.no_such_host")) from None
+    except (OSError, TimeoutError):
+        raise HostUnreachable(target.host, Message("net.dns_failed")) from None
+    if not addresses:
+        raise HostUnreachable(target.host, Message("net.no_such_host"))
+    if len(addresses) > MOST_ADDRESSES:
+        raise Blocked(f"its host has more than {MOST_ADDRESSES} addresses")
     return addresses
 
 

@@ -23,7 +23,7 @@ from tabellion.errors import TabellionError
 from tabellion.messages import Message
 from tabellion.net.decoding import ACCEPTED, BodyDecoder, DecodingFailed
 from tabellion.net.fetching import MOVED, client
-from tabellion.net.guard import Rules, parse
+from tabellion.net.guard import HostUnreachable, Rules, parse
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.5"
 MOST_NAMES = 20  #: hosts of a certificate that are kept
@@ -33,7 +33,8 @@ BeforeRequest = Callable[[str], Awaitable[None]]
 
 
 class PageFailed(TabellionError):  # noqa: N818 - what happened
-    """A page could not be fetched; `code` is `timed_out`, `unreachable`, `tls`, `redirects`, `body` or `url`."""
+    """A page could not be fetched; `code` is `host_unknown`, `host_unresolved`, `timed_out`, `unreachable`, `tls`,
+    `redirects`, `body` or `url`."""
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code
@@ -110,6 +111,9 @@ async def fetch_page(
                 raise PageFailed("timed_out", Message("fetch.timed_out", n=seconds)) from None
             except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
                 raise _explain(error) from error
+            except HostUnreachable as error:
+                is_unknown = error.reason.code == "net.no_such_host"
+                raise PageFailed("host_unknown" if is_unknown else "host_unresolved", str(error)) from None
             except DecodingFailed as error:
                 raise PageFailed("body", Message("fetch.body_unreadable", detail=str(error))) from error
             spent += time.monotonic() - started

@@ -22,7 +22,8 @@ from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from types import TracebackType
 
-from tabellion.net.guard import Blocked, Rules, Target, vet_url
+from tabellion.messages import Message
+from tabellion.net.guard import Blocked, HostUnreachable, Rules, Target, vet_url
 from tabellion.net.relay import (
     LONGEST_HEAD,
     BytesSpent,
@@ -196,18 +197,20 @@ class GuardProxy:
             if target.port == self.port and not all(address.is_global for address in target.addresses):
                 raise Blocked("it is the address of this proxy")
         except Blocked as refusal:
-            account.refuse(host, port, refusal.reason, refusal.code)
+            account.refuse(host, port, refusal.reason)
             raise ProxyAnswer(
                 403, f"tabellion refused to connect to {host}: {refusal.reason} (server.allow opens your own networks)"
             ) from None
-        server = await _connect(target)
+        except HostUnreachable as error:
+            raise _unreachable(account, error) from None
+        server = await _connect(target, account)
         try:
             yield server
         finally:
             await close(server[1])
 
 
-async def _connect(target: Target) -> Streams:
+async def _connect(target: Target, account: ProxyAccount) -> Streams:
     for address in target.addresses[:TRIES]:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
@@ -219,4 +222,9 @@ async def _connect(target: Target) -> Streams:
             return streams
         await close(streams[1])
     # One message for all causes: the cause would reveal what listens where.
-    raise ProxyAnswer(502, "the server could not be reached")
+    raise _unreachable(account, HostUnreachable(target.host, Message("net.no_answer")))
+
+
+def _unreachable(account: ProxyAccount, error: HostUnreachable) -> ProxyAnswer:
+    account.unreachable = error
+    return ProxyAnswer(502, str(error))

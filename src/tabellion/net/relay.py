@@ -8,7 +8,7 @@ import logging
 import re
 from dataclasses import dataclass, field
 
-from tabellion.net.guard import Rules
+from tabellion.net.guard import HostUnreachable, Rules
 
 log = logging.getLogger("tabellion.net")
 
@@ -51,7 +51,6 @@ class RefusedAddress:
     host: str
     port: int
     reason: str
-    code: str = "refused"  #: of `Blocked`: `host_unknown` is no attempt to reach a forbidden address
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port} was refused: {self.reason}"
@@ -69,11 +68,12 @@ class ProxyAccount:
     refused: list[RefusedAddress] = field(default_factory=list)  #: without duplicates, the first hundred
     latest: RefusedAddress | None = None
     refusals: int = 0  #: number of refusals
+    unreachable: HostUnreachable | None = None  #: the last failure to reach a host
     tasks: set[asyncio.Task[None]] = field(default_factory=set, repr=False)  #: its open connections
 
-    def refuse(self, host: str, port: int, reason: str, code: str = "refused") -> None:
+    def refuse(self, host: str, port: int, reason: str) -> None:
         """Records a refusal."""
-        address = self.latest = RefusedAddress(host, port, reason, code)
+        address = self.latest = RefusedAddress(host, port, reason)
         self.refusals += 1
         if address not in self.refused and len(self.refused) < KEPT:
             self.refused.append(address)

@@ -85,6 +85,8 @@ def test_an_unsupported_submission_is_rejected_at_once(web_ocr: Live) -> None:
         problem(refused, status, code)
     metadata = {"url": "http://169.254.169.254/latest"}
     problem(web_ocr.ask("POST", "/api/extractions/ocr", json=metadata), 422, "url_blocked")
+    unknown = {"url": "http://nowhere.invalid/a.pdf"}
+    problem(web_ocr.ask("POST", "/api/extractions/ocr", json=unknown), 422, "url_failed")
     refused = web_ocr.ask("POST", "/api/extractions/ocr", json=metadata, key=web_ocr.key("viewer"))
     problem(refused, 403, "role_required")
     assert web_ocr.get("/api/extractions").json()["extractions"] == []
@@ -123,6 +125,27 @@ def test_a_table_with_more_requirements_says_so(tmp_path: Path, url: str) -> Non
             answer = web.ask("POST", "/api/extractions/ocr", content=deed(1), headers=headers)
             details = problem(answer, 409, "queue_unusable")
             assert "client" in details["detail"] or "extractions.text_column" in details["fix"]
+            assert stored_files(web) == []
+
+
+def stored_files(web: Live) -> list[Path]:
+    """The files of extractions in the lake."""
+    return [path for path in (Path(web.config.lake) / "extractions").rglob("*") if path.is_file()]
+
+
+def test_a_refused_file_stays_if_another_row_has_it(tmp_path: Path, url: str) -> None:
+    """Equal files are stored once: the second row is refused, and the file of the first is not removed."""
+    with owning(url, create=False) as owner:
+        owner("CREATE TABLE extraction_queue (id text PRIMARY KEY, status_id integer, file_url text, ocr_text text, "
+              "ocr_worker_id text, ocr_started_at text, ocr_error text, ocr_attempts integer, "
+              "ocr_max_attempts integer, document_number varchar(9) UNIQUE)")  # fmt: skip
+    with live(tmp_path, {"prod": url}, pipelines=[OCR]) as web:
+        headers, path = {"Content-Type": "application/pdf"}, "/api/extractions/ocr?document_number=21-103"
+        assert web.ask("POST", path, content=deed(1), headers=headers).status_code == 202
+        problem(web.ask("POST", path, content=deed(1), headers=headers), 409, "queue_unusable")
+        details = problem(web.ask("POST", f"{path}-111", content=deed(2), headers=headers), 422, "value_invalid")
+        assert (details["field"], details["expected"]) == ("document_number", "at most 9 characters")
+        assert len(stored_files(web)) == 1
 
 
 def test_every_route_is_described(web_ocr: Live) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from tabellion import Store
+from tabellion.extractions import columns
 from tabellion.extractions.columns import ColumnChoice
 from tabellion.models.fake.serving import Serving, serving
 from tabellion.pipelines.ocr import local_pages
@@ -231,3 +233,30 @@ def test_a_row_of_a_dead_program_is_taken_over(url: str, tmp_path: Path) -> None
     with working(make_worker(url, *ocr_queues(settings_in(tmp_path)))):
         eventually(lambda: rows(url)[0]["status_id"] == 5)
     assert (rows(url)[1]["status_id"], rows(url)[1]["ocr_worker_id"]) == (6, "worker-1")
+
+
+def test_attempts_of_earlier_workers_are_not_counted(url: str, tmp_path: Path) -> None:
+    """`ocr_attempts` is the number of the attempt in the register: a row at 2 of 3 has three attempts again."""
+    [key] = queue_files(url, tmp_path, deed(1))
+    rows(url, "UPDATE extraction_queue SET ocr_attempts = 2 WHERE id = $1 RETURNING id", key)
+    run_worker(url, settings_in(tmp_path))
+    [row] = rows(url)
+    assert (row["status_id"], row["ocr_attempts"], row["ocr_max_attempts"]) == (5, 1, 3)
+
+
+def test_rows_that_wait_for_a_column_are_a_warning(
+    sqlite_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log says what to configure, at the level of a problem, and does not speak of a rate limit."""
+    queue_files(sqlite_url, tmp_path, deed(1))
+    rows(sqlite_url, "ALTER TABLE extraction_queue RENAME COLUMN ocr_text TO texte_lu")
+    columns.warn_once.cache_clear()
+    with (
+        caplog.at_level(logging.INFO, "tabellion"),
+        working(make_worker(sqlite_url, *ocr_queues(settings_in(tmp_path)))),
+    ):
+        eventually(lambda: rows(sqlite_url, "SELECT 1 AS n FROM tabellion_attempts WHERE outcome = 'limited'"))
+        eventually(lambda: "was deferred" in caplog.text)
+    [warning] = [record for record in caplog.records if record.name == "tabellion.extractions"]
+    assert (warning.levelname, "extractions.text_column" in warning.getMessage()) == ("WARNING", True)
+    assert "rate limited" not in caplog.text

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import signal
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,10 @@ from typing import Any
 import pytest
 
 from tabellion.engine.gates.state import GateSettings
+from tabellion.net.guard import Rules
+from tabellion.pipelines.registries import visits as visiting
 from tabellion.pipelines.registries.account_files import AccountFile
+from tabellion.pipelines.registries.portal.data import PASSWORDS
 from tabellion.pipelines.registries.portal.state import PortalFaults
 from tests.pipelines.registries.visiting import QUICK, LocalInstallation, Visiting
 from tests.servers import free_port
@@ -99,7 +103,68 @@ def test_a_locked_account_is_skipped_and_the_others_continue(installation: Local
     [locked] = [one for one in installation.settings.accounts["registre-foncier"] if one.name == "etude-tremblay"]
     assert "verrouillé" in str(AccountFile(installation.settings.folder, locked).refusal())
     [gate] = [one for one in installation.fetch("SELECT * FROM tabellion_gates") if one["name"] == locked.gate]
-    assert json.loads(gate["state"])["breaker"]["state"] == "open"
+    breaker = json.loads(gate["state"])["breaker"]
+    assert breaker["state"] == "open"
+    assert "tabellion registry unlock registre-foncier etude-tremblay" in breaker["reason"]
+    assert "test call" not in breaker["reason"]
+
+
+def test_workers_that_share_an_account_take_turns(visits: Visiting, tmp_path: Path) -> None:
+    """Two workers with one account visit the site in the order in which they claimed: no job waits for younger ones."""
+    installation = one_account(visits, tmp_path)
+    for _ in range(10):
+        installation.add("extraction_queue", **INDEX)
+
+    async def together() -> None:
+        async with asyncio.timeout(120):
+            await asyncio.gather(*(installation.worker().serve(until_idle=True) for _ in range(2)))
+
+    visits.run(together())
+    claimed = installation.fetch("SELECT token, worker FROM tabellion_attempts ORDER BY claimed_at")
+    done = [one["token"] for one in installation.fetch("SELECT token FROM tabellion_attempts ORDER BY settled_at")]
+    assert len({one["worker"] for one in claimed}) == 2
+    # Two jobs that were claimed at the same moment may enter the line in either order.
+    assert max(abs(place - done.index(one["token"])) for place, one in enumerate(claimed)) <= 1
+
+
+def test_a_job_that_gets_no_account_spends_no_attempt(
+    visits: Visiting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While another program uses the only account, the job says that it waits, and goes back to ready after a while."""
+    monkeypatch.setattr(visiting, "WAIT_SECONDS", 0.3)
+    monkeypatch.setattr(visiting, "BUSY_SECONDS", 0.1)
+    installation = one_account(visits, tmp_path)
+    installation.add("extraction_queue", **INDEX)
+    [account] = installation.settings.accounts["registre-foncier"]
+    notes: set[str | None] = set()
+
+    async def go() -> None:
+        serving = asyncio.create_task(installation.worker().serve(until_idle=True))
+        async with asyncio.timeout(60), installation.environment.store() as store:
+            with AccountFile(installation.settings.folder, account).try_lock() as is_ours:
+                assert is_ours
+                while not any(event.name == "limited" for event in installation.events) or not notes - {None}:
+                    rows = await store.database.fetch("SELECT note FROM tabellion_attempts")
+                    notes.update(row["note"] for row in rows)
+                    await asyncio.sleep(0.02)
+            await serving
+
+    visits.run(go())
+    [row] = installation.rows("extraction_queue")
+    assert row["status_id"] == 3
+    assert "waiting for an account" in notes
+    [done] = errors(installation, "done")
+    assert done["attempt"] == 1
+    assert "all accounts of" in errors(installation, "limited")[0]["error"]
+
+
+def one_account(visits: Visiting, folder: Path) -> LocalInstallation:
+    """An installation with one account of the land registry."""
+    return LocalInstallation.open(
+        visits, folder / "data",
+        TABELLION_REGISTRY_REGISTRE_FONCIER_USERNAME="etude-gagnon",
+        TABELLION_REGISTRY_REGISTRE_FONCIER_PASSWORD=PASSWORDS["etude-gagnon"],
+    )  # fmt: skip
 
 
 def test_a_wrong_password_is_tried_once(visits: Visiting, tmp_path: Path) -> None:
@@ -199,6 +264,33 @@ def test_a_site_that_does_not_answer_closes_its_gate(visits: Visiting, tmp_path:
     visits.run(for_a_while())
     assert {one["status"] for one in installation.rows("search_sessions")} == {"pending_company_selection"}
     assert 0 < len(errors(installation, "retried")) <= 6  # two sessions, each with its gate and a threshold of three
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_site_whose_name_does_not_resolve_is_tried_again(
+    installation: LocalInstallation, caplog: pytest.LogCaptureFixture, scheme: str
+) -> None:
+    """DNS fails for a moment: the row is retried, and its error names the host without a line of our source."""
+
+    async def fail(_host: str, _port: int) -> list[str]:
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    settings = installation.settings
+    profile = replace(settings.profiles["companies"], url=f"{scheme}://registry.example")
+    installation.settings = replace(
+        settings,
+        profiles={**settings.profiles, "companies": profile},
+        rules={**settings.rules, "req": Rules(resolver=fail)},
+    )
+    installation.add("search_sessions", company="1140001234")
+    lenient = GateSettings(rate=50, max_rate=100, threshold=50)
+    with caplog.at_level(logging.DEBUG, "tabellion"):
+        installation.work(dict.fromkeys(settings.gates(), lenient))
+    assert [one["attempt"] for one in errors(installation, "retried")] == [1, 2, 3]
+    [last] = errors(installation, "failed")
+    assert "registry.example cannot be reached: its name cannot be resolved now" in last["error"]
+    assert ".py" not in last["error"]
+    assert "Traceback" not in caplog.text
 
 
 def test_a_browser_that_dies_costs_one_attempt(installation: LocalInstallation) -> None:

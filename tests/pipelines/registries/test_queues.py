@@ -6,19 +6,27 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tabellion import Environment, Job, Permanent, Store, Worker, config
+import pytest
+
+from tabellion import Environment, Job, Permanent, Queue, Store, Worker, config
+from tabellion.engine import controls
 from tabellion.extractions.storage import files_of
+from tabellion.monitor.doctor import examine
+from tabellion.pipelines.ocr.queues import ocr_queue
 from tabellion.pipelines.registries.handlers import RegistryHandlers
 from tabellion.pipelines.registries.pipeline import PIPELINE
-from tabellion.pipelines.registries.queues import registry_queues
+from tabellion.pipelines.registries.queues import companies_queue, extraction_queue, registry_queues
 from tabellion.pipelines.registries.settings import settings_of
+from tests.pipelines.ocr.deeds import settings_in
 
 
 class StubHandlers(RegistryHandlers):
     """Handlers that visit no site, and find nothing under the name `refused`."""
 
     async def extract(self, job: Job) -> dict[str, Any]:
-        """A document."""
+        """A document; none of the lot `refused`."""
+        if job["lot"] == "refused":
+            raise Permanent("refused")
         return {"storage_path": "extractions/x.pdf"}
 
     async def look_up_rights(self, job: Job) -> dict[str, Any]:
@@ -78,3 +86,71 @@ def test_a_table_without_the_time_of_the_last_change_is_worked(url: str, tmp_pat
         "INSERT INTO extraction_queue (id) VALUES ('one')",
     )  # fmt: skip
     assert rows(url, "SELECT status_id FROM extraction_queue") == [{"status_id": 3}]
+
+
+@pytest.mark.parametrize("how", ["fails", "is cancelled"])
+def test_an_extraction_that_fails_after_an_old_error_of_ocr_counts_as_extraction(
+    url: str, tmp_path: Path, how: str
+) -> None:
+    """A row whose OCR failed is extracted again and fails: only extraction counts, retries and shows it."""
+    lot = "refused" if how == "fails" else "found"
+    work(
+        url, tmp_path,
+        "INSERT INTO extraction_queue (id, status_id, lot, ocr_error, ocr_attempts, processing_started_at) "
+        f"VALUES ('again', {1 if how == 'fails' else 4}, '{lot}', 'the old file was empty', 3, NULL)",
+    )  # fmt: skip
+    extraction, ocr = declared(tmp_path)
+
+    async def judge() -> None:
+        async with Store(url) as store:
+            if how == "is cancelled":
+                await store.database.fetch("UPDATE extraction_queue SET status_id = 1")
+                assert await controls.cancel(store, extraction, "again")
+            assert (await store.counts(extraction))["failed"] == 1
+            assert (await store.counts(ocr))["failed"] == 0
+            assert await controls.restart(store, ocr, ["again"]) == 0
+            assert await controls.restart(store, extraction, ["again"]) == 1
+
+    asyncio.run(judge())
+    [row] = rows(url, "SELECT * FROM extraction_queue")
+    assert (row["status_id"], row["ocr_error"]) == (1, None)
+    assert row["error_message"]  # kept: the queue keeps its last error
+
+
+def test_a_document_whose_ocr_failed_counts_as_ocr(url: str, tmp_path: Path) -> None:
+    """With or without an older error of its extraction."""
+    work(
+        url, tmp_path,
+        "INSERT INTO extraction_queue (id, status_id, error_message, ocr_error) VALUES "
+        "('ocr', 4, NULL, 'invalid PDF'), ('both', 4, 'failed to login', 'invalid PDF')",
+    )  # fmt: skip
+    extraction, ocr = declared(tmp_path)
+
+    async def count() -> tuple[int, int]:
+        async with Store(url) as store:
+            return (await store.counts(extraction))["failed"], (await store.counts(ocr))["failed"]
+
+    assert asyncio.run(count()) == (0, 2)
+
+
+def declared(folder: Path) -> tuple[Queue, Queue]:
+    """The two queues of the table."""
+    settings = settings_of(config.load(variables={"TABELLION_DATA": str(folder)}))
+    return extraction_queue(settings), ocr_queue(settings_in(folder))
+
+
+def test_doctor_names_a_column_that_is_not_recognized(url: str, tmp_path: Path) -> None:
+    """A table whose column for the company, or for the text, has an unknown name is not called suitable."""
+    work(
+        url, tmp_path,
+        "ALTER TABLE search_sessions RENAME COLUMN company TO raison",
+        "ALTER TABLE extraction_queue RENAME COLUMN ocr_text TO contenu",
+    )  # fmt: skip
+    settings = settings_of(config.load(variables={"TABELLION_DATA": str(tmp_path)}))
+    queues = [companies_queue(settings), *declared(tmp_path)]
+    findings = asyncio.run(examine(Environment("prod", url), queues))
+    errors = {finding.where: finding.what for finding in findings if finding.level == "error"}
+    assert "registries.columns.company" in errors["prod: companies"]
+    assert "extractions.text_column" in errors["prod: ocr"]
+    suitable = [finding.where for finding in findings if "is suitable" in finding.what]
+    assert suitable == ["prod: extraction"]

@@ -98,6 +98,50 @@ def test_lines_of_a_paragraph_are_joined_and_short_lines_are_not() -> None:
     assert boost(text).text == joined
 
 
+INDEX = [
+    "2009-06-12 16 254 118 Hypothèque légale de la construction",
+    "2011-02-28 18 001 954 Déclaration de copropriété divise",
+    "2013-10-08 20 133 221 Servitude de passage et de vue",
+    "2019-01-15 24 410 007 Radiation de l'hypothèque légale",
+]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        INDEX,
+        [line[11:] for line in INDEX],
+        [f"Lot {line[11:]}" for line in INDEX],
+    ],
+)
+def test_entries_of_an_index_stay_on_their_lines(lines: list[str]) -> None:
+    """Lines that begin with a date, or all with a number or the same word and a number, are not one sentence."""
+    assert boost("\n".join(lines)).text.splitlines() == lines
+    assert boost(page(*lines)).text.splitlines() == lines
+
+
+def test_a_sentence_that_goes_on_with_a_number_is_joined() -> None:
+    """One line that begins with a number is not a list."""
+    lines = [
+        "The price is due in full and without any deduction within",
+        "30 days of the date of this invoice, and interest of 5 per",
+        "cent a year is due after that date.",
+    ]
+    assert boost("\n".join(lines)).text == " ".join(lines)
+    assert boost(page(*lines)).text == " ".join(lines)
+
+
+def test_an_entry_that_goes_on_in_the_next_line_is_joined() -> None:
+    """Only its beginning starts a new line."""
+    lines = [
+        "2011-02-28 Déclaration de copropriété divise, inscrite avec",
+        "servitudes réciproques de vue",
+        "2013-10-08 Servitude de passage à pied et en véhicule, avec",
+        "droit d'entretien",
+    ]
+    assert boost("\n".join(lines)).text.splitlines() == [" ".join(lines[:2]), " ".join(lines[2:])]
+
+
 def test_a_page_is_read_in_columns_and_joined() -> None:
     """With boxes: columns one after the other, hyphenated words over lines, rows of tables left alone."""
     sheet = page(

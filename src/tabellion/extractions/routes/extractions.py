@@ -11,12 +11,14 @@ from starlette.responses import Response
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine.table import Row
-from tabellion.errors import StoreError
-from tabellion.extractions.lookup import INPUTS, load_metadata, tell_times
+from tabellion.errors import StoreError, ValueRefused
+from tabellion.extractions.columns import INPUTS
+from tabellion.extractions.lookup import load_metadata, tell_times
+from tabellion.extractions.row_values import TextTooLong
 from tabellion.extractions.served import ServedExtractions, served_extractions
 from tabellion.extractions.states import ExtractionStatus
 from tabellion.messages import Message, Translatable
-from tabellion.net.guard import Blocked, vet_url
+from tabellion.net.guard import Blocked, HostUnreachable, vet_url
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.sniff import TAIL, sniff
 from tabellion.web import cursors
@@ -199,20 +201,26 @@ async def submit(
         raise Problem(409, "queue_unusable", Message("extractions_api.columns_unknown"),
                       fix="set extractions.address_column and extractions.text_column")  # fmt: skip
     inputs = {"document_type": document_type, "document_number": document_number}
+    is_new = False
     if media == "application/json":
         body = await parse_body(request, OcrRequest, request.app.state.limits)
         inputs |= {"document_type": body.document_type, "document_number": body.document_number}
         address = await _vet(request, body.url)
     elif media in RAW:
-        address = await _receive(request, served, media, name or "")
+        address, is_new = await _receive(request, served, media, name or "")
     else:
         raise build_media_problem(media, EXPECTED)
     try:
         id_ = await table.insert(
             {"status_id": int(ExtractionStatus.COMPLETE), table.columns.address: address, **inputs}
         )
-    except StoreError as error:
-        if not error.rule:
+    except (StoreError, TextTooLong) as error:
+        if is_new and not await table.has_file(address):
+            await served.files.remove(address)
+        if isinstance(error, TextTooLong):
+            field = f"/{error.field}" if media == "application/json" else error.field
+            raise too_long(error, field) from None
+        if not error.rule and not isinstance(error, ValueRefused):
             raise
         raise Problem(409, "queue_unusable", error.words, fix="send what the table requires, or change it") from None
     accepted = Accepted(id=id_, status="COMPLETE", status_url=status_url(id_))
@@ -227,18 +235,28 @@ async def _vet(request: Request, url: str) -> str:
             422, "url_blocked", str(error), field="/url", reason=error.reason,
             fix="use a public http or https URL, or upload the file itself",
         ) from None  # fmt: skip
+    except HostUnreachable as error:
+        raise Problem(
+            422, "url_failed", str(error), field="/url",
+            fix="check the name of the host, try again later, or upload the file itself",
+        ) from None  # fmt: skip
     return url
 
 
-async def _receive(request: Request, served: ServedExtractions, media: str, name: str) -> str:
-    """Stores the request's body and returns its address."""
+def too_long(error: TextTooLong, field: str) -> Problem:
+    """The problem of a text that is longer than its column."""
+    return Problem(422, "value_invalid", str(error), field=field, expected=f"at most {error.limit} characters")
+
+
+async def _receive(request: Request, served: ServedExtractions, media: str, name: str) -> tuple[str, bool]:
+    """Stores the request's body; returns its address, and whether no such file was stored before."""
     limits = request.app.state.limits
     async with served.uploads.receive(limits.upload_bytes, name=name, media=media) as sink:
         async for chunk in chunks(request, limits, limits.upload_bytes, "file"):
             await write_chunk(sink, chunk, "")
         judge(sink, "", await sink.tail(TAIL))
     try:
-        return await served.files.save(sink.blob.path, sink.name)
+        return await served.files.save_new(sink.blob.path, sink.name)
     finally:
         await served.uploads.remove(sink.blob.sha256)
 

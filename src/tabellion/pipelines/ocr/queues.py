@@ -21,7 +21,7 @@ def ocr_queue(settings: OcrSettings) -> Queue:
     read: leases are renewed while a handler runs. `stale_after` (ten minutes) is for rows that another program left
     running. Both are checked continuously.
     """
-    return Queue(
+    queue = Queue(
         TABLE, name="ocr", status="status_id",
         ready=ExtractionStatus.COMPLETE, running=ExtractionStatus.OCR_PROCESSING,
         done=ExtractionStatus.EXTRACTION_COMPLETE, failed=ExtractionStatus.ERREUR,
@@ -33,6 +33,8 @@ def ocr_queue(settings: OcrSettings) -> Queue:
         lease=settings.lease, stale_after=settings.stale_after, timeout=settings.timeout,
         retry_base=settings.retry_base, concurrency=settings.workers, uses=settings.gate,
     )  # fmt: skip
+    queue.check_columns = settings.columns.lacks
+    return queue
 
 
 def ocr_queues(settings: OcrSettings, environments: Mapping[str, OcrSettings] | None = None) -> list[Queue]:

@@ -11,6 +11,7 @@ from typing import Any
 from tabellion.engine.job import Job
 from tabellion.engine.table import Row
 from tabellion.errors import ConfigurationError, LeaseLost, Permanent
+from tabellion.extractions.columns import warn_once
 from tabellion.extractions.storage import FileMissing
 from tabellion.messages import Message
 from tabellion.models.base import Ask, Model
@@ -38,6 +39,8 @@ class Recognition:
     async def read(self, job: Job) -> Row:
         """Reads one file; returns its text, and metadata if the table has a column for it."""
         started = time.monotonic()
+        if lacking := self.settings.columns.lacks(job.values):
+            warn_once(job.queue.name, lacking)
         columns = self.settings.columns.find(job.values)
         address = job[columns.address]
         if not address:

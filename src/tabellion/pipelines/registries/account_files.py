@@ -15,9 +15,11 @@ from typing import Any
 
 from tabellion.messages import restore_text, translatable
 from tabellion.pipelines.registries.accounts import SiteAccount
+from tabellion.pipelines.registries.waiting_line import Place, join_line
 from tabellion.storage import files
 
 BUSY = 0.2  #: seconds between two tries for an account that is in use
+WAIT_SECONDS = 60.0  #: that a visit waits for an account at most
 
 
 class AccountFile:
@@ -42,6 +44,14 @@ class AccountFile:
             yield True
         finally:
             os.close(handle)  # releases the lock, as does the end of the process
+
+    @contextlib.contextmanager
+    def join_line(self) -> Iterator[Place]:
+        """A place in the line of visits that wait for the account, for the length of a block."""
+        folder = self._path.with_suffix(".line")
+        files.make_folder(folder, self._root)
+        with join_line(folder) as place:
+            yield place
 
     @property
     def state_path(self) -> Path:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +12,11 @@ from playwright.async_api import Error, Page
 
 from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.net.chromium import Chromium
-from tabellion.pipelines.registries.accounts import SiteAccount, load_accounts, require_accounts
-from tabellion.pipelines.registries.problems import StepFailed
+from tabellion.pipelines.registries.account_files import WAIT_SECONDS, AccountFile, wait_turn
+from tabellion.pipelines.registries.accounts import load_accounts, require_accounts
+from tabellion.pipelines.registries.problems import REFUSED, SiteProblem, StepFailed
 from tabellion.pipelines.registries.profile import Profile, Task
-from tabellion.pipelines.registries.settings import PORTAL, is_practice, rules_of
+from tabellion.pipelines.registries.settings import FOLDER, PORTAL, is_practice, rules_of
 from tabellion.pipelines.registries.walker import Walker
 
 if TYPE_CHECKING:
@@ -32,11 +35,12 @@ async def check_profile(
     secrets = Path(str(section["secrets"])).expanduser() if "secrets" in section else None
     accounts = load_accounts(profile, secrets, practice=is_practice(profile, portal))
     require_accounts(profile, accounts)
-    chosen = _choose_account(profile, accounts, account)
+    file = _choose_account(profile, [AccountFile(config.data / FOLDER, one) for one in accounts], account)
     report: dict[str, Any] = {
         "profile": profile.name, "file": profile.file, "ok": True, "walked": [], "failed": None, "mistakes": [],
     }  # fmt: skip
     async with (
+        _lock(file, profile),
         Chromium(rules_of(config, portal, profile)) as chromium,
         chromium.open_session(folder, page_seconds=profile.timeout) as session,
     ):
@@ -45,13 +49,15 @@ async def check_profile(
         where = "login"
         try:
             if profile.needs_account:
-                await walker.sign_in(chosen.username, chosen.password)
+                await walker.sign_in(file.account.username, file.account.password)
                 report["walked"].append({"task": where, "steps": len(profile.login)})
             for current in tasks:
                 where = current.name
                 await walker.run(current, current.sample)
                 report["walked"].append({"task": where, "steps": len(current.steps)})
         except (TabellionError, Error) as error:
+            if isinstance(error, SiteProblem) and error.means in REFUSED:
+                file.mark_refused(str(error))
             report |= {"ok": False, "failed": await _describe(page, walker, where, error, screenshot)}
     return report | {"seconds": time.monotonic() - started}
 
@@ -85,9 +91,35 @@ def _choose_tasks(profile: Profile, name: str | None) -> list[Task]:
     return tasks
 
 
-def _choose_account(profile: Profile, accounts: tuple[SiteAccount, ...], name: str | None) -> SiteAccount:
-    for account in accounts:
-        if name in (None, account.name):
-            return account
-    names = ", ".join(account.name for account in accounts)
-    raise ConfigurationError(f"{profile.name} has no account {name!r}; known: {names}")
+def _choose_account(profile: Profile, files: list[AccountFile], name: str | None) -> AccountFile:
+    """The account of this name, or the first that its site has not refused: more tries would lock a refused one."""
+    named = [file for file in files if name in (None, file.account.name)]
+    if not named:
+        names = ", ".join(file.account.name for file in files)
+        raise ConfigurationError(f"{profile.name} has no account {name!r}; known: {names}")
+    for file in named:
+        if file.refusal() is None:
+            return file
+    file = named[0]
+    raise ConfigurationError(
+        f"the account {file.account.name} of {profile.name} is not tried again: {file.refusal()}; correct its "
+        f"password, or unlock it at the site and run `tabellion registry unlock {profile.name} {file.account.name}`"
+    )
+
+
+@contextlib.asynccontextmanager
+async def _lock(file: AccountFile, profile: Profile) -> AsyncIterator[None]:
+    """Locks the account, so that no worker visits the site with it meanwhile; waits for its turn."""
+    until = time.monotonic() + WAIT_SECONDS
+    with file.join_line() as place:
+        while True:
+            with file.try_lock() if place.is_first() else contextlib.nullcontext(False) as is_ours:
+                if is_ours:
+                    yield
+                    return
+            if time.monotonic() > until:
+                raise ConfigurationError(
+                    f"the account {file.account.name} of {profile.name} is in use by a worker: try again later, or "
+                    "choose another with --account"
+                )
+            await wait_turn()

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from tabellion.engine import sql
 from tabellion.errors import TabellionError
+from tabellion.extractions.row_values import check_length, mark, new_key, new_stamps, require_table
 from tabellion.messages import Message
 from tabellion.pipelines.registries import lookup, tables
 from tabellion.pipelines.registries.lookup import RightsSearch
-from tabellion.pipelines.registries.row_values import mark, new_key, new_stamps, require_table
 from tabellion.pipelines.registries.states import RightsStatus, SessionStatus
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ async def choose_names(
 ) -> list[RightsSearch]:
     """Adds a search for each name that has none yet, and returns all searches of the session.
 
-    Raises KeyError for an unknown session, NotYetFound and UnknownName.
+    Raises KeyError for an unknown session, NotYetFound, UnknownName and TextTooLong.
     """
     found = await lookup.get_session(store, settings, session)
     if found is None:
@@ -47,13 +47,15 @@ async def choose_names(
             raise UnknownName(name)
     rights, sessions = await require_table(store, tables.RIGHTS), await require_table(store, tables.SESSIONS)
     column = rights.columns[settings.columns.require("name", rights.columns, tables.RIGHTS)]
+    for name in names:
+        check_length(column, name, "names")
     # Updating the session's row without changing it locks it: two people who choose at once take turns.
     is_session = f"id = {mark(1, sessions.columns['id'], store.dialect)}"
     lock = f"UPDATE {tables.SESSIONS} SET status = status WHERE {is_session} RETURNING 1 AS n"
     named = sql.column(column.name)
     steps: list[tuple[str, tuple[str, ...]]] = [(lock, (session,))]
     for name in dict.fromkeys(names):
-        key, stamps = new_key(rights), new_stamps(rights, store.dialect)
+        key, stamps = new_key(rights.columns["id"]), new_stamps(rights, store.dialect)
         value = mark(2, column, store.dialect)
         added = {**stamps, **{one: mark(3, rights.columns[one], store.dialect) for one in key}}
         filled = ", ".join(["search_session_id", named, "status", *added])

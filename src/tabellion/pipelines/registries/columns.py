@@ -6,22 +6,18 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tabellion.errors import ConfigurationError, RateLimited
-from tabellion.extractions.columns import ADDRESS, PAUSE
+from tabellion.extractions.columns import ADDRESS, INPUTS, PAUSE
 from tabellion.messages import Message
 
 #: Without configuration, the first of these that the table has is used.
 USUAL: Mapping[str, tuple[str, ...]] = {
-    "circonscription": ("circonscription", "circonscription_fonciere", "circumscription"),
-    "cadastre": ("cadastre",),
-    "designation_secondaire": ("designation_secondaire", "secondary_designation"),
-    "lot": ("lot", "lot_number", "numero_lot"),
-    "document_number": ("document_number", "numero_inscription", "numero"),
+    **INPUTS,
     "storage_path": ADDRESS,
     "company": ("company", "company_name", "search_term", "query", "name"),
     "name": ("name", "search_name", "selected_name", "company_name"),
 }
 SEARCHED = tuple(name for name in USUAL if name != "storage_path")
-EXTRACTION = ("circonscription", "cadastre", "designation_secondaire", "lot", "document_number")
+EXTRACTION = tuple(INPUTS)
 
 
 class NoSuchColumn(RateLimited):
@@ -59,6 +55,11 @@ class SearchColumns:
         if found is None:
             raise NoSuchColumn(name, table, there)
         return found
+
+    def lacks(self, names: Collection[str], there: Collection[str], table: str) -> str | None:
+        """What `require` would raise for the first of these names that a table with these columns lacks."""
+        missing = [name for name in names if self.find(name, there) is None]
+        return str(NoSuchColumn(missing[0], table, there)) if missing else None
 
     def value(self, name: str, row: Mapping[str, Any]) -> Any:
         """The value in a row; None if the row has no such column."""

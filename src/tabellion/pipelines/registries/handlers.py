@@ -10,10 +10,11 @@ from tabellion.engine.job import Job
 from tabellion.engine.sql import NOW
 from tabellion.engine.table import Row
 from tabellion.errors import Permanent
+from tabellion.extractions.columns import warn_once
 from tabellion.extractions.storage import ExtractionFiles
 from tabellion.messages import Message, quote_value
 from tabellion.pipelines.registries import tables
-from tabellion.pipelines.registries.columns import EXTRACTION
+from tabellion.pipelines.registries.columns import EXTRACTION, NoSuchColumn
 from tabellion.pipelines.registries.problems import SiteProblem
 from tabellion.pipelines.registries.settings import RegistrySettings
 from tabellion.pipelines.registries.states import DOCUMENT_TYPES
@@ -50,7 +51,7 @@ class RegistryHandlers:
         if kind not in DOCUMENT_TYPES:
             known = ", ".join(DOCUMENT_TYPES)
             raise Permanent(Message("registry.document_type", value=quote_value(kind), known=known))
-        address = self._settings.columns.require("storage_path", job.values, job.queue.table)
+        address = self._require("storage_path", job)
         result = await self._run("extraction", job, kind, EXTRACTION)
         return {address: await self._store(job, result)}
 
@@ -91,9 +92,17 @@ class RegistryHandlers:
         columns = self._settings.columns
         for name in names:
             if name in task.inputs:
-                columns.require(name, job.values, job.queue.table)
+                self._require(name, job)
         inputs = {name: columns.value(name, job.values) for name in names}
         return await self._visits_of(queue).run(job, task, inputs)
+
+    def _require(self, name: str, job: Job) -> str:
+        """The column of an input; raises NoSuchColumn, with which the row waits."""
+        try:
+            return self._settings.columns.require(name, job.values, job.queue.table)
+        except NoSuchColumn as error:
+            warn_once(job.queue.name, str(error))
+            raise
 
     def _visits_of(self, queue: str) -> Visits:
         from tabellion.net.chromium import Chromium

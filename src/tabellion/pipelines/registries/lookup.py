@@ -11,10 +11,10 @@ from tabellion.engine import sql
 from tabellion.engine.timestamps import iso
 from tabellion.errors import ValueRefused
 from tabellion.extractions.lookup import load_form
+from tabellion.extractions.row_values import mark, require_table
 from tabellion.messages import Translatable
 from tabellion.monitor.fingerprint import form
 from tabellion.pipelines.registries import tables
-from tabellion.pipelines.registries.row_values import mark, require_table
 
 if TYPE_CHECKING:
     from tabellion.engine.store import Store

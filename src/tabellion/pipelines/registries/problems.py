@@ -1,10 +1,12 @@
-"""Errors of a visit: the site reports a problem, a step fails, or several results match."""
+"""Errors of a visit: the site reports a problem or cannot be reached, a step fails, several results match."""
 
 from __future__ import annotations
 
 from tabellion.errors import TabellionError
 from tabellion.messages import Message, quote_value
 from tabellion.pipelines.registries.profile import Meaning, Step
+
+REFUSED = ("locked", "wrong_password")  #: meanings after which an account is not used again
 
 
 class SiteProblem(TabellionError):  # noqa: N818 - what the page says
@@ -13,6 +15,13 @@ class SiteProblem(TabellionError):  # noqa: N818 - what the page says
     def __init__(self, site: str, means: Meaning, text: str = "") -> None:
         self.site, self.means, self.text = site, means, text
         super().__init__(Message(f"registry.{means}", site=site, text=quote_value(text)))
+
+
+class SiteUnreachable(TabellionError):  # noqa: N818 - what happened
+    """The site does not answer, or its name cannot be resolved."""
+
+    def __init__(self, site: str, detail: str) -> None:
+        super().__init__(Message("registry.unreachable", site=site, detail=detail))
 
 
 class StepFailed(TabellionError):  # noqa: N818 - what happened

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tabellion.config import Config
 
 PORTAL = "http://127.0.0.1:8077"
+FOLDER = "registries"  #: of the data folder, for accounts' files
 #: The queues, and the profile that each uses unless another is configured.
 PROFILES = {"extraction": "registre-foncier", "companies": "req", "rights": "rdprm"}
 #: Low rates: one visit is many requests.
@@ -61,7 +62,7 @@ def settings_of(config: Config) -> RegistrySettings:
     }
     rules = {profile.name: rules_of(config, portal, profile) for profile in profiles.values()}
     return RegistrySettings(
-        profiles, accounts, config.data / "registries", portal, rules,
+        profiles, accounts, config.data / FOLDER, portal, rules,
         SearchColumns(section.get("columns"), config.section("extractions").get("address_column")),
     )  # fmt: skip
 

@@ -26,9 +26,11 @@ class RightsStatus(StrEnum):
     FAILED = "failed"
 
 
+#: OCR fails into ERREUR too, with a text in `ocr_error`. Extraction empties it: the text is about an earlier file, and
+#: the row would be counted and retried as OCR's.
 EXTRACTION: dict[str, Any] = {
     "ready": ExtractionStatus.EN_ATTENTE, "running": ExtractionStatus.EN_TRAITEMENT,
-    "done": ExtractionStatus.COMPLETE, "failed": ExtractionStatus.ERREUR,
+    "done": ExtractionStatus.COMPLETE, "failed": {"status_id": ExtractionStatus.ERREUR, "ocr_error": None},
 }  # fmt: skip
 COMPANIES: dict[str, Any] = {
     "ready": {"status": SessionStatus.PENDING_COMPANY_SELECTION.value, "req_completed": False},

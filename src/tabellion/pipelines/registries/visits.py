@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +15,16 @@ from tabellion.engine.job import Job
 from tabellion.errors import GateClosed, Permanent, RateLimited
 from tabellion.messages import Message
 from tabellion.net.chromium import Chromium
-from tabellion.net.guard import Blocked, Rules
-from tabellion.pipelines.registries.account_files import AccountFile, wait_turn
+from tabellion.net.guard import Blocked, HostUnreachable, Rules
+from tabellion.pipelines.registries.account_files import WAIT_SECONDS, AccountFile, wait_turn
 from tabellion.pipelines.registries.accounts import SiteAccount
-from tabellion.pipelines.registries.problems import AmbiguousResult, SiteProblem, StepFailed
+from tabellion.pipelines.registries.problems import (
+    REFUSED,
+    AmbiguousResult,
+    SiteProblem,
+    SiteUnreachable,
+    StepFailed,
+)
 from tabellion.pipelines.registries.profile import Profile, Task
 from tabellion.pipelines.registries.walker import Walker, WalkResult, first_line
 
@@ -25,9 +32,9 @@ if TYPE_CHECKING:
     from tabellion.engine.context import JobContext
     from tabellion.engine.gates.passes import Pass
 
-REFUSED = ("locked", "wrong_password")
 TROUBLE = ("maintenance", "retry")  #: problems of the site itself, which count against its gate
 RECHECK = 60.0  #: seconds until a job checks again whether an account can be used
+BUSY_SECONDS = 2.0  #: until a job is claimed again that found no free account
 LOCALE = "fr-CA"
 
 
@@ -67,30 +74,57 @@ class Visits:
     @contextlib.asynccontextmanager
     async def _enter(self, context: JobContext, job: Job) -> AsyncIterator[tuple[AccountFile, Pass]]:
         """An account that no other visit uses, admitted by its gate."""
-        while True:
-            closed: list[GateClosed] = []
-            self._next += 1
-            turn = self._next % len(self.accounts)
-            for account in (*self.accounts[turn:], *self.accounts[:turn]):
-                file = AccountFile(self.folder, account)
-                with file.try_lock() as is_ours:
-                    if not is_ours:
+        with contextlib.ExitStack() as lock:
+            yield await self._wait_for_account(context, job, lock)
+
+    async def _wait_for_account(
+        self, context: JobContext, job: Job, lock: contextlib.ExitStack
+    ) -> tuple[AccountFile, Pass]:
+        """Waits in the line of each account, and locks the first one that is free."""
+        self._next += 1
+        turn = self._next % len(self.accounts)
+        files = [AccountFile(self.folder, one) for one in (*self.accounts[turn:], *self.accounts[:turn])]
+        until = time.monotonic() + WAIT_SECONDS
+        is_noted = False
+        with contextlib.ExitStack() as lines:
+            places = [lines.enter_context(file.join_line()) for file in files]
+            while True:
+                closed: list[GateClosed] = []
+                for file, place in zip(files, places, strict=True):
+                    if not place.is_first():
                         continue
                     try:
-                        admitted = await context.admit(account.gate, job)
+                        admitted = await self._try_account(context, job, file, lock)
                     except GateClosed as error:
                         closed.append(error)
                         continue
-                    reason = file.refusal()
-                    if reason is None:
-                        yield file, admitted
-                        return
-                    # The gate admits a probe now and then; do not send one that is bound to fail.
-                    admitted.record_refusal(reason)
-                    closed.append(GateClosed(account.gate, reason, RECHECK))
-            if len(closed) == len(self.accounts):
-                raise min(closed, key=lambda error: error.after)
-            await wait_turn()
+                    if admitted is not None:
+                        return file, admitted
+                if len(closed) == len(files):
+                    raise min(closed, key=lambda error: error.after)
+                if time.monotonic() > until:
+                    raise RateLimited(BUSY_SECONDS, Message("registry.accounts_busy", site=self.profile.title))
+                if not is_noted:
+                    job.note(Message("registry.note_waiting"))
+                    is_noted = True
+                await wait_turn()
+
+    async def _try_account(
+        self, context: JobContext, job: Job, file: AccountFile, lock: contextlib.ExitStack
+    ) -> Pass | None:
+        """Locks an account if it is free and its gate admits the job; None if another visit uses it."""
+        with contextlib.ExitStack() as trial:
+            if not trial.enter_context(file.try_lock()):
+                return None
+            admitted = await context.admit(file.account.gate, job)
+            reason = file.refusal()
+            if reason is not None:
+                # The gate admits a probe now and then; do not send one that is bound to fail.
+                why = _explain_refusal(file.account, reason)
+                admitted.record_refusal(why)
+                raise GateClosed(file.account.gate, why, RECHECK)
+            lock.enter_context(trial.pop_all())
+            return admitted
 
     async def _visit(
         self, job: Job, file: AccountFile, task: Task, inputs: Mapping[str, Any], admitted: Pass
@@ -113,23 +147,32 @@ class Visits:
         except Blocked as error:
             admitted.record_abandoned()
             raise Permanent(Message("registry.blocked", site=self.profile.title, detail=error.reason)) from error
-        except Error as error:
-            # Chromium raises this if a site does not answer; a dead browser is a BrowserFailed.
-            admitted.record_failure(Message("registry.unreachable", site=self.profile.title))
+        except (Error, HostUnreachable) as error:
+            described = self._describe(error)
+            admitted.record_failure(str(described))
             closed = await admitted.flush()
             if closed:
                 raise GateClosed(file.account.gate, closed) from error
-            raise SiteProblem(self.profile.title, "retry", first_line(error)) from error
+            raise described from error
         except BaseException:
             admitted.record_abandoned()
             raise
         admitted.record_success(None)
         return result
 
+    def _describe(self, error: Exception) -> SiteUnreachable | SiteProblem:
+        """The problem behind an error of the browser; a browser that died is a BrowserFailed."""
+        if isinstance(error, HostUnreachable):
+            return SiteUnreachable(self.profile.title, str(error))
+        text = first_line(error)
+        if "net::ERR_" in text:
+            return SiteUnreachable(self.profile.title, text)
+        return SiteProblem(self.profile.title, "retry", text)
+
     def _record(self, file: AccountFile, problem: SiteProblem, admitted: Pass) -> None:
         if problem.means in REFUSED:
             file.mark_refused(str(problem))
-            admitted.record_refusal(str(problem))
+            admitted.record_refusal(_explain_refusal(file.account, str(problem)))
         elif problem.means in TROUBLE:
             admitted.record_failure(str(problem))
         else:
@@ -165,6 +208,11 @@ class Visits:
             if private:
                 await session.save_state()
             return result
+
+
+def _explain_refusal(account: SiteAccount, why: str) -> Message:
+    """Why the gate of an account is closed, and what opens it: unlike that of a model, it is not tested by a call."""
+    return Message("registry.not_used", detail=why, site=account.site, account=account.name)
 
 
 class NothingFound(Permanent):

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from tabellion.messages import Message
 from tabellion.reading.boosting.columns import Row, blocks
+from tabellion.reading.boosting.entries import start_entries
 from tabellion.reading.boosting.hyphens import join_lines, words_in
 from tabellion.reading.grounding.variants import CONFUSED, fold
 from tabellion.reading.page import Page
@@ -87,12 +88,13 @@ def _page(page: Page, original: str, changes: list[TextChange]) -> str:
 
 
 def _paragraphs(block: list[Row]) -> list[list[Row]]:
-    """Groups lines that continue each other; rows of a table and short lines stay separate."""
+    """Groups lines that continue each other; rows of a table, entries of a list and short lines stay separate."""
     edges = sorted(row[-1].box[2] for row in block)
     start, end = min(row[0].box[0] for row in block), edges[len(edges) * 9 // 10]
     paragraphs: list[list[Row]] = []
-    for row in block:
-        if paragraphs and _flows(paragraphs[-1][-1], row, start, end):
+    entries = start_entries([" ".join(word.text for word in row) for row in block])
+    for row, is_entry in zip(block, entries, strict=True):
+        if paragraphs and not is_entry and _flows(paragraphs[-1][-1], row, start, end):
             paragraphs[-1].append(row)
         else:
             paragraphs.append([row])
@@ -118,14 +120,15 @@ def _is_table(row: Row) -> bool:
 
 
 def _paragraph(lines: list[str], original: str, changes: list[TextChange]) -> str:
-    """A paragraph of plain text: only lines about as long as the longest continue in the next."""
+    """A paragraph of plain text: only lines about as long as the longest continue, and not in a new entry of a list."""
     longest = max(map(len, lines), default=0)
     groups: list[list[str]] = []
-    for line in filter(None, lines):
+    filled = [line for line in lines if line]
+    for line, is_entry in zip(filled, start_entries(filled), strict=True):
         last = groups[-1][-1] if groups else ""
         hyphen = re.search(r"[^\W\d_][-\u00ad‐]$", last) is not None
         flows = longest > 20 and len(last) >= longest * FULL and not re.search(r"[:.!?]$|\s{3}|\|", last)
-        if last and (hyphen or flows) and not BULLET.match(line.split()[0]):
+        if last and (hyphen or flows) and not is_entry and not BULLET.match(line.split()[0]):
             groups[-1].append(line)
         else:
             groups.append([line])

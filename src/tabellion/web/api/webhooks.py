@@ -75,6 +75,9 @@ async def add(request: Request) -> Response:
     except guard.Blocked as error:
         raise Problem(422, "url_blocked", str(error), field="/url", reason=error.reason,
                       fix=Message("fix.public_url")) from None  # fmt: skip
+    except guard.HostUnreachable as error:
+        raise Problem(422, "url_failed", str(error), field="/url",
+                      fix="check the name of the host, or try again later") from None  # fmt: skip
     await endpoints.SCHEMA.prepare(environment.store)
     endpoint = await endpoints.add(environment.store, requested.url, requested.events)
     return answer(

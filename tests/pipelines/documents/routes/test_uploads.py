@@ -458,6 +458,13 @@ def test_a_url_into_the_internal_network_is_blocked(web: Live, url: str) -> None
         assert "s3cret" not in answer.text
 
 
+def test_a_url_whose_host_does_not_resolve_has_failed(web: Live) -> None:
+    """It is not blocked: the same URL may work later."""
+    for path in (URL, "/api/webhooks"):
+        told = problem(web.ask("POST", path, json={"url": "http://nowhere.invalid/a.pdf"}), 422, "url_failed")
+        assert "nowhere.invalid cannot be reached" in told["detail"]
+
+
 def test_a_url_of_2049_characters_is_rejected(web: Live) -> None:
     """By its length alone."""
     error = problem(web.ask("POST", URL, json={"url": "http://example.com/" + "a" * 2030}), 422, "value_invalid")

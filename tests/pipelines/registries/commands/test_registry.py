@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.pipelines.registries import profile_file
+from tabellion.pipelines.registries import checking, profile_file
 from tabellion.pipelines.registries.account_files import AccountFile
 from tabellion.pipelines.registries.accounts import SiteAccount
 from tabellion.pipelines.registries.portal.data import PASSWORDS
@@ -44,6 +44,43 @@ def test_check_walks_a_profile_and_names_the_step_that_fails(
     assert text.splitlines()[failed["line"] - 1].strip() == '- click: "#rechercher"'
     assert failed["url"].endswith("/req")
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_check_tries_a_wrong_password_once(
+    lite: Project, portal: RunningPortal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four checks with a wrong password are one try at the site; workers know of it, and `unlock` allows another."""
+    if sentence := why_not():
+        pytest.skip(sentence)
+    monkeypatch.setenv("TABELLION_REGISTRY_RDPRM_USERNAME", "etude-gagnon")
+    monkeypatch.setenv("TABELLION_REGISTRY_RDPRM_PASSWORD", "Canari-Faux-2")
+    command = ("--data", str(tmp_path / "data"), "registry", "check", "rdprm", "--screenshot", str(tmp_path / "a.png"))
+    first = lite.run(*command)
+    assert first.exit_code == 5
+    assert "rejected the user name or password" in first.output
+    for _ in range(3):
+        again = lite.run(*command)
+        assert again.exit_code == 3
+        assert "tabellion registry unlock rdprm account-1" in str(again.exception)
+    assert portal.state.counts["rdprm.wrong"] == 1
+    account = SiteAccount("rdprm", "account-1", "etude-gagnon", "Canari-Faux-2")
+    assert AccountFile(tmp_path / "data" / "registries", account).refusal()
+
+
+def test_check_waits_for_an_account_in_use(
+    lite: Project, portal: RunningPortal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One session per account: while a worker uses it, no check signs in."""
+    if sentence := why_not():
+        pytest.skip(sentence)
+    monkeypatch.setattr(checking, "WAIT_SECONDS", 0.1)
+    data, name = tmp_path / "data", "etude-gagnon"
+    with AccountFile(data / "registries", SiteAccount("rdprm", name, name, PASSWORDS[name])).try_lock() as is_ours:
+        assert is_ours
+        busy = lite.run("--data", str(data), "registry", "check", "rdprm", "--account", name)
+    assert busy.exit_code == 3
+    assert "is in use by a worker" in str(busy.exception)
+    assert portal.state.counts["rdprm.logins"] == 0
 
 
 def test_check_lists_errors_first(lite: Project, tmp_path: Path) -> None:

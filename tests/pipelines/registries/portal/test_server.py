@@ -9,7 +9,7 @@ import pypdfium2
 import pytest
 
 from tabellion.errors import ConfigurationError
-from tabellion.pipelines.registries.portal.data import PASSWORDS
+from tabellion.pipelines.registries.portal.data import PASSWORDS, SCANNED
 from tabellion.pipelines.registries.portal.server import run_portal
 
 USER = "etude-gagnon"
@@ -77,3 +77,13 @@ def test_a_port_in_use_is_reported() -> None:
         port = int(running.url.rpartition(":")[2])
         with pytest.raises(ConfigurationError, match="choose another port"), run_portal(port):
             pass
+
+
+def test_one_plan_is_a_scan(portal: httpx2.Client) -> None:
+    """It has a page and no text layer, so that OCR has something to do."""
+    sign_in(portal)
+    place, lot = SCANNED
+    query = {"genre": "plan", "circonscription": place, "numero": lot}
+    document = pypdfium2.PdfDocument(portal.get("/foncier/telecharger", params=query).content)
+    assert len(document) == 1
+    assert document[0].get_textpage().get_text_range() == ""

@@ -79,6 +79,20 @@ def test_an_incomplete_search_names_the_field(web: LiveRegistries, body: dict[st
     assert web.sql("SELECT id FROM extraction_queue") == []
 
 
+def test_a_value_that_is_too_long_for_its_column_names_the_field(web: LiveRegistries) -> None:
+    """Tables made by hand may have columns with a length; the database's own error named a type."""
+    for table, column in (("extraction_queue", "lot"), ("search_sessions", "company")):
+        web.sql(f"ALTER TABLE {table} DROP COLUMN {column}")
+        web.sql(f"ALTER TABLE {table} ADD COLUMN {column} varchar(8)")
+    for path, body, field in (
+        ("/api/extractions", INDEX, "/lot"),
+        ("/api/search-sessions", {"company": "Gestion Laframboise inc."}, "/company"),
+    ):
+        details = post(web, path, body)
+        assert details.status_code == 422
+        assert (details.json()["field"], details.json()["expected"]) == (field, "at most 8 characters")
+
+
 def test_names_are_chosen_once_however_often(web: LiveRegistries) -> None:
     """Two people choose at once, and again: each name is searched once; a name of another company is rejected."""
     session = found(web)

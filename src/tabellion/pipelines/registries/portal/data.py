@@ -57,6 +57,7 @@ LOTS = {
     ("Québec", "3 456 789"): "Coopérative d'habitation du Cap-Blanc",
     ("Laval", "4 567 890"): "Fiducie familiale Desrosiers",
 }
+SCANNED = ("Laval", "4 567 890")  #: the lot whose plan is an image without a text layer
 _NATURES = ("Vente", "Hypothèque", "Quittance", "Servitude", "Déclaration de copropriété", "Avis d'adresse")
 _PEOPLE = ("Gagnon c. Tremblay", "Banque du Fleuve à Côté", "Caisse Saint-Rédempteur", "Ville de Laval")
 

@@ -1,4 +1,4 @@
-"""Writes the portal's documents: PDF files of plain lines, with a text layer."""
+"""Writes the portal's documents, except a scanned one: PDF files of plain lines, with a text layer."""
 
 from __future__ import annotations
 

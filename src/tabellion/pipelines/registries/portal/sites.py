@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from html import escape
+from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote, urlencode
 
@@ -37,6 +38,7 @@ CONDITIONS = (
     "J'accepte les conditions d'utilisation</label>"
 )
 COOKIE = "exercice_{site}"
+SCANNED_PLAN = Path(__file__).parent / "scanned_plan.pdf"
 
 
 class Site:
@@ -101,10 +103,12 @@ class Site:
         """Counts a search or a download."""
         self.state.counts[f"{self.name}.{event}"] += 1
 
-    def download(self, name: str, title: str, pages: Sequence[Sequence[str]]) -> Response:
-        """A PDF as an attachment."""
+    def download(self, name: str, title: str, pages: Sequence[Sequence[str]], file: bytes | None = None) -> Response:
+        """A PDF as an attachment: of these lines, or the given file."""
         self.count("downloads")
-        body = b"<html>erreur interne</html>" if self.state.faults.broken_download else write_pdf(title, pages)
+        body = file or write_pdf(title, pages)
+        if self.state.faults.broken_download:
+            body = b"<html>erreur interne</html>"
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}", "Cache-Control": "no-store"}
         return Response(body, headers=headers, media_type="application/pdf")
 
@@ -190,7 +194,8 @@ class LandRegistry(Site):
         if kind == "plan":
             lines = [*head, f"Plan cadastral du lot {number}", f"État : {query.get('version', 'En vigueur')}",
                      "Superficie : 412,6 m²"]  # fmt: skip
-            return self.download(f"plan-{number}.pdf", f"Plan {number}", [lines])
+            body = SCANNED_PLAN.read_bytes() if (place, number) == data.SCANNED else None
+            return self.download(f"plan-{number}.pdf", f"Plan {number}", [lines], body)
         lines = [*head, f"Index des immeubles : lot {number}", f"Propriétaire : {owner}",
                  *(f"{entry.date}   {entry.number}   {entry.nature}" for entry in data.deeds(place)[:12])]  # fmt: skip
         return self.download(f"index-{number}.pdf", f"Index {number}", [lines])

@@ -12,6 +12,8 @@ from starlette.responses import Response
 
 from tabellion.answers import Answer
 from tabellion.errors import Busy, Forbidden, StoreError, Unreachable
+from tabellion.extractions.routes.extractions import too_long
+from tabellion.extractions.row_values import TextTooLong
 from tabellion.messages import Message
 from tabellion.pipelines.registries import lookup, submit
 from tabellion.pipelines.registries.choosing import NotYetFound, UnknownName, choose_names
@@ -193,9 +195,11 @@ async def get_statement(request: Request, id: str) -> Response:  # noqa: A002
 
 @contextmanager
 def explain_refusal() -> Iterator[None]:
-    """Turns what is wrong with a table, or with a value for it, into a 409 problem."""
+    """Turns what is wrong with a table into a 409 problem, and a text that is too long for it into a 422 problem."""
     try:
         yield
+    except TextTooLong as error:
+        raise too_long(error, f"/{error.field}") from None
     except NoSuchColumn as error:
         raise Problem(409, "queue_unusable", error.args[0], fix="set the columns of your table") from None
     except (Unreachable, Forbidden, Busy):

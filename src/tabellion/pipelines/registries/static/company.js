@@ -1,5 +1,5 @@
 // One company: its data, the names to choose from, and what is registered under each of them.
-import { api, byId, data, el, empty, events, explain, liveMark, may, notice, t, tell, toast } from "./base.js";
+import { api, badge, byId, data, el, empty, events, explain, icon, liveMark, may, notice, t, tell, toast } from "./base.js";
 import { localized } from "./messages.js";
 import { state } from "./registry_states.js";
 
@@ -16,21 +16,34 @@ function drawNames(session) {
   const checked = new Set(chosen());
   drawn = shape;
   byId("names").replaceChildren(...session.names.map(({ name, state: usage }) => el("label", {},
-    el("input", { type: "checkbox", name: "name", value: name, checked: checked.has(name) && !searched.has(name), disabled: searched.has(name) || !may("reviewer") }),
-    el("span", {}, name), usage ? el("span", { class: "small muted" }, usage) : null)));
+    el("input", { type: "checkbox", name: "name", value: name, checked: checked.has(name) || searched.has(name), disabled: searched.has(name) || !may("reviewer") }),
+    el("span", {}, name), usage ? el("span", { class: "small muted" }, usage) : null, searched.has(name) ? badge("good", "check", t("company.chosen")) : null)));
+}
+
+/** A button that queues a failed search again; null for people who may not. */
+const againButton = (queue, id) => (may("operator") ? el("button", { type: "button", class: "small-button", onclick: () => again(queue, id) }, icon("again"), t("company.again")) : null);
+
+async function again(queue, id) {
+  try {
+    await api("POST", `/api/queues/${queue}/retry`, { keys: [id] });
+    toast(t("company.is_queued"), "good");
+    await load();
+  } catch (error) {
+    toast(explain(error), "bad");
+  }
 }
 
 function drawRow(search) {
   return el("tr", {},
     el("td", {}, search.name ?? search.id),
-    el("td", {}, state(search.status), search.status === "failed" && search.error ? el("div", { class: "small text-bad" }, localized(search, "error")) : null),
+    el("td", {}, state(search.status), search.status === "failed" && search.error ? el("div", { class: "small text-bad" }, localized(search, "error")) : null, search.status === "failed" ? againButton("rights", search.id) : null),
     el("td", {}, search.is_empty ? t("company.nothing") : el("ul", { class: "plain" }, search.registrations.map((registration) => el("li", {}, Object.values(registration).join(" · "))))),
     el("td", { class: "right" }, search.file ? el("a", { href: search.file, download: "" }, t("company.download")) : ""));
 }
 
 function draw(session) {
   byId("status").replaceChildren(state(session.status));
-  byId("notices").replaceChildren(...(session.status === "failed" && session.error ? [notice("bad", "stop", localized(session, "error"))] : []));
+  byId("notices").replaceChildren(...(session.status === "failed" ? [notice("bad", "stop", ...[localized(session, "error"), " ", againButton("companies", session.id)].filter(Boolean))] : []));
   byId("facts-list").replaceChildren(...Object.entries(session.found ?? {}).flatMap(([name, value]) => [el("dt", {}, tell(`company.fact_${name}`, name)), el("dd", {}, value)]));
   drawNames(session);
   byId("rows").replaceChildren(...session.rights.map(drawRow));

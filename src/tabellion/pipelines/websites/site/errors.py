@@ -21,11 +21,11 @@ class SiteFailed(TabellionError):  # noqa: N818 - what happened
 def explain_failure(url: str, error: Blocked | PageFailed) -> Permanent | SiteFailed:
     """The verdict about a site whose home page could not be fetched."""
     if isinstance(error, Blocked):
-        if error.code == "host_unresolved":
-            return SiteFailed(Message("visit.host_unresolved", url=url))
-        if error.code == "host_unknown":
-            return Permanent(Message("visit.host_unknown", url=url))
         return Permanent(Message("visit.refused", url=url, detail=error.reason))
+    if error.code == "host_unresolved":
+        return SiteFailed(Message("visit.host_unresolved", url=url))
+    if error.code == "host_unknown":
+        return Permanent(Message("visit.host_unknown", url=url))
     message = Message("visit.not_fetched", url=url, detail=error.args[0])
     # A retry within minutes finds the same certificate and the same redirects.
     return Permanent(message) if error.code in ("tls", "redirects", "url") else SiteFailed(message)

@@ -14,7 +14,7 @@ from tabellion.errors import TabellionError
 from tabellion.messages import Message
 from tabellion.net.browsing import BrowserSession
 from tabellion.net.chromium import Chromium
-from tabellion.net.guard import Blocked
+from tabellion.net.guard import Blocked, HostUnreachable
 from tabellion.net.proxy import ProxyLimits
 from tabellion.pipelines.websites.site.settings import VisitSettings
 
@@ -74,6 +74,8 @@ async def _show(session: BrowserSession, settings: VisitSettings, url: str, scre
             await page.wait_for_load_state("networkidle", timeout=QUIET_SECONDS * 1000)
         text = await read_source(page, settings.page_bytes + 1)
         picture = await _photograph(page) if screenshot else b""
+    except HostUnreachable as error:
+        raise RenderingFailed(Message("visit.not_rendered", detail=str(error))) from None
     except Error as error:
         if await session.has_died():
             raise  # the session explains it
@@ -85,7 +87,7 @@ async def _show(session: BrowserSession, settings: VisitSettings, url: str, scre
     body, limit = text.encode("utf-8", "replace"), settings.page_bytes
     return RenderedPage(
         page.url, response.status if response else 0, body[:limit], len(body) > limit, picture,
-        tuple(dict.fromkeys(one.host for one in session.refused if one.code == "refused")),
+        tuple(dict.fromkeys(one.host for one in session.refused)),
     )  # fmt: skip
 
 
