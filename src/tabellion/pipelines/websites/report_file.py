@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import functools
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +64,7 @@ def formatting(language: str) -> dict[str, Any]:
 @functools.cache
 def _style() -> Any:
     """Our own styles as markup: the only part of the file that is not escaped."""
-    from markupsafe import Markup
-
-    return Markup("<style>{}</style>").format(Markup((files(PACKAGE) / "static" / "report.css").read_text("utf-8")))  # noqa: S704
+    return _environment().from_string('<style>{% include "report.css" %}</style>').module
 
 
 @functools.cache
@@ -75,7 +72,11 @@ def _environment() -> Any:
     with extras.explain_missing("server"):
         import jinja2
     loader = jinja2.ChoiceLoader(
-        [jinja2.PackageLoader(PACKAGE, "templates"), jinja2.PackageLoader("tabellion.web", "templates")]
+        [
+            jinja2.PackageLoader(PACKAGE, "templates"),
+            jinja2.PackageLoader(PACKAGE, "static"),
+            jinja2.PackageLoader("tabellion.web", "templates"),
+        ]
     )
     return jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
