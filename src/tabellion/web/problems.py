@@ -27,7 +27,7 @@ CODES = (
     "request_timeout", "request_invalid", "headers_too_large", "too_many_connections", "request_incomplete",
     "too_large", "too_many_parts", "media_unsupported", "json_invalid", "json_too_deep", "text_nul",
     "form_invalid", "value_invalid", "value_missing", "value_unknown", "value_repeated", "cursor_invalid",
-    "empty_file", "type_unsupported", "type_mismatch", "url_blocked", "idempotency_mismatch",
+    "empty_file", "type_unsupported", "type_mismatch", "url_blocked", "url_failed", "idempotency_mismatch",
     "idempotency_pending", "document_unreadable", "page_missing", "file_gone", "range_unsatisfiable",
     "too_many_requests", "too_many_streams", "queue_unusable", "database_unreachable", "no_space",
     "server_stopping", "unexpected",

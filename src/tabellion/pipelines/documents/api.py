@@ -65,7 +65,7 @@ POLICY: Policy = {**DOCUMENTS, **REVIEW}
 
 #: Codes are stable: people script against them.
 PROBLEMS = (
-    "duplicate_rejected", "document_running", "type_missing", "type_broken", "url_failed", "item_held",
+    "duplicate_rejected", "document_running", "type_missing", "type_broken", "item_held",
     "item_assigned", "item_escalated", "item_closed", "item_open", "queue_paused", "too_many_held", "not_held",
     "version_missing", "version_conflict", "fields_unseen", "review_gated",
 )  # fmt: skip
