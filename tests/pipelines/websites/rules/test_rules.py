@@ -86,6 +86,29 @@ def test_seo_finds_what_is_good_and_what_is_missing() -> None:
     assert "toys" in [word.casefold() for word in values(usual.fields, "keywords")]
 
 
+@pytest.mark.parametrize(
+    ("title", "found"),
+    [
+        ("", "title_missing"),
+        ("Home", "title_length"),
+        ("Wooden toys, trains and puzzles for families and schools, since 1987 | Birch", "title_length"),
+        ("Wooden toys made by hand | Birch", "title_good"),
+    ],
+)
+def test_the_title_is_judged_as_search_engines_see_it(title: str, found: str) -> None:
+    """By the text of <title>, also if Open Graph states another title."""
+    result = levels(apply_rules(load("seo"), website(title="Wooden toys by Birch", page_title=title)))
+    assert [code for code in result if code.startswith("title_")] == [found]
+
+
+def test_pages_with_the_same_title_are_a_warning() -> None:
+    """The titles are compared with the name of the site: each page has its URL as a source."""
+    same = tuple(PageInfo(f"https://a.example/{name}", "link", title=name, page_title="Birch") for name in "ab")
+    result = apply_rules(load("seo"), website(pages=same))
+    [repeated] = [item for item in result.fields["findings"] if item.value.code == "website_seo.titles_repeated"]
+    assert (repeated.level, [source.page for source in repeated.sources]) == ("warning", [page.url for page in same])
+
+
 def test_a_site_that_must_not_be_listed_is_a_serious_fault() -> None:
     """With the header as its source."""
     result = apply_rules(load("seo"), website(headers={"X-Robots-Tag": "noindex, nofollow"}))
