@@ -34,8 +34,9 @@ def website(url: str = "https://birch.example/", **changes: Any) -> WebsiteInfo:
     about = PageInfo(f"{url}about", "link", title="About", page_title="About | Birch & Co.", text=ABOUT)
     links = Links(4, 1, (PRIVACY, Link(f"{url}about", "About us")))
     info = WebsiteInfo(
-        url, url, "2026-11-01T10:00:00.000Z", title=title, page_title=title, language="en", headings=headings, text=HOME,
-        description="Wooden toys made by hand in Lyon, for families and schools, since 1987.", links=links,
+        url, url, "2026-11-01T10:00:00.000Z", title=title, page_title=title, language="en", headings=headings,
+        text=HOME, description="Wooden toys made by hand in Lyon, for families and schools, since 1987.",
+        links=links,
         contacts=Contacts(emails=(Contact("hello@birch.example", url),), phones=(Contact("+33 4 72 00 00 00", url),)),
         pages=(home, about), open_graph={"og:title": "Birch & Co."},
     )  # fmt: skip

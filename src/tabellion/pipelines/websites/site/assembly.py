@@ -50,6 +50,7 @@ def page_info(url: str, found: Origin, status: int, parsed: ParsedPage, *, rende
             if one.get("level") in range(1, 7)
         ),
         text=clean_text(article.get("text") or (parsed.signs.get("visible") if parsed.error else ""), 1_000_000),
+        text_around=clean_text(article.get("text_around"), 5000),
     )  # fmt: skip
 
 

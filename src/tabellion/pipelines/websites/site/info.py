@@ -118,6 +118,7 @@ class PageInfo:
     canonical: str = ""
     headings: tuple[Heading, ...] = ()
     text: str = ""  #: the main text, without navigation
+    text_around: str = ""  #: what is visible beside it, such as the footer; at most 5,000 characters
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PageInfo:
