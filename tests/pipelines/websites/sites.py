@@ -29,12 +29,14 @@ PRIVACY = Link("https://birch.example/privacy", "Privacy policy")
 def website(url: str = "https://birch.example/", **changes: Any) -> WebsiteInfo:
     """What a visit of a small site found."""
     headings = (Heading(1, "Wooden toys"), Heading(2, "Our products"), Heading(3, "Trains"), Heading(3, "Puzzles"))
-    home = PageInfo(url, "home", title="Birch & Co. | Wooden toys", headings=headings, text=HOME, language="en")
-    about = PageInfo(f"{url}about", "link", title="About | Birch & Co.", text=ABOUT)
+    title = "Birch & Co. | Wooden toys"
+    home = PageInfo(url, "home", title=title, page_title=title, headings=headings, text=HOME, language="en")
+    about = PageInfo(f"{url}about", "link", title="About", page_title="About | Birch & Co.", text=ABOUT)
     links = Links(4, 1, (PRIVACY, Link(f"{url}about", "About us")))
     info = WebsiteInfo(
-        url, url, "2026-11-01T10:00:00.000Z", title=home.title, language="en", headings=headings, text=HOME,
-        description="Wooden toys made by hand in Lyon, for families and schools, since 1987.", links=links,
+        url, url, "2026-11-01T10:00:00.000Z", title=title, page_title=title, language="en", headings=headings,
+        text=HOME, description="Wooden toys made by hand in Lyon, for families and schools, since 1987.",
+        links=links,
         contacts=Contacts(emails=(Contact("hello@birch.example", url),), phones=(Contact("+33 4 72 00 00 00", url),)),
         pages=(home, about), open_graph={"og:title": "Birch & Co."},
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The queues: three phases that meet, `in_progress` in every state, later phases first."""
+"""The queues: three phases that meet, `inProgress` in every state, later phases first."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def test_the_end_of_a_phase_is_the_beginning_of_the_next(tmp_path: Path) -> None
 
 
 def test_a_claim_is_the_lock(tmp_path: Path) -> None:
-    """`in_progress` is true in the running state and in no other."""
+    """`inProgress` is true in the running state and in no other."""
     for phase in PHASES:
         states = phase_queue(settings_in(tmp_path), phase).states
-        assert {name: state["in_progress"] for name, state in states.items()} == {
+        assert {name: state["inProgress"] for name, state in states.items()} == {
             "ready": False, "running": True, "done": False, "failed": False,
         }  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tabellion.pipelines.websites.quotes import QuoteFinder
+from tabellion.pipelines.websites.site.info import PageInfo
 from tests.pipelines.websites.sites import ABOUT, HOME, website
 
 
@@ -48,3 +49,11 @@ def test_other_pages_and_facts_are_searched_too() -> None:
     assert [source and source.kind for source in kinds] == ["heading", "description", "contact", "link"]
     assert finder.locate(None) is None
     assert finder.locate("  ") is None
+
+
+def test_a_quote_from_a_footer_names_the_footer() -> None:
+    """It has no offsets: those belong to the main text."""
+    home = PageInfo("https://a.example/", "home", text=HOME, text_around="SIRET 732 829 320 00074")
+    source = QuoteFinder(website(pages=(home,))).locate("732 829 320 00074")
+    assert source is not None
+    assert (source.kind, source.page, source.start) == ("text_around", "https://a.example/", None)

@@ -31,6 +31,14 @@ def test_relevant_passages_stay_in_their_order() -> None:
     assert trimmed.text.startswith("# https://a.example/")
 
 
+def test_headers_and_footers_follow_the_pages_once() -> None:
+    """Pages share their footer: each of its lines is sent once, under a heading of its own."""
+    pages = tuple(PageInfo(f"https://a.example/{n}", "link", text=f"Page {n}.", text_around="SIRET 1") for n in "ab")
+    lines = trim_text(website(pages=pages), 500).text.split("\n")
+    assert lines[-2:] == ["# Headers and footers of the pages", "SIRET 1"]
+    assert lines.count("SIRET 1") == 1
+
+
 def test_long_paragraphs_are_divided_and_repeated_ones_kept_once() -> None:
     """Between sentences where there are any, else between words."""
     passages = divide("Same.\nSame.\n" + " ".join(f"word{n}" for n in range(1000)) + "\n" + "A sentence here. " * 200)

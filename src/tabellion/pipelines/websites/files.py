@@ -57,8 +57,9 @@ async def _save_file(blobs: Blobs, folder: Path, name: str) -> str | None:
 def shorten(info: WebsiteInfo) -> dict[str, Any]:
     """What lists and pages show of a website, without texts."""
     whole = info.as_dict()
-    keys = ("final_url", "fetched_at", "status", "redirects", "rendered", "render_reason", "title", "description",
-            "language", "canonical", "site_name", "robots", "tls", "timings", "issues", "headers")  # fmt: skip
+    keys = ("final_url", "fetched_at", "status", "redirects", "rendered", "render_reason", "title", "page_title",
+            "description", "language", "canonical", "site_name", "robots", "tls", "timings", "issues",
+            "headers")  # fmt: skip
     short = {key: whole[key] for key in keys if key in whole}
     contacts = {name: found[:MOST_LISTED] for name, found in whole["contacts"].items()}
     return short | {

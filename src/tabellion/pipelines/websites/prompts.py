@@ -68,7 +68,7 @@ def form_prompt(kind: AnalysisType, info: WebsiteInfo, language: str = "en") -> 
 def describe_facts(info: WebsiteInfo) -> Iterator[str]:
     """What was read beside the text, the most telling facts first."""
     for name, value in (
-        ("Title", info.title), ("Description", info.description), ("Site name", info.site_name),
+        ("Title", info.page_title or info.title), ("Description", info.description), ("Site name", info.site_name),
         ("Language", info.language), ("Canonical URL", info.canonical),
     ):  # fmt: skip
         if value:

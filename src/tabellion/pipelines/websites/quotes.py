@@ -86,7 +86,10 @@ def _texts(info: WebsiteInfo) -> Iterator[tuple[SourceKind, str, str]]:
     if not any(page.text == info.text for page in info.pages):
         yield "text", info.final_url, info.text
     for page in info.pages:
+        yield "text_around", page.url, page.text_around
+    for page in info.pages:
         yield "title", page.url, page.title
+        yield "title", page.url, page.page_title
         yield "description", page.url, page.description
         for heading in page.headings:
             yield "heading", page.url, heading.text

@@ -47,8 +47,12 @@ class TrimmedText:
 
 def trim_text(info: WebsiteInfo, budget: int, relevance: Sequence[str] = ()) -> TrimmedText:
     """The passages of all pages that fit the budget, each page under its URL."""
-    passages = [passage for number, page in enumerate(info.pages) for passage in divide(page.text, number)]
+    texts = [page.text for page in info.pages]
     heads = [f"# {page.url}" + (f" ({page.title})" if page.title else "") for page in info.pages]
+    if around := _join_around(info):
+        texts.append(around)
+        heads.append("# Headers and footers of the pages")
+    passages = [passage for number, text in enumerate(texts) for passage in divide(text, number)]
     scores = _score(passages, info, relevance)
     kept: set[Passage] = set()
     left = budget
@@ -62,6 +66,11 @@ def trim_text(info: WebsiteInfo, budget: int, relevance: Sequence[str] = ()) -> 
             opened.add(passage.page)
     text = _join(passages, kept, heads)
     return TrimmedText(text, count_tokens(text), len(kept), len(passages))
+
+
+def _join_around(info: WebsiteInfo) -> str:
+    """What surrounds the main texts, each line once: the pages of a site share their footer."""
+    return "\n".join(dict.fromkeys(line for page in info.pages for line in page.text_around.split("\n") if line))
 
 
 def divide(text: str, page: int = 0) -> list[Passage]:

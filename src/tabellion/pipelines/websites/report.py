@@ -179,7 +179,7 @@ def view_source(source: Source) -> SourceView:
     if parts.scheme not in ("http", "https"):
         return SourceView(source.kind, text, "", "", source.is_grounded)
     href = source.page.partition("#")[0]
-    if source.kind in ("text", "heading"):
+    if source.kind in ("text", "text_around", "heading"):
         words = " ".join(source.quote.split()[:FRAGMENT_WORDS])
         href += f"#:~:text={quote(words, safe='')}"
     path = parts.path if parts.path not in ("", "/") else parts.netloc

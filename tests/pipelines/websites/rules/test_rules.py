@@ -86,11 +86,81 @@ def test_seo_finds_what_is_good_and_what_is_missing() -> None:
     assert "toys" in [word.casefold() for word in values(usual.fields, "keywords")]
 
 
+@pytest.mark.parametrize(
+    ("title", "found"),
+    [
+        ("", "title_missing"),
+        ("Home", "title_length"),
+        ("Wooden toys, trains and puzzles for families and schools, since 1987 | Birch", "title_length"),
+        ("Wooden toys made by hand | Birch", "title_good"),
+    ],
+)
+def test_the_title_is_judged_as_search_engines_see_it(title: str, found: str) -> None:
+    """By the text of <title>, also if Open Graph states another title."""
+    result = levels(apply_rules(load("seo"), website(title="Wooden toys by Birch", page_title=title)))
+    assert [code for code in result if code.startswith("title_")] == [found]
+
+
+def test_pages_with_the_same_title_are_a_warning() -> None:
+    """The titles are compared with the name of the site: each page has its URL as a source."""
+    same = tuple(PageInfo(f"https://a.example/{name}", "link", title=name, page_title="Birch") for name in "ab")
+    result = apply_rules(load("seo"), website(pages=same))
+    [repeated] = [item for item in result.fields["findings"] if item.value.code == "website_seo.titles_repeated"]
+    assert (repeated.level, [source.page for source in repeated.sources]) == ("warning", [page.url for page in same])
+
+
 def test_a_site_that_must_not_be_listed_is_a_serious_fault() -> None:
     """With the header as its source."""
     result = apply_rules(load("seo"), website(headers={"X-Robots-Tag": "noindex, nofollow"}))
     [fault] = [item for item in result.fields["findings"] if item.value.code == "website_seo.noindex"]
     assert fault.sources[0].quote == "X-Robots-Tag: noindex, nofollow"
+
+
+def test_trust_reads_footers() -> None:
+    """Operator and numbers that are only outside the main text are found, and their source says where."""
+    footer = (
+        "© 2026 Birch & Wick SARL, 12 rue de la République, 69002 Lyon\nSIRET : 732 829 320 00074 – TVA FR44732829320"
+    )
+    home = PageInfo("https://a.example/", "home", text="We pour candles. " * 20, text_around=footer)
+    fields = apply_rules(load("trust"), website("https://a.example/", pages=(home,))).fields
+    assert values(fields, "operator") == ["Birch & Wick SARL"]
+    assert values(fields, "registrations") == ["SIRET 732 829 320 00074", "VAT FR44732829320"]
+    assert {item.sources[0].kind for name in ("operator", "registrations") for item in fields[name]} == {"text_around"}
+    assert fields["registrations"][0].sources[0].page == "https://a.example/"
+    assert not any(item.detail for item in fields["registrations"])
+
+
+def test_red_flags_are_not_read_from_menus() -> None:
+    """A menu that says "Coming soon" does not make a site unfinished."""
+    home = PageInfo("https://a.example/", "home", text="We pour candles. " * 20, text_around="Shop (coming soon)")
+    assert levels(apply_rules(load("trust"), website(pages=(home,))))["flags_none"] == "good"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("SELARL Delorme & Associés – 4 place Royale", "SELARL Delorme & Associés"),
+        ("© Éditions Dupuis SAS", "Éditions Dupuis SAS"),
+        ("Operated by Birch Toys Ltd.", "Birch Toys Ltd."),
+    ],
+)
+def test_companies_are_recognized_by_their_legal_form(text: str, name: str) -> None:
+    """Before the name or after it."""
+    assert values(apply_rules(load("trust"), page(text)).fields, "operator") == [name]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("Our VAT number GB 980 7806 84 is on every invoice.", "GB 980 7806 84"),
+        ("N° TVA : FR 44 732 829 320 a été vérifié.", "FR 44 732 829 320"),
+        ("TVA BE 0403.170.701", "BE 0403.170.701"),
+    ],
+)
+def test_a_vat_number_ends_where_it_ends(text: str, number: str) -> None:
+    """The words after it are not part of it: the check digits would be called wrong."""
+    [item] = apply_rules(load("trust"), page(text)).fields["registrations"]
+    assert (item.value, item.detail) == (f"VAT {number}", "")
 
 
 def test_trust_names_who_is_behind_a_site() -> None:

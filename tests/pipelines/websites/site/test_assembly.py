@@ -42,7 +42,7 @@ def test_a_child_may_send_anything() -> None:
     odd: Any
     for odd in (None, 5, "text", [1], {"emails": 5, "internal": [None], "internal_count": "x"}):
         parsed = ParsedPage(
-            {"title": odd, "headings": odd, "links": odd, "json_ld": odd},
+            {"title": odd, "page_title": odd, "headings": odd, "links": odd, "json_ld": odd},
             {"contacts": odd, "social": odd, "technologies": odd},
             {"text": odd, "byline": odd},
         )

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from tabellion.pipelines.websites.site.html_tree import parse_html
-from tabellion.pipelines.websites.site.main_text import extract_article, extract_main_text
+from tabellion.pipelines.websites.site.html_tree import parse_html, visible_text
+from tabellion.pipelines.websites.site.main_text import (
+    LONGEST_AROUND,
+    extract_article,
+    extract_main_text,
+    extract_text_around,
+)
 from tests.pipelines.websites.site.sites import PROSE, page
 
 URL = "https://shop.example/"
@@ -21,6 +26,26 @@ def test_an_article_is_read_without_what_surrounds_it() -> None:
     assert found.count(PROSE[:50]) >= 1
     assert "Deals of the week" not in found
     assert "All rights reserved" not in found
+
+
+def test_what_surrounds_the_main_text_is_kept_apart() -> None:
+    """The footer, also one without a footer element, and the menu; not what is in the main text."""
+    html = page(f"""<nav>Deals of the week</nav><article><h1>Bread</h1><p>{PROSE}</p><p>{PROSE}</p></article>
+    <div class=footer>SIRET : 732 829 320 00074</div>""")
+    tree = parse_html(html)
+    around = extract_text_around(visible_text(tree), extract_main_text(html, tree, URL))
+    assert around.split("\n")[0] == "Deals of the week"
+    assert around.split("\n")[-1] == "SIRET : 732 829 320 00074"
+    assert PROSE[:50] not in around
+
+
+def test_of_a_long_surrounding_the_end_is_kept() -> None:
+    """Whole lines, because the footer is at the end; a single line that is too long is cut."""
+    lines = [f"Menu entry {number}" for number in range(2000)]
+    kept = extract_text_around("\n".join(lines), "").split("\n")
+    assert kept == lines[-len(kept) :]
+    assert 4000 < len("\n".join(kept)) <= LONGEST_AROUND
+    assert len(extract_text_around("x" * 20_000, "")) == LONGEST_AROUND
 
 
 def test_a_page_of_short_blocks_is_read_as_it_is_seen() -> None:

@@ -24,12 +24,26 @@ def sentences(info: WebsiteInfo) -> Iterator[tuple[str, Source]]:
 
 
 def search(info: WebsiteInfo, pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], Source]]:
-    """Matches in the texts of all pages."""
+    """Matches in the main texts of all pages."""
     for page in info.pages:
         for match in pattern.finditer(page.text):
-            start, end = max(0, match.start() - 40), min(len(page.text), match.end() + 60)
-            quote = " ".join(page.text[start:end].split())
-            yield match, Source("text", quote, page.url, match.start(), match.end())
+            yield match, Source("text", _quote(match), page.url, match.start(), match.end())
+
+
+def search_everywhere(info: WebsiteInfo, pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], Source]]:
+    """Matches in the main texts, then in what surrounds them: headers and footers."""
+    yield from search(info, pattern)
+    for page in info.pages:
+        for match in pattern.finditer(page.text_around):
+            yield match, Source("text_around", _quote(match), page.url)
+
+
+def _quote(match: re.Match[str]) -> str:
+    """The match with some words before and after it; never half a word."""
+    before, after = match.string[: match.start()], match.string[match.end() :]
+    first = before if len(before) <= 40 else before[-40:].partition(" ")[2]
+    last = after if len(after) <= 60 else after[:60].rpartition(" ")[0]
+    return " ".join(f"{first}{match[0]}{last}".split())
 
 
 def links(info: WebsiteInfo) -> Iterator[tuple[Link, Source]]:

@@ -15,6 +15,7 @@ from tabellion.pipelines.websites.rules.passages import things, types_of
 from tabellion.pipelines.websites.rules.stop_words import STOP_WORDS
 from tabellion.pipelines.websites.site.info import WebsiteInfo
 
+SHORTEST_TITLE = 15  #: characters; fewer say nothing but "Home" or a name
 LONGEST_TITLE = 65  #: characters that search engines show whole
 DESCRIPTION = (60, 165)
 LEAST_WORDS = 200  #: of a home page
@@ -34,24 +35,29 @@ def review(info: WebsiteInfo) -> dict[str, tuple[Item, ...]]:
 
 
 def _title(info: WebsiteInfo) -> Iterator[Check]:
-    """The title of a visit lacks the site's name, so it proves that a title is too long, never that it is too short."""
-    source = (Source("title", info.title, info.final_url),) if info.title else ()
-    if not info.title:
+    """Judges `<title>` as it is: search engines show it with the site's name, and never the title of Open Graph."""
+    title = info.page_title
+    source = (Source("title", title, info.final_url),)
+    if not title:
         yield Check("bad", Message("website_seo.title_missing"), Message("website_seo.title_missing_why"),
                     Message("website_seo.title_missing_fix"), weight=3)  # fmt: skip
-    elif len(info.title) > LONGEST_TITLE:
-        yield Check("warning", Message("website_seo.title_length", n=len(info.title)),
+    elif len(title) < SHORTEST_TITLE:
+        yield Check("warning", Message("website_seo.title_length", n=len(title)),
+                    Message("website_seo.title_short_why"), Message("website_seo.title_missing_fix"), source,
+                    weight=2)  # fmt: skip
+    elif len(title) > LONGEST_TITLE:
+        yield Check("warning", Message("website_seo.title_length", n=len(title)),
                     Message("website_seo.title_length_why", most=LONGEST_TITLE),
                     Message("website_seo.title_length_fix"), source, weight=2)  # fmt: skip
     else:
         yield Check("good", Message("website_seo.title_good"), sources=source, weight=3)
-    titles = Counter(page.title for page in info.pages if page.title)
+    titles = Counter(page.page_title for page in info.pages if page.page_title)
     repeated = [title for title, count in titles.items() if count > 1]
     if repeated:
-        pages = [page for page in info.pages if page.title == repeated[0]]
-        yield Check("info", Message("website_seo.titles_repeated", n=len(pages)),
+        pages = [page for page in info.pages if page.page_title == repeated[0]]
+        yield Check("warning", Message("website_seo.titles_repeated", n=len(pages)),
                     Message("website_seo.titles_repeated_why"), Message("website_seo.titles_repeated_fix"),
-                    tuple(Source("title", page.title, page.url) for page in pages[:3]))  # fmt: skip
+                    tuple(Source("title", page.page_title, page.url) for page in pages[:3]))  # fmt: skip
 
 
 def _description(info: WebsiteInfo) -> Iterator[Check]:

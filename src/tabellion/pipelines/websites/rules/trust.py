@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from tabellion.messages import Message
 from tabellion.pipelines.websites.result import Item, Source
 from tabellion.pipelines.websites.rules.checks import Check, findings_of, score_of, summary_of
-from tabellion.pipelines.websites.rules.passages import links, search, structured, things, types_of
+from tabellion.pipelines.websites.rules.passages import links, search, search_everywhere, structured, things, types_of
 from tabellion.pipelines.websites.rules.profile import ORGANISATIONS
 from tabellion.pipelines.websites.site.info import WebsiteInfo
 from tabellion.reading.types.identifiers import valid_siren, valid_siret, valid_vat
@@ -27,14 +27,16 @@ LEGAL = {
     "cookies": re.compile(r"cookie", re.IGNORECASE),
     "returns": re.compile(r"refund|returns?\b|retours?\b|rembours|rétractation|widerruf", re.IGNORECASE),
 }
+#: By country: a loose pattern would take the next word for the end of the number, and call the number wrong.
+_VAT = (
+    r"(?:FR ?[0-9A-Z]{2}(?:[ .]?\d){9}|DE(?:[ .]?\d){9}|BE(?:[ .]?\d){10}|AT ?U(?:[ .]?\d){8}|IT(?:[ .]?\d){11}"
+    r"|LU(?:[ .]?\d){8}|NL(?:[ .]?\d){9}[ .]?B ?\d\d|ES ?[0-9A-Z](?:[ .-]?\d){7}[ .-]?[0-9A-Z]"
+    r"|GB(?:[ .]?\d){9}(?:[ .]?\d{3})?|IE ?\d[0-9A-Z+*]\d{5}[A-Z]{1,2})"
+)
 NUMBERS = {
     "SIRET": re.compile(r"\bsiret\W{0,12}(?P<number>\d(?:[ .]?\d){13})\b", re.IGNORECASE),
-    "SIREN": re.compile(r"\b(?:siren|rcs)\b[^\d\n]{0,30}(?P<number>\d(?:[ .]?\d){8})\b", re.IGNORECASE),
-    "VAT": re.compile(
-        r"\b(?:vat|tva|ust-?id(?:nr)?|btw)\b[^\n]{0,40}?"
-        r"(?P<number>(?:FR|DE|BE|AT|IT|LU|NL|ES|GB|IE)[ ]?[0-9A-Z](?:[ .]?[0-9A-Z]){7,11})\b",
-        re.IGNORECASE,
-    ),
+    "SIREN": re.compile(r"\b(?:siren|rcs|r\.c\.s\.)(?!\w)[^\d\n]{0,30}(?P<number>\d(?:[ .]?\d){8})\b", re.IGNORECASE),
+    "VAT": re.compile(rf"\b(?:vat|tva|ust-?id(?:nr)?|btw)\b[^\n]{{0,40}}?\b(?P<number>{_VAT})\b", re.IGNORECASE),
     "NEQ": re.compile(r"\bneq\W{0,12}(?P<number>\d{10})\b", re.IGNORECASE),
     "company number": re.compile(
         r"\b(?:company (?:number|no\.?|registration(?: number)?)|registered (?:in [A-Z]\w+ )?(?:number|no\.?))"
@@ -43,6 +45,12 @@ NUMBERS = {
     ),
     "HRB": re.compile(r"\b(?P<number>HR[AB]\s?\d{2,7})\b"),
 }
+_WORDS = r"[A-ZÀ-Þ][\w&’'.-]*(?: (?:[A-ZÀ-Þ&][\w&’'.-]*)){0,4}"
+#: A company by its legal form, which follows its name or, in French, often precedes it.
+COMPANY = re.compile(
+    rf"\b(?P<name>{_WORDS},? (?:Ltd\.?|Limited|Inc\.?|LLC|LLP|GmbH|AG|SASU?|SARL|EURL|SELARL|S\.A\.S?\.?|SA|ltée|inc\."
+    rf"|PLC|B\.V\.|Oy|AB|ApS)(?!\w)|(?:SASU?|SARL|EURL|SELARL|SCOP) {_WORDS}(?<![.-]))"
+)
 VALID = {"SIRET": valid_siret, "SIREN": valid_siren, "VAT": valid_vat}
 CERTIFICATES = re.compile(
     r"\b(ISO(?:/IEC)? ?\d{4,5}(?::\d{4})?|SOC ?[12](?: Type (?:I{1,2}|[12]))?|PCI[ -]DSS|HDS|Qualiopi|B Corp|FSC"
@@ -162,11 +170,7 @@ def _operator(info: WebsiteInfo) -> tuple[Item, ...]:
         name = thing.get("legalName") or thing.get("name")
         if any(map(ORGANISATIONS.search, types_of(thing))) and isinstance(name, str):
             return (Item(name, (structured(info, name),)),)
-    pattern = re.compile(
-        r"\b(?P<name>[A-Z][\w&’'.-]*(?: [A-Z&][\w&’'.-]*){0,4},? "
-        r"(?:Ltd\.?|Limited|Inc\.?|LLC|GmbH|AG|SAS|SARL|S\.A\.S?\.?|SA|ltée|inc\.|PLC|B\.V\.|Oy|AB|ApS))(?!\w)"
-    )
-    for match, source in search(info, pattern):
+    for match, source in search_everywhere(info, COMPANY):
         return (Item(" ".join(match["name"].split()), (source,)),)
     return ()
 
@@ -191,7 +195,7 @@ def _numbers(info: WebsiteInfo) -> Iterator[Item]:
     """Registration numbers; one whose check digits are wrong says so in its detail."""
     found = set()
     for name, pattern in NUMBERS.items():
-        for match, source in search(info, pattern):
+        for match, source in search_everywhere(info, pattern):
             number = " ".join(match["number"].split())
             if (plain := re.sub(r"\W", "", number)) in found:
                 continue
@@ -203,7 +207,7 @@ def _numbers(info: WebsiteInfo) -> Iterator[Item]:
 
 def _certificates(info: WebsiteInfo) -> Iterator[Item]:
     found = set()
-    for match, source in search(info, CERTIFICATES):
+    for match, source in search_everywhere(info, CERTIFICATES):
         name = " ".join(match[0].split())
         if name.casefold() not in found:
             found.add(name.casefold())
@@ -219,7 +223,7 @@ def _extras(info: WebsiteInfo, certificates: tuple[Item, ...]) -> Iterator[Check
         claimed = Message("website_trust.certificates_claimed", names=[one.value for one in certificates[:5]])
         why = Message("website_trust.certificates_why")
         yield Check("info", claimed, why, sources=certificates[0].sources)
-    years = [(int(match["year"]), source) for match, source in search(info, COPYRIGHT)]
+    years = [(int(match["year"]), source) for match, source in search_everywhere(info, COPYRIGHT)]
     if years:
         year, source = max(years, key=lambda one: one[0])
         if year < datetime.now(UTC).year - 2:

@@ -38,7 +38,8 @@ def page_info(url: str, found: Origin, status: int, parsed: ParsedPage, *, rende
     fields, article = parsed.fields, parsed.article
     return PageInfo(
         url, found, status, rendered,
-        title=clean_line(fields.get("title"), 500), description=clean_line(fields.get("description"), 2000),
+        title=clean_line(fields.get("title"), 500), page_title=clean_line(fields.get("page_title"), 500),
+        description=clean_line(fields.get("description"), 2000),
         language=clean_line(fields.get("language"), 40),
         byline=clean_line(fields.get("byline") or article.get("byline"), 200),
         site_name=clean_line(fields.get("site_name"), 200), published=clean_line(article.get("published"), 40),
@@ -49,6 +50,7 @@ def page_info(url: str, found: Origin, status: int, parsed: ParsedPage, *, rende
             if one.get("level") in range(1, 7)
         ),
         text=clean_text(article.get("text") or (parsed.signs.get("visible") if parsed.error else ""), 1_000_000),
+        text_around=clean_text(article.get("text_around"), 5000),
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from tabellion.pipelines.websites.site.charset import decode_page
 from tabellion.pipelines.websites.site.contacts import read_contacts
 from tabellion.pipelines.websites.site.html_tree import base_url, parse_html, visible_text
 from tabellion.pipelines.websites.site.icon import redraw_icon
-from tabellion.pipelines.websites.site.main_text import extract_article, extract_main_text
+from tabellion.pipelines.websites.site.main_text import extract_article, extract_main_text, extract_text_around
 from tabellion.pipelines.websites.site.page_fields import read_fields
 from tabellion.pipelines.websites.site.script_need import find_script_need
 from tabellion.pipelines.websites.site.sitemap_xml import read_sitemap_urls
@@ -51,7 +51,8 @@ def read_page(
         "social": find_profiles([*(link["url"] for link in links), *same_as(fields["json_ld"])]),
         "technologies": find_technologies(tree, base_url(tree, url), sent, cookies, fields["generator"]),
     }
-    yield {**extract_article(decoded.text, url), "text": extract_main_text(decoded.text, tree, url)}
+    text = extract_main_text(decoded.text, tree, url)
+    yield {**extract_article(decoded.text, url), "text": text, "text_around": extract_text_around(shown, text)}
 
 
 def read_sitemap(file: int, url: str) -> Iterator[dict[str, Any]]:

@@ -11,6 +11,7 @@ from lxml.html import HtmlElement
 
 from tabellion.pipelines.websites.site.cleaning import clean_line
 from tabellion.pipelines.websites.site.html_tree import text_of
+from tabellion.pipelines.websites.site.postal import find_postal_addresses
 
 MOST = 20  #: of each kind
 SEARCHED = 100_000  #: characters of the visible text
@@ -46,7 +47,7 @@ def read_contacts(
     return {
         "emails": list(_first(_find_emails(tree, hrefs, text, blocks))),
         "phones": list(_first(_find_phones(hrefs, text, blocks, country))),
-        "addresses": list(_first(_find_addresses(tree, blocks))),
+        "addresses": list(_first(_find_addresses(tree, text, blocks))),
     }
 
 
@@ -132,7 +133,13 @@ def check_phone(text: str, country: str) -> str:
     return format_number(number, PhoneNumberFormat.INTERNATIONAL) if is_possible_number(number) else ""
 
 
-def _find_addresses(tree: HtmlElement, blocks: list[dict[str, Any]]) -> Iterator[str]:
+def _find_addresses(tree: HtmlElement, text: str, blocks: list[dict[str, Any]]) -> Iterator[str]:
+    """Those that the page marks as such; only if it marks none, those in its text."""
+    marked = [address for address in _marked_addresses(tree, blocks) if address]
+    yield from marked or map(check_address, find_postal_addresses(text[-SEARCHED:]))
+
+
+def _marked_addresses(tree: HtmlElement, blocks: list[dict[str, Any]]) -> Iterator[str]:
     for block in _objects(blocks):
         address = block.get("address")
         for one in address if isinstance(address, list) else [address]:

@@ -109,6 +109,7 @@ class PageInfo:
     status: int = 200
     rendered: bool = False  #: whether its text comes from a browser
     title: str = ""
+    page_title: str = ""  #: as in `<title>`, with the name of the site; empty if there is none
     description: str = ""
     language: str = ""  #: as in HTML: `en`, `fr-CA`
     byline: str = ""
@@ -117,6 +118,7 @@ class PageInfo:
     canonical: str = ""
     headings: tuple[Heading, ...] = ()
     text: str = ""  #: the main text, without navigation
+    text_around: str = ""  #: what is visible beside it, such as the footer; at most 5,000 characters
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PageInfo:
@@ -155,6 +157,7 @@ class WebsiteInfo:
     timings: dict[str, float] = field(default_factory=dict)  #: seconds by step
     issues: tuple[str, ...] = ()  #: Messages: what was wrong with the site or left out
     screenshot: str = ""  #: name of a JPEG file in the folder of the visit; empty if there is none
+    page_title: str = ""  #: as in `<title>`; `title` may come from Open Graph, and lacks the name of the site
     favicon: str = ""  #: name of a PNG file in the folder of the visit; empty if there is none
 
     def as_dict(self) -> dict[str, Any]:

@@ -216,7 +216,7 @@ class _Visit:
                 self.robots.exists, self.robots.allows(home.url, name), self.settings.respect_robots,
                 self.robots.crawl_delay(name), tuple(self.robots.sitemaps(home.url)),
             ),
-            screenshot=home.screenshot,
+            screenshot=home.screenshot, page_title=first.page_title,
         )  # fmt: skip
 
     async def _read_robots(self, url: str) -> RobotsFile:
