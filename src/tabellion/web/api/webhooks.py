@@ -77,7 +77,7 @@ async def add(request: Request) -> Response:
                       fix=Message("fix.public_url")) from None  # fmt: skip
     except guard.HostUnreachable as error:
         raise Problem(422, "url_failed", str(error), field="/url",
-                      fix="check the name of the host, or try again later") from None  # fmt: skip
+                      fix=Message("fix.check_host")) from None  # fmt: skip
     await endpoints.SCHEMA.prepare(environment.store)
     endpoint = await endpoints.add(environment.store, requested.url, requested.events)
     return answer(

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import io
 import json
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -213,7 +214,7 @@ def test_an_address_that_can_never_be_visited_fails_for_good(url: str, code: str
     """Not a URL, not public, or unknown."""
 
     async def resolve(host: str, _port: int) -> list[str]:
-        raise OSError(f"{host} is unknown")
+        raise socket.gaierror(socket.EAI_NONAME, f"{host} is unknown")
 
     with pytest.raises(Permanent) as failure:
         asyncio.run(visit(url, settings(guard=Rules(resolver=resolve)), tmp_path, lambda _: None))
