@@ -49,13 +49,16 @@ class Pattern:
 def find_patterns() -> list[Pattern]:
     """Return all patterns, in the order of their files."""
     trees = {path: ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
-    methods: dict[str, set[str]] = {}
-    for tree in trees.values():
+    public: dict[str, set[str]] = {}
+    private: dict[Path, dict[str, set[str]]] = {path: {} for path in trees}  # other modules may have the same names
+    for path, tree in trees.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and node.attr in USES:
-                methods.setdefault(_last_name(node.value), set()).add(node.attr)
+                name = _last_name(node.value)
+                (private[path] if name.startswith("_") else public).setdefault(name, set()).add(node.attr)
     found = []
     for path, tree in trees.items():
+        methods = public | private[path]
         module = ".".join(("tabellion", *path.relative_to(SOURCE).with_suffix("").parts))
         found += [
             _pattern(path, module, tree, node, methods) for node in ast.walk(tree)
