@@ -28,6 +28,9 @@ from tabellion.messages import Message, quote_value
 class TabellionError(Exception):
     """Something of ours went wrong."""
 
+    #: Whether the message says all that people need: a failed attempt has no class, line and traceback beside it.
+    is_explained = False
+
     def __init__(self, message: str = "") -> None:
         super().__init__(message or (type(self).__doc__ or "").strip())
 

@@ -15,7 +15,7 @@ from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job, current_job
 from tabellion.engine.queue import disjoint, format_state
 from tabellion.engine.settlement import Settlement
-from tabellion.errors import GateClosed, LeaseLost, Permanent, RateLimited
+from tabellion.errors import GateClosed, LeaseLost, Permanent, RateLimited, TabellionError
 from tabellion.messages import Message
 
 BLOCKED = 3  # checks without a response after which the handlers' loop counts as blocked
@@ -242,6 +242,8 @@ def _settle_exception(run: Run, error: BaseException) -> Settlement | None:
         return Settlement(job, "released")
     if isinstance(error, RateLimited):
         return defer_or_fail(job, error, run.seconds)
+    if isinstance(error, TabellionError) and error.is_explained:
+        return retry_or_fail(job, error.args[0])
     ending = retry_or_fail(job, describe_exception(error))
     ending.traceback = format_traceback(error)
     return ending

@@ -17,6 +17,8 @@ PASSING = frozenset({408, 425, 429})
 class SiteFailed(TabellionError):  # noqa: N818 - what happened
     """The site cannot be read now; a later visit may succeed."""
 
+    is_explained = True
+
 
 def explain_failure(url: str, error: Blocked | PageFailed) -> Permanent | SiteFailed:
     """The verdict about a site whose home page could not be fetched."""
