@@ -36,7 +36,7 @@ AUDIENCE = re.compile(
     r"entreprises|PME|particuliers|professionnels|familles|étudiants|écoles|artisans|commerçants|collectivités|"
     r"associations|agences|enfants|développeurs|notaires|comptables|agriculteurs|restaurateurs|débutants|"
     r"Unternehmen|Familien|Schulen|Vereine)"
-    r"(?:\s+(?:and|et|und)\s+[\w-]+)?)",
+    r"(?:\s+(?:and|et|und)\s+(?:(?:les|des|la|le|aux|die|the)\s+)?[\w-]+)?)",
     re.IGNORECASE,
 )
 FOUNDED = re.compile(
@@ -75,7 +75,7 @@ def describe(info: WebsiteInfo) -> dict[str, tuple[Item, ...]]:
         "summary": _first(_summaries(info, organisation)),
         "offer": _distinct(_offers(info))[:MOST_OFFERS],
         "audience": _distinct(_audiences(info))[:MOST_AUDIENCES],
-        "tone": (_tone(info),),
+        "tone": (_tone(info),) if any(page.text for page in info.pages) else (),
         "location": _first(_locations(info, organisation)),
         "founded": _first(_years(info, organisation)),
     }
