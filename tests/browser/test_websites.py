@@ -58,7 +58,7 @@ def test_a_website_is_submitted_and_its_report_is_read(clerk: Visitor, beech: st
 def test_two_runs_are_compared(clerk: Visitor, beech: str) -> None:
     """Chosen in the list; what did not change is muted."""
     for _ in range(2):
-        made = clerk.site.api("POST", "/api/websites", {"url": beech, "type": "seo"})
+        made = clerk.installation.api("POST", "/api/websites", {"url": beech, "type": "seo"})
         page = clerk.open(f"/websites/{made['id']}")
         expect(page.locator(".step.done")).to_have_count(3, timeout=LONG)
     page = clerk.open("/websites?type=seo")
@@ -74,7 +74,7 @@ def test_two_runs_are_compared(clerk: Visitor, beech: str) -> None:
 
 def test_the_pages_can_be_used_by_everybody(clerk: Visitor, beech: str) -> None:
     """axe finds nothing grave, in the light and in the dark."""
-    made = clerk.site.api("POST", "/api/websites", {"url": f"{beech}about.html", "type": "trust"})
+    made = clerk.installation.api("POST", "/api/websites", {"url": f"{beech}about.html", "type": "trust"})
     page = clerk.open(f"/websites/{made['id']}")
     expect(page.locator(".step.done")).to_have_count(3, timeout=LONG)
     try:
