@@ -28,6 +28,19 @@ EXCUSED = {
     "models/fake/": "the fake model serves tests and demos",
     "monitor/guessing.py": "the catalog of the operator's database",
     "monitor/status_column.py": "the catalog of the operator's database",
+    **{
+        f"pipelines/websites/site/{name}.py": "runs in the child that parses a page, which is killed when it takes long"
+        for name in (
+            "charset",
+            "contacts",
+            "html_tree",
+            "page_fields",
+            "postal",
+            "script_need",
+            "social",
+            "technologies",
+        )
+    },
     "reading/boosting/": "runs in the reading child, or in a thread on one page as a model returned it",
     "reading/einvoice/": "runs in the reading child, which is killed after 45 s of silence",
     "reading/fields/": "runs in the reading child, which is killed after 45 s of silence",
@@ -41,6 +54,7 @@ CUT = {
     "models/refusal.py: f'(?:retry": (4000, "refused() reads LONGEST_READ characters of a message"),
     "models/refusal.py: _SPAN": (4000, "what the pattern above has found"),
     "monitor/fingerprint.py": (1000, "shape() cuts at 400; what it puts in place of values is a little longer"),
+    "pipelines/websites/rules/": (200_000, "main_text.LONGEST is the longest text of a page"),
     "reading/fields/values.py": (200, "of the service, only models.normalise calls it, with short values"),
     "reading/types/pattern.py": (300, "fault() refuses longer patterns"),
     'reading/grounding/variants.py: "(?P<before>': (100, "decimal_of() refuses longer texts"),

@@ -22,6 +22,8 @@ from tabellion.engine.worker.runner import (
     settle_interrupted,
     settle_result,
 )
+from tabellion.errors import TabellionError
+from tabellion.messages import Message
 from tests.engine.tables import STATES
 
 
@@ -155,6 +157,16 @@ def test_an_error_names_its_line() -> None:
 def without_line(text: str) -> str:
     """Return the description without its line number."""
     return re.sub(r":\d+ in", " in", text)
+
+
+def test_an_explained_error_is_its_message_alone() -> None:
+    """What a person needs to know is in the message: no class, no line, no traceback."""
+
+    message = Message("net.no_answer")
+    settlement = settle_error(run_of(), TabellionError(message))
+    assert settlement is not None
+    assert (settlement.outcome, settlement.error) == ("retried", str(message))
+    assert settlement.traceback is None
 
 
 def test_an_exception_whose_text_fails_still_ends_the_job() -> None:

@@ -16,7 +16,7 @@ _SAME = str.maketrans(
     {"‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "–": "-", "—": "-", "‑": "-",
      "\u00ad": None, "\u200b": None}
 )  # fmt: skip
-_ELLIPSIS = re.compile(r"\s*(?:\[?…\]?|\[?\.\.\.\]?)\s*")
+_ELLIPSIS = re.compile(r"\[?…\]?|\[?\.\.\.\]?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class QuoteFinder:
         if not text:
             return None
         # A quote with an ellipsis is found by its longest part: the parts may be far from each other.
-        parts = sorted((part for part in _ELLIPSIS.split(text) if part), key=len, reverse=True)
+        parts = sorted((part.strip() for part in _ELLIPSIS.split(text) if part.strip()), key=len, reverse=True)
         wanted = fold(parts[0] if parts else text)[0].strip(" \"'.,;:")
         if sum(sign.isalnum() for sign in wanted) >= SHORTEST:
             for place in self._places:

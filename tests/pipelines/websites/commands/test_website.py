@@ -26,10 +26,10 @@ def site(tmp_path: Path) -> Iterator[str]:
         yield url
 
 
-def tabellion(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def tabellion(folder: Path, *words: str, retries: int = 3, **variables: str) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
     quick = {"TABELLION_CONFIG": str(folder / "tabellion.toml")} | variables
-    (folder / "tabellion.toml").write_text("[websites]\npause = 0.01\n")
+    (folder / "tabellion.toml").write_text(f"[websites]\npause = 0.01\nretries = {retries}\n")
     command = [sys.executable, "-m", "tabellion", "--data", str(folder / "data"), *words]
     return subprocess.run(command, cwd=folder, env=kept | quick, capture_output=True, text=True, timeout=120)
 
@@ -40,6 +40,7 @@ def test_one_command_makes_a_report(tmp_path: Path, site: str) -> None:
     assert ran.returncode == 0, ran.stderr
     assert "Certificates: ISO 9001" in ran.stdout
     assert "✓ There is a privacy policy" in ran.stdout
+    assert "note: the site does not encrypt its connections (http)" in ran.stdout
     assert "website-analysis" in ran.stderr
     report = (tmp_path / "out" / "report.html").read_text()
     assert "ISO 9001" in report
@@ -61,6 +62,15 @@ def test_what_cannot_be_analysed_is_told_and_the_rest_is_done(tmp_path: Path, si
     assert (unknown.returncode, "known: profile, seo, trust" in unknown.stderr) == (3, True)
     usage = tabellion(tmp_path, "website", site, site, "--report", "one.html")
     assert (usage.returncode, "name a folder" in usage.stderr) == (2, True)
+
+
+def test_a_site_that_is_down_is_told_in_one_sentence(tmp_path: Path) -> None:
+    """Without a traceback: nothing is wrong with this program."""
+    ran = tabellion(tmp_path, "website", "http://127.0.0.1:1/", retries=1)
+    assert ran.returncode == 5
+    assert "http://127.0.0.1:1/ could not be read: the server does not accept connections" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "SiteFailed" not in ran.stderr
 
 
 def test_a_running_service_does_the_work(tmp_path: Path, site: str) -> None:

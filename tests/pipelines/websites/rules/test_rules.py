@@ -69,6 +69,17 @@ def test_the_tone_is_judged_by_words(text: str, tone: str) -> None:
     assert values(apply_rules(load("profile"), page(text)).fields, "tone") == [tone]
 
 
+def test_a_site_without_text_has_no_tone() -> None:
+    """Nothing is said about what was not there."""
+    assert "tone" not in apply_rules(load("profile"), EMPTY).fields
+
+
+def test_an_audience_ends_with_a_noun() -> None:
+    """French puts an article before each of them."""
+    text = "Nous accompagnons les entreprises et les particuliers en droit des affaires."
+    assert "entreprises et les particuliers" in values(apply_rules(load("profile"), page(text)).fields, "audience")
+
+
 def test_seo_finds_what_is_good_and_what_is_missing() -> None:
     """A better site has a better score, and what is missing is said with a fix."""
     poor, usual = apply_rules(load("seo"), EMPTY), apply_rules(load("seo"), website())

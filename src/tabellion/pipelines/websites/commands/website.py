@@ -108,6 +108,8 @@ def _tell(outcome: Outcome, following: Following, language: str) -> None:
         for field in analysis.findings:
             for item in field.items:
                 typer.echo(f"  {LEVELS[item.level or 'info']} {printable(item.value)}")
+    for issue in report.issues:
+        typer.echo(f"  note: {printable(issue)}")
     if outcome.report:
         typer.echo(f"report: {outcome.report}")
 

@@ -26,9 +26,9 @@ ABOUT = re.compile(
 )
 AUDIENCE = re.compile(
     r"\b(?:designed for|built for|made for|tailored to|aimed at|helps?|serving|for|pour|destiné(?:e|s|es)? aux?"
-    r"|conçu(?:e|s|es)? pour|accompagnons|für)\s+"
+    r"|conçu(?:e|s|es)? pour|accompagnons|für)\s{1,4}"
     r"(?P<who>(?:(?:small|medium|large|local|independent|young|growing|busy|les|des|la|le|petites|grandes|jeunes"
-    r"|and|or|et|ou|kleine|junge)\s+|[\w’'-]+,\s+)*"
+    r"|and|or|et|ou|kleine|junge)\s{1,4}|[\w’'-]{1,40},\s{1,4}){0,8}"
     r"(?:businesses|companies|teams|developers|designers|families|students|teachers|schools|startups|start-ups|agencies|"
     r"restaurants|retailers|professionals|homeowners|nonprofits|charities|municipalities|hospitals|patients|children|"
     r"parents|travellers|travelers|freelancers|enterprises|organisations|organizations|customers|engineers|lawyers|"
@@ -36,7 +36,7 @@ AUDIENCE = re.compile(
     r"entreprises|PME|particuliers|professionnels|familles|étudiants|écoles|artisans|commerçants|collectivités|"
     r"associations|agences|enfants|développeurs|notaires|comptables|agriculteurs|restaurateurs|débutants|"
     r"Unternehmen|Familien|Schulen|Vereine)"
-    r"(?:\s+(?:and|et|und)\s+[\w-]+)?)",
+    r"(?:\s{1,4}(?:and|et|und)\s{1,4}(?:(?:les|des|la|le|aux|die|the)\s{1,4})?[\w-]+)?)",
     re.IGNORECASE,
 )
 FOUNDED = re.compile(
@@ -75,7 +75,7 @@ def describe(info: WebsiteInfo) -> dict[str, tuple[Item, ...]]:
         "summary": _first(_summaries(info, organisation)),
         "offer": _distinct(_offers(info))[:MOST_OFFERS],
         "audience": _distinct(_audiences(info))[:MOST_AUDIENCES],
-        "tone": (_tone(info),),
+        "tone": (_tone(info),) if any(page.text for page in info.pages) else (),
         "location": _first(_locations(info, organisation)),
         "founded": _first(_years(info, organisation)),
     }

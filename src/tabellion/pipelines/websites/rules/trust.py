@@ -45,7 +45,7 @@ NUMBERS = {
     ),
     "HRB": re.compile(r"\b(?P<number>HR[AB]\s?\d{2,7})\b"),
 }
-_WORDS = r"[A-ZÀ-Þ][\w&’'.-]*(?: (?:[A-ZÀ-Þ&][\w&’'.-]*)){0,4}"
+_WORDS = r"[A-ZÀ-Þ][\w&’'.-]{0,40}(?: (?:[A-ZÀ-Þ&][\w&’'.-]{0,40})){0,4}"
 #: A company by its legal form, which follows its name or, in French, often precedes it.
 COMPANY = re.compile(
     rf"\b(?P<name>{_WORDS},? (?:Ltd\.?|Limited|Inc\.?|LLC|LLP|GmbH|AG|SASU?|SARL|EURL|SELARL|S\.A\.S?\.?|SA|ltée|inc\."

@@ -37,7 +37,7 @@ _FILES = re.compile(
 )
 _USELESS = re.compile(
     r"/(?:log-?in|log-?out|sign-?in|sign-?up|register|cart|basket|panier|checkout|account|mon-compte|wp-admin|wp-json|"
-    r"search|recherche|feed|rss|tag|tags|author|cdn-cgi)(?:[/?]|$)|/wp-login|\?(?:.*&)?(?:add-to-cart|replytocom|s|q)=",
+    r"search|recherche|feed|rss|tag|tags|author|cdn-cgi)(?:[/?]|$)|/wp-login|[?&](?:add-to-cart|replytocom|s|q)=",
     re.IGNORECASE,
 )
 
