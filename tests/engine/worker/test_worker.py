@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tabellion import Environment, Event, Job, Permanent, Worker
+from tabellion import Environment, Event, Job, Permanent, Queue, Store, Worker
 from tabellion.errors import ConfigurationError, DeclarationError
 from tests.table_owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
@@ -360,3 +360,44 @@ def test_folders_of_dead_workers_are_removed_at_start(sqlite_url: str, tmp_path:
             with worker_process(sqlite_url, tmp_path, id="third") as third:
                 third.await_event("environment_up")
             assert list((tmp_path / "temp" / "alive").glob("*/half-written"))
+
+
+def test_a_row_between_two_stages_keeps_a_worker_from_being_idle(
+    url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row that reaches the second queue just after that was checked is worked before the worker ends."""
+    first, second = jobs_queue("first", done="halfway"), jobs_queue("second", ready="halfway", running="finishing")
+    has_work, claim, checked = Store.has_work, Store.claim, threading.Event()
+
+    @first.handler
+    async def begin(job: Job) -> None:
+        pass
+
+    @second.handler
+    async def finish(job: Job) -> None:
+        pass
+
+    async def check(store: Store, queue: Queue) -> bool:
+        found = await has_work(store, queue)
+        if queue is second and not recorder.of("done"):
+            await asyncio.to_thread(insert)
+            while not recorder.of("done"):
+                await asyncio.sleep(0.01)
+        elif recorder.of("done"):
+            checked.set()
+        return found
+
+    async def claim_late(store: Store, queue: Queue, *arguments: Any, **options: Any) -> Any:
+        while queue is second and recorder.of("done") and not checked.is_set():
+            await asyncio.sleep(0.01)
+        return await claim(store, queue, *arguments, **options)
+
+    def insert() -> None:
+        with owning(url, create=False) as other:
+            other.insert(1)
+
+    recorder = EventRecorder()
+    monkeypatch.setattr(Store, "has_work", check)
+    monkeypatch.setattr(Store, "claim", claim_late)
+    drain(make_worker(url, second, first, listeners=[recorder]))
+    assert owner.status(1) == "done"

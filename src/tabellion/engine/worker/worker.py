@@ -245,10 +245,12 @@ class Worker:
 
     async def _watch_idle(self) -> None:
         """Stops the worker once every queue of every environment is drained."""
+        record = self._dispatcher.record
         while True:
             await asyncio.sleep(IDLE_LOOK)
-            if self._slots.busy or any(len(environment.settler) for environment in self._worker_environments):
+            if not self._is_quiet():
                 continue
+            ended = record.done, record.failed, record.retried
             left = 0
             for lane in self._slots.lanes:
                 if lane.queue in lane.environment.skipped:
@@ -260,9 +262,14 @@ class Worker:
                     left += await lane.environment.store.has_work(lane.queue)
                 except (StoreError, DeclarationError):
                     left += 1
-            if not left and not self._slots.busy:
+            # What ended meanwhile may be a new job of a queue that was already checked.
+            if not left and self._is_quiet() and ended == (record.done, record.failed, record.retried):
                 self.stop()
                 return
+
+    def _is_quiet(self) -> bool:
+        """Whether no handler runs here and every result has been written."""
+        return not self._slots.busy and not any(len(environment.settler) for environment in self._worker_environments)
 
 
 def complete_future(ended: asyncio.Future[None], failure: BaseException | None) -> None:
