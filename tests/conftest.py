@@ -8,8 +8,10 @@ import functools
 import itertools
 import logging
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +25,13 @@ from argon2 import PasswordHasher
 # Hundreds of tests start processes of ours: where nothing compiled is kept, each of them compiles every module again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Workers of the same name may run once on a machine. Processes that run tests side by side use the same few names, so
+# each has a folder of its own, which the user that runs PostgreSQL may enter.
+IS_ONE_OF_SEVERAL = "PYTEST_XDIST_WORKER" in os.environ
+if IS_ONE_OF_SEVERAL:
+    os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="tabellion-test-")
+    Path(tempfile.tempdir).chmod(0o755)
 
 from tabellion.accounts import passwords  # noqa: E402 - compiled after this is said
 from tabellion.engine.postgres.database import PostgreSQL  # noqa: E402
@@ -211,6 +220,12 @@ def pytest_configure(config: pytest.Config) -> None:
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(FailureReporter(terminal))
+
+
+def pytest_unconfigure() -> None:
+    """Removes the folder for temporary files that is this process's own."""
+    if IS_ONE_OF_SEVERAL and tempfile.tempdir is not None:
+        shutil.rmtree(tempfile.tempdir, ignore_errors=True)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

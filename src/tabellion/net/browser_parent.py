@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PF_EXITING = 4  #: the kernel's flag of a process that is ending
 STREAMS = 5  #: the standard ones, and Playwright's two pipes to the browser
 PROFILE = "--user-data-dir="
 
@@ -29,6 +30,14 @@ def read_start_time(pid: int) -> str:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return ""
+
+
+def _is_ending(pid: int) -> bool:
+    """Whether a process is on its way out: its pipes are closed, and the driver ends the browser, before it is gone."""
+    try:
+        return bool(int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[6]) & PF_EXITING)
+    except (OSError, IndexError):
+        return True
 
 
 def main(arguments: list[str]) -> int:
@@ -60,7 +69,7 @@ def main(arguments: list[str]) -> int:
     profile = next((option.removeprefix(PROFILE) for option in command if option.startswith(PROFILE)), "")
     if profile:
         shutil.rmtree(profile, ignore_errors=True)
-    if watched[0] in ended or read_start_time(int(owner)) != owner_started:
+    if watched[0] in ended or _is_ending(int(owner)) or read_start_time(int(owner)) != owner_started:
         with contextlib.suppress(OSError):
             signal.pidfd_send_signal(watched[1], signal.SIGKILL)  # the driver may be stopped or busy
         shutil.rmtree(folder, ignore_errors=True)
