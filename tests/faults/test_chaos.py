@@ -25,9 +25,14 @@ def server(request: pytest.FixtureRequest) -> Postgres | None:
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.timeout(300)
 def test_chaos_breaks_no_promise(database: str, server: Postgres | None) -> None:
     """Kills at random and at failpoints, zombies and crash-restarts: every promise is kept."""
-    report, tally = chaos.run(database, jobs=8_000, kills=16, seed=20, server=server, slack=5.0)
+    for seed in (20, 21, 22, 23):
+        report, tally = chaos.run(database, jobs=8_000, kills=16, seed=seed, server=server, slack=5.0)
+        # On a busy machine no zombie may wake up in time to hand in a late result: such a run has tried nothing.
+        if {kind for kind, count in report.violations.items() if count} != {"untested"}:
+            break
     assert report.clean, "\n".join(report.lines())
     assert tally.kills >= 16
     assert tally.at_failpoints > 0
