@@ -11,8 +11,8 @@ from tabellion.pipelines.websites.analysis_type import AnalysisType, Level
 
 #: Where something was seen: the text of a page, or one of the facts beside it.
 SourceKind = Literal[
-    "text", "text_around", "title", "description", "heading", "link", "header", "contact", "structured", "certificate",
-    "robots", "social", "address", "ungrounded",
+    "text", "text_around", "title", "description", "heading", "link", "header", "meta", "contact", "structured",
+    "certificate", "robots", "social", "address", "ungrounded",
 ]  # fmt: skip
 TEXTS = ("value", "detail", "fix")  #: of an item; may be messages
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from tabellion.messages import Message, translate
 from tabellion.pipelines.websites.analysis_type_file import load
 from tabellion.pipelines.websites.result import AnalysisResult, Item
 from tabellion.pipelines.websites.rules.apply import RULES, apply_rules
-from tabellion.pipelines.websites.site.info import Contacts, Links, PageInfo, Robots, Tls, WebsiteInfo
+from tabellion.pipelines.websites.site.info import Contacts, Link, Links, PageInfo, Robots, Tls, WebsiteInfo
 from tests.pipelines.websites.sites import website
 
 EMPTY = WebsiteInfo("http://empty.example/", "http://empty.example/", "2026-11-01T10:00:00.000Z")
@@ -127,6 +128,25 @@ def test_a_site_that_must_not_be_listed_is_a_serious_fault() -> None:
     assert fault.sources[0].quote == "X-Robots-Tag: noindex, nofollow"
 
 
+@pytest.mark.parametrize(("stated", "is_fault"), [("NOINDEX,follow", True), ("none", True), ("index, follow", False)])
+def test_a_home_page_that_forbids_its_listing_is_a_serious_fault(stated: str, is_fault: bool) -> None:
+    """By its robots meta tag, as by the header."""
+    home = PageInfo("https://a.example/", "home", robots_meta=stated)
+    result = apply_rules(load("seo"), website("https://a.example/", pages=(home,)))
+    faults = [item for item in result.fields["findings"] if item.value.code == "website_seo.noindex"]
+    assert [fault.sources[0].quote for fault in faults] == ([stated] if is_fault else [])
+
+
+def test_a_broken_link_is_no_legal_page() -> None:
+    """A link to a privacy policy that answers 404 does not count."""
+    link = Link("https://a.example/privacy", "Privacy policy")
+    missing = Message("visit.page_missing", url=link.url, status=404)
+    whole = website("https://a.example/", links=Links(1, 0, (link,), ()))
+    assert "privacy_good" in levels(apply_rules(load("trust"), whole))
+    broken = replace(whole, issues=(missing,))
+    assert "privacy_missing" in levels(apply_rules(load("trust"), broken))
+
+
 def test_trust_reads_footers() -> None:
     """Operator and numbers that are only outside the main text are found, and their source says where."""
     footer = (
@@ -197,10 +217,10 @@ def test_trust_names_who_is_behind_a_site() -> None:
     ],
 )
 def test_red_flags_are_shown_with_their_passage(text: str, code: str) -> None:
-    """So that a person can judge."""
+    """So that a person can judge; an unfinished site is a warning only."""
     result = apply_rules(load("trust"), page(text + "Plain words follow here. " * 40))
     [flag] = [item for item in result.fields["findings"] if item.value.code == f"website_trust.{code}"]
-    assert flag.level == "bad"
+    assert flag.level == ("warning" if code in ("flag_placeholder", "flag_unfinished") else "bad")
     assert flag.sources[0].page == "https://a.example/"
     assert text.split(".")[0][:12] in flag.sources[0].quote
     assert "flags_none" not in levels(result)

@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 from tabellion.errors import Permanent
+from tabellion.messages import Message
 from tabellion.net.guard import Rules
 from tabellion.pipelines.websites.site.errors import SiteFailed
 from tabellion.pipelines.websites.site.info import WebsiteInfo
@@ -74,6 +75,13 @@ BAKERY: dict[str, Answer | str] = {
     "/map.xml": "<urlset><url><loc>/private/x</loc></url><url><loc>/cakes</loc></url></urlset>",
     "/cakes": article("Cakes"),
 }
+
+
+def test_a_page_that_is_missing_is_an_issue(tmp_path: Path) -> None:
+    """With its address and status: rules do not take it for a page that exists."""
+    info, _ = visited({key: value for key, value in BAKERY.items() if key != "/about"}, tmp_path)
+    missing = [issue for issue in info.issues if isinstance(issue, Message) and issue.code == "visit.page_missing"]
+    assert [issue.params for issue in missing] == [{"url": f"{info.final_url}about", "status": 404}]
 
 
 def test_a_site_is_described_with_its_pages_contacts_and_technologies(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tabellion.messages import Message
 from tabellion.pipelines.websites.result import Source
 from tabellion.pipelines.websites.site.info import Link, WebsiteInfo
 
@@ -47,9 +48,15 @@ def _quote(match: re.Match[str]) -> str:
 
 
 def links(info: WebsiteInfo) -> Iterator[tuple[Link, Source]]:
-    """The links of the home page."""
+    """The links of the home page, but for those that the visit found broken."""
+    broken = {
+        issue.params.get("url")
+        for issue in info.issues
+        if isinstance(issue, Message) and issue.code == "visit.page_missing"
+    }
     for link in (*info.links.internal, *info.links.external):
-        yield link, Source("link", link.text or link.url, info.final_url)
+        if link.url not in broken:
+            yield link, Source("link", link.text or link.url, info.final_url)
 
 
 def things(info: WebsiteInfo) -> Iterator[Mapping[str, Any]]:

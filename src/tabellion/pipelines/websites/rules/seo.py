@@ -149,12 +149,13 @@ def _site(info: WebsiteInfo) -> Iterator[Check]:
     else:
         yield Check("warning", Message("website_seo.language_missing"), Message("website_seo.language_why"),
                     Message("website_seo.language_fix"))  # fmt: skip
-    blocking = [value for name, value in info.headers.items()
+    blocking = [Source("header", f"X-Robots-Tag: {value}", info.final_url) for name, value in info.headers.items()
                 if name.lower() == "x-robots-tag" and "noindex" in value.lower()]  # fmt: skip
+    blocking += [Source("meta", page.robots_meta, page.url) for page in info.pages[:1]
+                 if {"noindex", "none"} & set(re.split(r"[,\s]+", page.robots_meta.lower()))]  # fmt: skip
     if blocking:
         yield Check("bad", Message("website_seo.noindex"), Message("website_seo.noindex_why"),
-                    Message("website_seo.noindex_fix"),
-                    (Source("header", f"X-Robots-Tag: {blocking[0]}", info.final_url),), weight=4)  # fmt: skip
+                    Message("website_seo.noindex_fix"), tuple(blocking[:1]), weight=4)  # fmt: skip
     sitemap = bool(info.robots.sitemaps) or any(page.found == "sitemap" for page in info.pages)
     if sitemap:
         yield Check("good", Message("website_seo.sitemap_good"),

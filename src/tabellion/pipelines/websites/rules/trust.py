@@ -80,6 +80,8 @@ FLAGS = {
         re.IGNORECASE,
     ),
 }
+#: These say that nobody has finished the site, not that somebody means to deceive.
+UNFINISHED = ("website_trust.flag_placeholder", "website_trust.flag_unfinished")
 FREE_MAIL = re.compile(r"@(gmail|yahoo|hotmail|outlook|live|aol|gmx|mail|proton(?:mail)?|orange|free|laposte)\.", re.I)
 COPYRIGHT = re.compile(r"(?:©|\(c\)|copyright)\s*(?:\d{4}\s*[-–]\s*)?(?P<year>(?:19|20)\d\d)", re.IGNORECASE)
 
@@ -237,7 +239,10 @@ def _flags(info: WebsiteInfo) -> Iterator[Check]:
     for code, pattern in FLAGS.items():
         for _, source in search(info, pattern):
             flagged = True
-            yield Check("bad", Message(code), Message("website_trust.flag_why"), sources=(source,), weight=3)
+            if code in UNFINISHED:
+                yield Check("warning", Message(code), Message("website_trust.unfinished_why"), sources=(source,))
+            else:
+                yield Check("bad", Message(code), Message("website_trust.flag_why"), sources=(source,), weight=3)
             break
     if urlsplit(info.url).hostname and info.redirects and _site(info.url) != _site(info.final_url):
         flagged = True

@@ -39,6 +39,7 @@ def page_info(url: str, found: Origin, status: int, parsed: ParsedPage, *, rende
     return PageInfo(
         url, found, status, rendered,
         title=clean_line(fields.get("title"), 500), page_title=clean_line(fields.get("page_title"), 500),
+        robots_meta=clean_line(fields.get("robots_meta"), 200),
         description=clean_line(fields.get("description"), 2000),
         language=clean_line(fields.get("language"), 40),
         byline=clean_line(fields.get("byline") or article.get("byline"), 200),

@@ -110,6 +110,7 @@ class PageInfo:
     rendered: bool = False  #: whether its text comes from a browser
     title: str = ""
     page_title: str = ""  #: as in `<title>`, with the name of the site; empty if there is none
+    robots_meta: str = ""  #: as in `<meta name="robots">`
     description: str = ""
     language: str = ""  #: as in HTML: `en`, `fr-CA`
     byline: str = ""

@@ -38,6 +38,7 @@ def read_fields(tree: HtmlElement, url: str, content_language: str = "") -> dict
         "title": choose_title(page_title, meta, blocks, site_name),
         "byline": read_byline(meta, blocks),
         "page_title": page_title,
+        "robots_meta": meta.get("robots", ""),
         "site_name": clean_line(site_name, 200),
         "description": clean_line(
             meta.get("description") or meta.get("og:description") or meta.get("twitter:description"), 2000

@@ -288,6 +288,8 @@ class _Visit:
         except (Blocked, PageFailed, SiteFailed, Permanent) as error:
             self._add_issue(Message("visit.page_skipped", url=url, detail=str(error)))
             return None
+        if page.status >= 400:
+            self._add_issue(Message("visit.page_missing", url=url, status=page.status))
         if page.status != 200 or page.media not in PAGES or page.url in known:
             return None
         parsed = await parse_page(page, info.language)
