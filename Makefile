@@ -135,7 +135,7 @@ calibrate: $(READY) ## Fit the confidence of fields to labelled documents: make 
 .venv-bench/.ready: bench/requirements.lock requirements.lock
 	@test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
 	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r bench/requirements.lock
+	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r bench/requirements.lock
 	@.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
