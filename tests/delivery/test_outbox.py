@@ -340,7 +340,6 @@ def test_each_endpoint_gets_the_events_it_asked_for(url: str, owner: Owner) -> N
     }  # fmt: skip
 
 
-@pytest.mark.usefixtures("restored_log")
 def test_secrets_are_not_logged(
     url: str, owner: Owner, receiver: Receiver, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip

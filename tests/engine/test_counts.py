@@ -110,7 +110,8 @@ async def test_concurrent_workers_lose_no_count(store: Store, clock: Clock) -> N
 def without_counts() -> tuple[str, ...]:
     """The statements that take a register back to its version before there were counts."""
     return (
-        "DROP TABLE tabellion_counts", "DELETE FROM tabellion_schema WHERE version >= 4",
+        *(f"DROP TABLE tabellion_{name}" for name in ("counts", "retention", "leftovers")),
+        "DELETE FROM tabellion_schema WHERE version >= 4",
         *(f"ALTER TABLE tabellion_attempts DROP COLUMN {name}" for name in ("error_code", "error_params", "note_form")),
     )  # fmt: skip
 
@@ -140,12 +141,15 @@ async def test_grants_on_the_attempts_are_carried_over(pg_store: Store) -> None:
     for statement in (
         f"DROP ROLE IF EXISTS {role}", f"CREATE ROLE {role}",
         f"GRANT SELECT, INSERT, UPDATE ON tabellion_attempts TO {role}",
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON tabellion_memos TO {role}",
         *without_counts(),
     ):  # fmt: skip
         await pg_store.database.fetch(statement)
     await pg_store.migrate()
     [row] = await pg_store.database.fetch(
-        f"SELECT has_table_privilege('{role}', 'tabellion_counts', 'INSERT, UPDATE') AS may"
+        f"""SELECT has_table_privilege('{role}', 'tabellion_counts', 'INSERT, UPDATE')
+  AND has_table_privilege('{role}', 'tabellion_retention', 'INSERT, UPDATE')
+  AND has_table_privilege('{role}', 'tabellion_leftovers', 'INSERT, DELETE') AS may"""
     )
     await pg_store.database.fetch(f"DROP OWNED BY {role}")
     await pg_store.database.fetch(f"DROP ROLE {role}")

@@ -83,15 +83,3 @@ def test_the_order_of_a_killed_job_goes_to_its_next_attempt(url: str, owner: Own
             assert (await memos.recall("k", stranger, "m", 600)).same is False
 
     asyncio.run(go())
-
-
-def test_old_memos_are_deleted(url: str) -> None:
-    """Memos older than the given age are deleted, the others stay."""
-
-    async def do(memos: Memos) -> None:
-        await memos.recall("k", OTHER, "m", 60)
-        await memos.remember("k", OTHER, "answer", None)
-        assert await memos.forget(3600) == 0
-        assert await memos.forget(-1) == 1
-
-    on(url, do)

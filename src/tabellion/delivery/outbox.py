@@ -27,6 +27,8 @@ from tabellion.net.guard import Blocked, HostUnreachable, Rules
 if TYPE_CHECKING:
     import httpx2
 
+    from tabellion.engine.store import Store
+
 #: Seconds before each retry, as Standard Webhooks recommends: enough for a restart, and for a weekend (75 hours).
 WAITS = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0)
 ANSWER_SECONDS = 15.0  #: for connecting, sending and the whole answer together
@@ -102,6 +104,28 @@ WHERE e.disabled_at IS NULL AND (e.events LIKE :wanted OR e.events LIKE :everyth
         "body": body(event, data, {"id": subject} if short is None else short), "wanted": f'%"{event}"%',
         "everything": f'%"{EVERYTHING}"%', "named": endpoint or "",
     }  # fmt: skip
+
+
+def direct(id: str, endpoint: str, event: str, subject: str, text: str) -> tuple[str, dict[str, Any]]:  # noqa: A002
+    """One statement that writes a delivery of exactly this body to one endpoint; an id that exists is left alone.
+
+    A disabled endpoint gets it too: it fails when its turn comes, and can be sent again later.
+    """
+    statement = """INSERT INTO tabellion_webhook_deliveries (id, endpoint_id, document_id, event, body)
+VALUES (:id, :endpoint, :subject, :event, :body) ON CONFLICT (id) DO NOTHING"""
+    return statement, {"id": id, "endpoint": endpoint, "subject": subject, "event": event, "body": storable(text)}
+
+
+async def resend(store: Store, id: str) -> bool:  # noqa: A002
+    """Makes a failed delivery pending again, for its receiver asks for it; returns whether it was failed."""
+    rows = await store.database.fetch(
+        """UPDATE tabellion_webhook_deliveries SET status = 'pending', error = NULL
+WHERE id = $1 AND status = 'failed' RETURNING id""",
+        id,
+    )
+    if rows:
+        await store.database.wake()
+    return bool(rows)
 
 
 def body(event: str, data: Mapping[str, Any], short: Mapping[str, Any]) -> str:

@@ -6,7 +6,6 @@ never wait for each other; older rows are added up into longer periods.
 
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
 from tabellion.engine import sql
@@ -32,11 +31,6 @@ _ADD_UP = """ON CONFLICT (period, at, queue, writer) DO UPDATE SET done = tabell
   failed = tabellion_counts.failed + excluded.failed, retried = tabellion_counts.retried + excluded.retried,
   cost = tabellion_counts.cost + excluded.cost"""
 _COLUMNS = "(queue, period, at, writer, done, failed, retried, cost)"
-
-
-def new_writer() -> str:
-    """A random name for the rows of one process."""
-    return secrets.token_hex(4)
 
 
 def add_settled(queue: str, outcome: Outcome, writer: str, settled: str) -> str:

@@ -31,6 +31,10 @@ NAMES = (
     "compact.pre_put",
     "compact.post_put",
     "compact.mid_remove",
+    "prune.pre_commit",
+    "prune.post_commit",
+    "prune.mid_files",
+    "prune.pre_save",
 )
 
 

@@ -59,7 +59,7 @@ RETURNING hint""",
             key, model, asker.queue, asker.key, asker.token, lease,
         )  # fmt: skip
         if acquired:
-            return Memo(mine=True, hint=_load_json(acquired[0]["hint"]))
+            return Memo(mine=True, hint=json.loads(acquired[0]["hint"] or "{}"))
         rows = await database.fetch("SELECT reply, queue, row_key FROM tabellion_memos WHERE key = $1", key)
         if not rows:
             return Memo()
@@ -84,16 +84,6 @@ WHERE key = $1 AND token = $2 AND reply IS NULL""",
             key, asker.token, json.dumps(dict(hint)) if hint else None, raw,
         )  # fmt: skip
 
-    async def forget(self, older_than: float) -> int:
-        """Deletes memos requested more than `older_than` seconds ago; returns how many."""
-        edge = sql.later(
-            "-CAST($1 AS double precision)" if self._store.dialect == "postgresql" else "-$1", self._store.dialect
-        )
-        rows = await self._store.database.fetch(
-            f"DELETE FROM tabellion_memos WHERE asked_at < {edge} RETURNING 1 AS gone", older_than
-        )
-        return len(rows)
-
 
 def hand_over(row_key: str, heir: str) -> tuple[str, dict[str, str]]:
     """The statement that gives the memos of a row to another row."""
@@ -103,7 +93,3 @@ def hand_over(row_key: str, heir: str) -> tuple[str, dict[str, str]]:
 def forget_row(row_key: str) -> tuple[str, dict[str, str]]:
     """The statement that deletes the memos of a row."""
     return "DELETE FROM tabellion_memos WHERE row_key = :row_key", {"row_key": row_key}
-
-
-def _load_json(text: str | None) -> dict[str, Any]:
-    return json.loads(text) if text else {}

@@ -15,6 +15,25 @@ _LATELY = (
 )
 
 
+#: How far each retention rule has come, and files that are still to be removed after their row was.
+_RETENTION = (
+    """CREATE TABLE tabellion_retention (
+  name text PRIMARY KEY,
+  position text,
+  removed bigint NOT NULL DEFAULT 0,
+  worker text,
+  busy_until {time},
+  due_at {time}
+)""",
+    """CREATE TABLE tabellion_leftovers (
+  id text PRIMARY KEY,
+  rule text NOT NULL,
+  detail text NOT NULL,
+  due_at {time} NOT NULL
+)""",
+)
+
+
 def hide_tables(*tables: str) -> str:
     """The statement that hides tables from Supabase and PostgREST, which publish every table of `public`."""
     return f"""DO $$ DECLARE outsider text; BEGIN
@@ -24,11 +43,11 @@ def hide_tables(*tables: str) -> str:
 END $$"""
 
 
-def _grant_alike(table: str) -> str:
-    """Copies the rights on `tabellion_attempts` to a table that is written together with it."""
+def _grant_alike(table: str, like: str = "tabellion_attempts") -> str:
+    """Copies the rights on a table to another that is written by the same roles."""
     return f"""DO $$ DECLARE held record; BEGIN
   FOR held IN SELECT grantee, privilege_type AS what FROM information_schema.role_table_grants
-      WHERE table_schema = current_schema() AND table_name = 'tabellion_attempts' AND grantee <> current_user
+      WHERE table_schema = current_schema() AND table_name = '{like}' AND grantee <> current_user
         AND privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE') LOOP
     EXECUTE format('GRANT %s ON {table} TO %s', held.what,
       CASE held.grantee WHEN 'PUBLIC' THEN 'PUBLIC' ELSE quote_ident(held.grantee) END);
@@ -236,12 +255,21 @@ WHERE settled_at > (julianday('now') - 2440587.5) * 86400.0 - 30 * 86400.0 GROUP
         for dialect in ("postgresql", "sqlite")
     },
     dict.fromkeys(("postgresql", "sqlite"), ("ALTER TABLE tabellion_attempts ADD COLUMN note_form text",)),
+    {
+        "postgresql": (
+            *(text.format(time="timestamptz") for text in _RETENTION),
+            hide_tables("tabellion_retention", "tabellion_leftovers"),
+            _grant_alike("tabellion_retention", "tabellion_memos"),
+            _grant_alike("tabellion_leftovers", "tabellion_memos"),
+        ),
+        "sqlite": tuple(text.format(time="REAL") for text in _RETENTION),
+    },
 )
 
 CURRENT = len(VERSIONS)
 TABLES = (
     "tabellion_attempts", "tabellion_workers", "tabellion_queues", "tabellion_gates", "tabellion_memos",
-    "tabellion_counts",
+    "tabellion_counts", "tabellion_retention", "tabellion_leftovers",
 )  # fmt: skip
 
 MISSING = "this database has no register yet: workers create it if their role is allowed to, or run `tabellion migrate`"

@@ -6,8 +6,7 @@ import os
 import time
 
 from tabellion import Store
-from tabellion.delivery import endpoints
-from tabellion.pipelines.documents.cleanup import DELIVERED, GRACE, sweep
+from tabellion.pipelines.documents.cleanup import GRACE, sweep
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings
 from tests.pipelines.documents.papers import document, process_all, put, rows, submit_bills, write_type
@@ -26,7 +25,7 @@ def test_a_file_without_a_document_is_deleted_after_a_while(url: str, settings: 
     long_ago = time.time() - GRACE - 60
     for blob in (known, refused):
         os.utime(blob.path, (long_ago, long_ago))
-    assert sweep_once(url, settings) == {"halves": 0, "contents": 1, "deliveries": 0, "stranded": 0}
+    assert sweep_once(url, settings) == {"copies": 0, "halves": 0, "contents": 1, "stranded": 0}
     assert [blob.path.exists() for blob in (known, refused, coming)] == [True, False, True]
     assert sweep_once(url, settings)["contents"] == 0
 
@@ -46,31 +45,6 @@ async def create_tables(store: Store) -> None:
     from tabellion.pipelines.documents import tables
 
     await tables.SCHEMA.prepare(store)
-
-
-def test_deliveries_are_kept_for_a_while(url: str, settings: Settings) -> None:
-    """Successful ones for a month; failed ones until someone resends or deletes them."""
-
-    now = "0.0 + $4" if url.startswith("sqlite") else "to_timestamp(CAST($4 AS double precision))"
-    insert = f"""INSERT INTO tabellion_webhook_deliveries
-  (id, endpoint_id, document_id, event, body, status, finished_at) VALUES ($1, 'e', 'd', $2, 'b', $3, {now})"""
-
-    async def deliver(store: Store) -> None:
-        await create_tables(store)
-        await endpoints.SCHEMA.prepare(store)
-        statuses = ["failed", "pending", *["delivered"] * 1201]
-        ages = [2, 2, 0, *[2] * 1200]
-        await store.database.transact(
-            [
-                (insert, (f"{number:04}", "document.completed", status, time.time() - age * DELIVERED))
-                for number, (status, age) in enumerate(zip(statuses, ages, strict=True))
-            ]
-        )
-
-    ask(url, deliver)
-    assert sweep_once(url, settings)["deliveries"] == 1200
-    left = rows(url, "SELECT id FROM tabellion_webhook_deliveries ORDER BY id")
-    assert [row["id"] for row in left] == ["0000", "0001", "0002"]
 
 
 def test_documents_whose_queue_is_gone_are_released(url: str, settings: Settings) -> None:

@@ -1,0 +1,25 @@
+"""The retention of webhook deliveries: those that were accepted long ago; the others stay until somebody decides."""
+
+from __future__ import annotations
+
+from tabellion.engine.retention import RetentionRule, Step
+from tabellion.engine.store import Store
+from tabellion.engine.table_walk import prune_window
+
+TABLE = "tabellion_webhook_deliveries"
+
+
+class DeliveriesRule(RetentionRule):
+    """Deliveries that were accepted more than `keep` seconds ago."""
+
+    name = "deliveries"
+
+    def __init__(self, keep: float | None) -> None:
+        self.keep = keep
+
+    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> Step:
+        """Removes the accepted deliveries of one window."""
+        if await store.table(TABLE) is None:
+            return Step()
+        condition = f"t.status = 'delivered' AND t.finished_at < {self.cutoff(store.dialect)}"
+        return await prune_window(store, TABLE, position, condition, "t.finished_at", dry_run=dry_run)

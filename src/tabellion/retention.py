@@ -1,0 +1,65 @@
+"""What an installation removes, and after which time: the rules of the register, of webhooks and of pipelines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tabellion.delivery.old_deliveries import DeliveriesRule
+from tabellion.engine.old_attempts import AttemptsRule
+from tabellion.engine.old_memos import MemosRule
+from tabellion.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from tabellion.config import Config
+    from tabellion.engine.environment import Environment
+    from tabellion.engine.queue import Queue
+    from tabellion.engine.retention import RetentionRule
+    from tabellion.pipeline import Pipeline
+
+TIMES = "retention."  #: how the keys of the configuration begin
+DAY = 86_400.0
+DELIVERIES = 30 * DAY  #: the only default: accepted deliveries are of no use, and somebody else has them
+LEAST = 3600.0  #: seconds; a worker may repeat a settlement after an outage, and must find what it wrote
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY, "w": 7 * DAY, "y": 365 * DAY}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdwy])")
+
+
+def rules_of(
+    config: Config, pipelines: Sequence[Pipeline], queues: Iterable[Queue], environment: Environment
+) -> list[RetentionRule]:
+    """Every rule of one environment; `queues` are those whose attempts are removed."""
+    own = [view.queue for pipeline in pipelines for view in pipeline.views(config, environment)]
+    return [
+        AttemptsRule([*queues, *own], config.keep("attempts")),
+        MemosRule(config.keep("memos")),
+        DeliveriesRule(config.keep("deliveries", DELIVERIES)),
+        *(rule for pipeline in pipelines for rule in pipeline.retention(config, environment)),
+    ]
+
+
+def read_times(settings: Mapping[str, Any]) -> dict[str, float | None]:
+    """The seconds of every key `retention.NAME` by name; None: never."""
+    return {
+        key.removeprefix(TIMES): parse_duration(value, key) for key, value in settings.items() if key.startswith(TIMES)
+    }
+
+
+def parse_duration(value: str | int, key: str) -> float | None:
+    """The seconds of a text such as `90d`, `12h` or `1y`; None for `never` and 0."""
+    text = str(value).strip().lower()
+    if text in ("never", "0"):
+        return None
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ConfigurationError(
+            f'{key}: {value!r} is not a duration: write a number and its unit, e.g. "90d", "12h", "52w" or "1y", '
+            'or "never"'
+        )
+    seconds = float(match[1]) * _UNITS[match[2]]
+    if seconds == 0:
+        return None
+    if seconds < LEAST:
+        raise ConfigurationError(f'{key}: {value!r} is too short: at least "1h", or "never" to remove nothing')
+    return seconds
