@@ -273,9 +273,9 @@ def test_a_blob_is_removed_unless_it_was_stored_again(tmp_path: Path) -> None:
         async with blobs.receive() as again:
             await again.write(b"1")
         assert not await blobs.remove(sha256, older=60)
-        assert blobs.has(sha256)
+        assert await blobs.has(sha256)
         assert await blobs.remove(sha256)
-        assert not blobs.has(sha256)
+        assert not await blobs.has(sha256)
         assert not await blobs.remove(sha256)
 
     asyncio.run(run())
@@ -293,7 +293,7 @@ def test_a_blob_that_is_still_needed_is_restored(tmp_path: Path) -> None:
             return sink.blob
 
         async def gone(answer: bool) -> bool:
-            assert not blobs.has(sha256)
+            assert not await blobs.has(sha256)
             return answer
 
         async def broken() -> bool:
@@ -304,14 +304,14 @@ def test_a_blob_that_is_still_needed_is_restored(tmp_path: Path) -> None:
         assert blobs.path(sha256).read_bytes() == b"1"
         with pytest.raises(OSError, match="no answer"):
             await blobs.remove(sha256, needed=broken)
-        assert blobs.has(sha256)
+        assert await blobs.has(sha256)
 
         async def came_again() -> bool:
             await come()
             return False
 
         assert await blobs.remove(sha256, needed=came_again)
-        assert blobs.has(sha256)
+        assert await blobs.has(sha256)
         assert await blobs.remove(sha256, needed=lambda: gone(False))
         assert everything(tmp_path / "blobs") == []
 
@@ -327,7 +327,7 @@ def test_a_blob_moved_away_by_a_killed_process_is_restored(tmp_path: Path) -> No
             await sink.write(b"1")
         blobs._set_aside(sink.blob.path, 0.0)
         assert await blobs.recover() == 0
-        assert (await blobs.recover(older=0), blobs.has(sink.blob.sha256)) == (1, True)
+        assert (await blobs.recover(older=0), await blobs.has(sink.blob.sha256)) == (1, True)
         assert everything(tmp_path / "blobs") == [sink.blob.path]
 
     asyncio.run(run())

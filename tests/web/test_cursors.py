@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,13 +35,3 @@ def test_anything_else_is_not_a_cursor(text: str) -> None:
     """Whatever was sent, it raises a Problem."""
     with pytest.raises(Problem):
         cursors.place(KEY, "prod", {}, text)
-
-
-def test_the_key_is_created_once_and_private(tmp_path: Path) -> None:
-    """No temporary file is left beside it."""
-    folder = tmp_path / "data"
-    first = cursors.installation_key(folder)
-    assert len(first) == 32
-    assert cursors.installation_key(folder) == first
-    assert os.listdir(folder) == [cursors.FILE]
-    assert (folder / cursors.FILE).stat().st_mode & 0o077 == 0

@@ -1,4 +1,4 @@
-"""The tables of accounts: users, keys, sessions, the audit log and idempotency keys."""
+"""The tables of accounts: users, keys, sessions, the audit log, idempotency keys and shared secrets."""
 
 from __future__ import annotations
 
@@ -155,20 +155,22 @@ _STATEMENTS = (
   closed_until TIME NOT NULL
 )""",
 )
-
-
-def _people(dialect: Dialect) -> tuple[str, ...]:
-    return (*_PEOPLE, *_AUDIT[dialect])
-
-
-def _later(dialect: Dialect) -> tuple[str, ...]:
-    return (*_LATER, *_LATER_AUDIT[dialect])
+#: Version 4: keys that the machines of an environment share, such as the one that signs cursors.
+_SECRETS = (
+    """CREATE TABLE tabellion_secrets (
+  name text PRIMARY KEY,
+  value text NOT NULL,
+  created_at TIME NOT NULL
+)""",
+)
 
 
 TABLES = (
     "tabellion_users", "tabellion_audit_log", "tabellion_audit_head", "tabellion_api_keys",
     "tabellion_idempotency_keys", "tabellion_sessions", "tabellion_sign_in_links", "tabellion_sign_in_tries",
+    "tabellion_secrets",
 )  # fmt: skip
+UNVERSIONED = TABLES[:-1]  #: those that exist in databases without a version number
 
 
 async def _detect_version(database: Database) -> int:
@@ -178,12 +180,12 @@ async def _detect_version(database: Database) -> int:
         return 0
     if "at" not in head.columns:
         return 1
-    return 3 if all([await database.table(name) is not None for name in TABLES]) else 2
+    return 3 if all([await database.table(name) is not None for name in UNVERSIONED]) else 2
 
 
 SCHEMA = Schema(
     "accounts",
-    versions=(_people, _later, _STATEMENTS),
+    versions=(lambda d: (*_PEOPLE, *_AUDIT[d]), lambda d: (*_LATER, *_LATER_AUDIT[d]), _STATEMENTS, _SECRETS),
     tables=TABLES,
     adopted=_detect_version,
 )  # fmt: skip

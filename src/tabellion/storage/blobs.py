@@ -1,4 +1,4 @@
-"""Received files, stored once per content under their SHA-256."""
+"""Received files, stored once per content under their SHA-256, in a local folder."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from tabellion.errors import TabellionError
+from tabellion.errors import RateLimited, TabellionError
+from tabellion.messages import Message
 from tabellion.storage import files
 
 ASIDE = ".aside"  #: where a file is moved until it is known whether it is needed
@@ -23,7 +24,8 @@ Needed = Callable[[], Awaitable[bool]]  #: whether a document has this content
 BATCH = 1 << 20  #: bytes of one file that are collected in memory before they are written
 MOST_HELD = 64 << 20  #: bytes of all files together; beyond them every chunk is written at once
 HEAD = 4096  #: bytes from the start that are kept to detect the file's type
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+SHA256 = re.compile(r"[0-9a-f]{64}")
+UNAVAILABLE = 30.0  #: seconds after which a job that needs an unavailable bucket is tried again
 
 
 class TooLarge(TabellionError):  # noqa: N818 - what the sender did
@@ -34,13 +36,27 @@ class TooLarge(TabellionError):  # noqa: N818 - what the sender did
         super().__init__(f"the file has more than {limit:,} bytes, which is the limit")
 
 
+class BlobsUnavailable(RateLimited):
+    """The bucket of the files does not answer, or refuses: the job waits, and its attempt is not spent."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(UNAVAILABLE, Message("storage.unavailable", detail=detail))
+
+
+class BlobDamaged(TabellionError):  # noqa: N818 - a state, not a failure
+    """A stored file does not have the bytes that were stored."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(Message("storage.damaged", path=where))
+
+
 @dataclass(frozen=True, slots=True)
 class StoredBlob:
-    """A file that is completely on disk."""
+    """A file that is completely stored."""
 
     sha256: str
     bytes: int
-    path: Path
+    path: Path  #: the file itself, or its cached copy, which may be gone: `Blobs.open` fetches it again
     name: str = ""  #: the sender's file name
     media: str = ""  #: the media type that the sender declared
 
@@ -110,9 +126,12 @@ class Sink:
         return await files.in_thread(_last, self._unnamed.path, count - len(in_memory)) + in_memory
 
     async def finish(self) -> StoredBlob:
-        """Forces the file to disk and gives it its final name."""
+        """Stores the file under its final name; on return it survives a crash."""
         if self._blob is None:
-            self._blob = await files.in_thread(self._settle)
+            sha256, unnamed = await files.in_thread(self._complete)
+            # Also if it exists: the new modification time shows that it is in use, and a damaged copy is replaced.
+            await self._blobs.store(unnamed, sha256, self.bytes)
+            self._blob = StoredBlob(sha256, self.bytes, self._blobs.path(sha256), self.name, self.media)
         return self._blob
 
     async def discard(self) -> None:
@@ -154,16 +173,13 @@ class Sink:
         assert self._unnamed is not None  # noqa: S101 - draining made it
         self._unnamed.close()
 
-    def _settle(self) -> StoredBlob:
+    def _complete(self) -> tuple[str, files.Unnamed]:
+        """The hash, and the temporary file with all bytes."""
         if self._unnamed is not None and self._unnamed.closed:
             self._unnamed = files.Unnamed.adopt(self._unnamed.path, self._blobs.root)
         self._drain()
         assert self._unnamed is not None  # noqa: S101 - draining made it
-        sha256 = self._hash.hexdigest()
-        final = self._blobs.path(sha256)
-        # Also if it exists: the new modification time shows that it is in use, and a damaged copy is replaced.
-        self._unnamed.name(final)
-        return StoredBlob(sha256, self.bytes, final, self.name, self.media)
+        return self._hash.hexdigest(), self._unnamed
 
 
 def _last(path: Path, count: int) -> bytes:
@@ -203,17 +219,46 @@ class Blobs:
     @staticmethod
     def relative(sha256: str) -> str:
         """The path of a content, relative to the folder."""
-        if not _SHA256.fullmatch(sha256):
+        if not SHA256.fullmatch(sha256):
             raise ValueError(f"{sha256[:80]!r} is not a SHA-256: must be 64 hexadecimal digits")
         return f"{sha256[:2]}/{sha256[2:4]}/{sha256}"
 
     def path(self, sha256: str) -> Path:
-        """The path of this content, whether it exists or not."""
+        """The path of this content on this machine, whether it exists or not; use `open` to read it."""
         return self.root / self.relative(sha256)
 
-    def has(self, sha256: str) -> bool:
+    @contextlib.asynccontextmanager
+    async def open(self, sha256: str) -> AsyncIterator[Path]:
+        """The path of this content on this machine, for the block; it does not exist if the content is not stored."""
+        yield self.path(sha256)
+
+    async def load(self, sha256: str) -> bytes:
+        """This content; raises FileNotFoundError."""
+        async with self.open(sha256) as path:
+            return await files.in_thread(path.read_bytes)
+
+    async def has(self, sha256: str) -> bool:
         """Whether this content is stored."""
-        return self.path(sha256).is_file()
+        return await files.in_thread(self.path(sha256).is_file)
+
+    async def store(self, unnamed: files.Unnamed, sha256: str, size: int) -> None:
+        """Stores a temporary file of this folder as the content that it is."""
+        await files.in_thread(unnamed.name, self.path(sha256))
+
+    async def cached(self) -> list[str]:
+        """The hashes of contents whose copies are cached here; none, as these are the files themselves."""
+        return []
+
+    async def forget(self, sha256: str) -> None:
+        """Removes the cached copy of a content."""
+
+    def check(self) -> None:
+        """Raises if nothing can be stored now. It blocks: run it in a thread that nothing waits for."""
+        unnamed = files.Unnamed(self.root, self.root)
+        try:
+            unnamed.write(b"?")
+        finally:
+            unnamed.discard()
 
     async def remove(self, sha256: str, *, older: float = 0.0, needed: Needed | None = None) -> bool:
         """Removes a content and the files beside it, if it last arrived `older` seconds ago; returns whether it did.
@@ -240,6 +285,9 @@ class Blobs:
     async def came(self, since: float, until: float) -> list[str]:
         """The hashes of contents that last arrived between two times, in seconds since 1970."""
         return await files.in_thread(self._came, since, until)
+
+    async def examined(self, hashes: Sequence[str], until: float) -> None:
+        """Notes that these contents of `came` were examined; nothing to note in a folder."""
 
     async def sweep_temps(self, older: float = files.STALE) -> list[Path]:
         """Removes temporary files of uploads that a crash interrupted."""
@@ -283,7 +331,7 @@ class Blobs:
             for aside in (self.root / ASIDE).iterdir():
                 sha256 = aside.name.partition(".")[0]
                 # st_ctime, because a rename does not change st_mtime.
-                if _SHA256.fullmatch(sha256) and aside.stat().st_ctime <= time.time() - older:
+                if SHA256.fullmatch(sha256) and aside.stat().st_ctime <= time.time() - older:
                     self._put_back(aside, self.path(sha256))
                     count += 1
         return count
@@ -297,6 +345,6 @@ class Blobs:
                 continue
             for name in names:
                 with contextlib.suppress(FileNotFoundError):
-                    if _SHA256.fullmatch(name) and since <= os.stat(os.path.join(folder, name)).st_mtime <= until:
+                    if SHA256.fullmatch(name) and since <= os.stat(os.path.join(folder, name)).st_mtime <= until:
                         hashes.append(name)
         return hashes

@@ -1,4 +1,4 @@
-"""The lake in a bucket of S3, or of a server with the same protocol."""
+"""Files in a bucket of S3, or of a server with the same protocol."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ TIMEOUT = timedelta(seconds=60)  #: of one request
 #: Few: the engine retries the job; these only cover a lost connection.
 RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=20)}
 PROBE = "tabellion-probe"  #: the file that is requested to see whether the bucket answers
+PART = 8 << 20  #: bytes of one request of a large file
 DELETES = 1000  #: per request, the limit of S3
 #: Not obstore's own async calls: their threads use Python while it shuts down, which sometimes aborts the process.
 in_thread = files.Threads(32, "tabellion-bucket")
@@ -43,7 +44,7 @@ class Bucket:
         try:
             self._store = S3Store.from_url(url, client_options=client, retry_config=RETRIES, **options)  # type: ignore[arg-type]
         except exceptions.BaseError as error:
-            raise ConfigurationError(f"{url} is not a valid lake: {error}") from error
+            raise ConfigurationError(f"{url} is not a valid address of a bucket: {error}") from error
 
     async def put(self, path: str, data: bytes, create: bool) -> None:
         """Writes a file in one request."""
@@ -55,6 +56,18 @@ class Bucket:
             await in_thread(self._put, path, file, create)
         finally:
             file.unlink(missing_ok=True)
+
+    async def upload(self, path: str, file: Path) -> None:
+        """Writes a copy of a local file, in several requests if it is large."""
+        await in_thread(self._upload, path, file)
+
+    async def download(self, path: str, write: Callable[[bytes], None]) -> None:
+        """Passes the content of a file to `write`, piece by piece."""
+        await in_thread(self._download, path, write)
+
+    async def copy(self, path: str, target: str) -> None:
+        """Copies a file within the bucket."""
+        await in_thread(self._copy, path, target)
 
     async def get(self, path: str) -> bytes:
         """The content of a file."""
@@ -107,6 +120,21 @@ class Bucket:
             obstore.put(self._store, path, data, mode=mode, use_multipart=False)
             failpoint("put.post_rename")
 
+    def _upload(self, path: str, file: Path) -> None:
+        with self._translate_errors(path):
+            failpoint("put.pre_rename")
+            obstore.put(self._store, path, file, mode="overwrite", chunk_size=PART)
+            failpoint("put.post_rename")
+
+    def _download(self, path: str, write: Callable[[bytes], None]) -> None:
+        with self._translate_errors(path):
+            for piece in obstore.get(self._store, path).stream(min_chunk_size=PART):
+                write(bytes(piece))
+
+    def _copy(self, path: str, target: str) -> None:
+        with self._translate_errors(path):
+            obstore.copy(self._store, path, target)
+
     def _get(self, path: str) -> bytes:
         with self._translate_errors(path):
             return bytes(obstore.get(self._store, path).bytes())
@@ -145,12 +173,9 @@ class Bucket:
         except exceptions.AlreadyExistsError as error:
             raise Present(f"{where} already exists") from error
         except (exceptions.BaseError, OSError) as error:
-            raise LakeError(f"{where}: {_first_line(error)}") from error
+            first_line = str(error).strip().partition("\n")[0][:300] or type(error).__name__
+            raise LakeError(f"{where}: {first_line}") from error
 
 
 def _entry(meta: ObjectMeta) -> LakeEntry:
     return LakeEntry(meta["path"], meta["size"], meta["last_modified"].timestamp(), meta["e_tag"] or "")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__

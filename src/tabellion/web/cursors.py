@@ -6,40 +6,28 @@ import base64
 import binascii
 import hashlib
 import hmac
-import os
-import secrets
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+from starlette.requests import Request
+
+from tabellion.accounts.shared_secrets import get_secret
 from tabellion.engine.values import json_text
 from tabellion.messages import Message
+from tabellion.web.environment import ServedEnvironment
 from tabellion.web.problems import Problem
 
-FILE = "cursor.key"
+NAME = "cursors"  #: of the secret
 LONGEST = 400
 _MARK = 16  #: bytes of the signature
 
 
-def installation_key(folder: Path) -> bytes:
-    """The signing key of this data folder; created on first use, readable only by its owner."""
-    path = folder / FILE
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f".{FILE}.{secrets.token_hex(6)}"
-    if not path.exists():
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.write(handle, secrets.token_bytes(32))
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        try:
-            os.link(temporary, path)  # the first process wins, and none reads half a key
-        except FileExistsError:
-            pass
-        finally:
-            temporary.unlink()
-    return path.read_bytes()
+async def signing_key(request: Request) -> bytes:
+    """The key of the request's environment, which all machines that serve it share."""
+    environment: ServedEnvironment = request.state.environment
+    if environment.cursor_key is None:
+        environment.cursor_key = await get_secret(environment.store, NAME)
+    return environment.cursor_key
 
 
 def make_cursor(key: bytes, environment: str, question: Mapping[str, Any], place: str) -> str:

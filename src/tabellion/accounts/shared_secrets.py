@@ -1,0 +1,36 @@
+"""Secrets of an environment that its machines share: created by the first that needs one, stored in its database."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TypedDict
+
+from tabellion.accounts import tables
+from tabellion.engine import sql
+from tabellion.engine.store import Store
+
+BYTES = 32
+
+
+class SecretRow(TypedDict):
+    """A row of `tabellion_secrets`."""
+
+    name: str
+    value: str
+    created_at: float
+
+
+async def get_secret(store: Store, name: str) -> bytes:
+    """The secret of this name; the same for everyone who asks, however many ask first."""
+    await tables.SCHEMA.prepare(store)
+    fetch = store.database.fetch
+    read = "SELECT value FROM tabellion_secrets WHERE name = $1"
+    rows = await fetch(read, name)
+    if not rows:
+        await fetch(
+            f"""INSERT INTO tabellion_secrets (name, value, created_at) VALUES ($1, $2, {sql.NOW})
+ON CONFLICT (name) DO NOTHING""",
+            name, secrets.token_hex(BYTES),
+        )  # fmt: skip
+        rows = await fetch(read, name)
+    return bytes.fromhex(rows[0]["value"])
