@@ -1,0 +1,127 @@
+"""The broker as the sender of hints uses it: how many hints wait in a queue, and send more."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from kombu import Connection
+from kombu.exceptions import ChannelError, OperationalError
+
+from tabellion.errors import TabellionError
+
+CONNECT = 4  # seconds for the broker to accept a connection
+TASK = "tabellion.work"  #: the name of the task whose messages are hints
+
+
+class BrokerUnreachable(TabellionError):  # noqa: N818 - what happened
+    """The broker cannot be reached."""
+
+
+class QuickConnection(Connection):  # type: ignore[misc]
+    """A connection that is tried again every second or two; kombu's pauses grow to half a minute."""
+
+    def ensure_connection(
+        self, errback: Any = None, max_retries: Any = None, interval_start: float = 0.5, interval_step: float = 0.5,
+        interval_max: float = 2.0, **options: Any,
+    ) -> Any:  # fmt: skip
+        """Connects, and tries again until it succeeds."""
+        return super().ensure_connection(errback, max_retries, interval_start, interval_step, interval_max, **options)
+
+
+class Broker:
+    """One connection to the broker, for one thread; any error closes it, and the next call opens another."""
+
+    def __init__(self, app: Any, prefix: str) -> None:
+        self._app = app
+        self._prefix = prefix
+        self._connection: Any = None
+        self._declared: set[str] = set()
+
+    @property
+    def address(self) -> str:
+        """Its URL without the password."""
+        return str(self._app.connection_for_write().as_uri())
+
+    def count_waiting(self, queue: str) -> int:
+        """How many hints of a queue wait to be fetched; raises BrokerUnreachable."""
+        name = queue_name(self._prefix, queue)
+        with self._translate_errors():
+            channel = self._connect().default_channel
+            self._declare(channel, name)
+            try:
+                return int(channel.queue_declare(queue=name, passive=True).message_count)
+            except ChannelError:
+                # An empty list is no list for Redis; RabbitMQ has lost the queue, and the channel with it.
+                if not self._is_virtual:
+                    self.close()
+                return 0
+
+    def send(self, environment: str, queue: str, keys: Sequence[str]) -> None:
+        """Sends a hint for each of these rows; raises BrokerUnreachable."""
+        name = queue_name(self._prefix, queue)
+        task = self._app.tasks[TASK]
+        with self._translate_errors():
+            connection = self._connect()
+            self._declare(connection.default_channel, name)
+            producer = self._app.amqp.Producer(connection.default_channel, auto_declare=False)
+            for key in keys:
+                # A lost hint is sent again, so the broker need not write it to a disk.
+                task.apply_async((environment, queue, key), queue=name, producer=producer, retry=False, delivery_mode=1)
+
+    def close(self) -> None:
+        """Closes the connection."""
+        connection, self._connection = self._connection, None
+        self._declared.clear()
+        if connection is not None:
+            with contextlib.suppress(Exception):
+                connection.release()
+
+    @property
+    def _is_virtual(self) -> bool:
+        """Whether kombu imitates queues here, as with Redis."""
+        return self._connection.transport_cls not in ("amqp", "amqps", "pyamqp")
+
+    def _connect(self) -> Any:
+        if self._connection is None:
+            connection = self._app.connection_for_write()
+            connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0, interval_max=0)
+            self._connection = connection
+        return self._connection
+
+    def _declare(self, channel: Any, name: str) -> None:
+        if name not in self._declared:
+            self._app.amqp.queues[name](channel).declare()
+            self._declared.add(name)
+
+    @contextlib.contextmanager
+    def _translate_errors(self) -> Any:
+        try:
+            yield
+        except Exception as error:
+            known: tuple[Any, ...] = (OSError, OperationalError)
+            if self._connection is not None:
+                known += (*self._connection.connection_errors, *self._connection.channel_errors)
+            self.close()
+            if isinstance(error, known) or type(error).__module__.startswith(("redis.", "amqp.", "kombu.")):
+                raise BrokerUnreachable(str(error) or type(error).__name__) from error
+            raise
+
+
+def check_broker(url: str) -> str:
+    """Connects once and returns the address without the password; raises BrokerUnreachable."""
+    connection = Connection(url, connect_timeout=CONNECT, transport_options={"socket_connect_timeout": CONNECT})
+    try:
+        connection.connect()
+        connection.default_channel.close()
+        return str(connection.as_uri())
+    except Exception as error:
+        raise BrokerUnreachable(f"{connection.as_uri()}: {str(error) or type(error).__name__}") from error
+    finally:
+        connection.release()
+
+
+def queue_name(prefix: str, queue: str) -> str:
+    """The Celery queue of a queue: the prefix keeps it apart from those of other programs at the same broker."""
+    return f"{prefix}.{queue}"

@@ -1,0 +1,125 @@
+"""What a node does besides its pool: it keeps a reconciler alive, and has its processes claim no more when it stops."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from celery import bootsteps, signals
+from celery.exceptions import ImproperlyConfigured
+from celery.utils.log import get_logger
+from celery.worker import state
+
+from tabellion.engine.celery.process_worker import STOP, Processes
+from tabellion.errors import TabellionError
+
+NODE = "TABELLION_CELERY_NODE"  # the name of this node, for its processes
+QUEUES = "TABELLION_CELERY_QUEUES"  # the queues that this node consumes, for its reconciler
+PARENT = "TABELLION_PARENT"  # its process number, with which its reconciler ends
+LOOK = 1.0  # seconds between two checks whether the reconciler runs
+FOR_GOOD = (2, 3)  # exit codes of a reconciler after which another start would not help: usage, configuration
+GOODBYE = 5.0  # seconds for the reconciler to end
+
+logger = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """What the nodes of an application have to know; its attribute `node_plan`."""
+
+    processes: Processes
+    names: Mapping[str, str]  #: Celery's queues, with the queues they are for
+    reconcile: Sequence[str]  #: the command that starts a reconciler
+    prepare: Callable[[], None]  #: called before the pool is made; raises TabellionError
+
+
+class Node(bootsteps.StartStopStep):  # type: ignore[misc]
+    """The part of a Celery worker that is ours.
+
+    The reconciler is a process of its own: its database connections must not be forked with the pool.
+    """
+
+    requires = ("celery.worker.components:Pool", "celery.worker.components:Timer")
+
+    def __init__(self, worker: Any, **options: Any) -> None:
+        super().__init__(worker, **options)
+        pool = worker.pool_cls if isinstance(worker.pool_cls, str) else worker.pool_cls.__module__
+        if "gevent" in pool or "eventlet" in pool:
+            raise ImproperlyConfigured("handlers run in an event loop of asyncio: use --pool prefork, threads or solo")
+        self._worker = worker
+        self._plan: NodePlan = worker.app.node_plan
+        try:
+            self._plan.prepare()
+        except TabellionError as error:
+            raise SystemExit(f"tabellion: {error}") from error
+        self._reconciler: subprocess.Popen[bytes] | None = None
+        self._stopping = False
+        signals.worker_shutting_down.connect(self._on_shutting_down, weak=False)
+
+    def start(self, worker: Any) -> None:
+        """Starts the reconciler, and looks after it."""
+        self._start_reconciler()
+        worker.timer.call_repeatedly(LOOK, self._look_after_reconciler)
+
+    def close(self, worker: Any) -> None:
+        """Has the pool's processes claim no more."""
+        self._stop_claiming()
+
+    def stop(self, worker: Any) -> None:
+        """Ends the reconciler; the pool is stopped next."""
+        self._stop_claiming()
+        if self._reconciler is not None and self._reconciler.poll() is None:
+            self._reconciler.send_signal(signal.SIGTERM)
+            try:
+                self._reconciler.wait(GOODBYE)
+            except subprocess.TimeoutExpired:
+                self._reconciler.kill()
+
+    def terminate(self, worker: Any) -> None:
+        """The same; the pool is terminated next."""
+        self.stop(worker)
+
+    def _start_reconciler(self) -> None:
+        consumed = self._worker.app.amqp.queues.consume_from
+        queues = ",".join(queue for name, queue in self._plan.names.items() if name in consumed)
+        # Its own session: Ctrl-C in the terminal reaches only this process.
+        self._reconciler = subprocess.Popen(  # noqa: S603 - our own command line
+            list(self._plan.reconcile), env=os.environ | {QUEUES: queues, PARENT: str(os.getpid())},
+            start_new_session=True, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def _look_after_reconciler(self) -> None:
+        code = self._reconciler.poll() if self._reconciler is not None else None
+        if code is None or self._stopping:
+            return
+        if code in FOR_GOOD:
+            state.should_stop = code  # the reconciler has said why
+            return
+        logger.error("the process that sends hints ended with %s: starting it again", code)
+        self._start_reconciler()
+
+    def _on_shutting_down(self, **_: Any) -> None:
+        self._stop_claiming()
+
+    def _stop_claiming(self) -> None:
+        self._stopping = True
+        self._plan.processes.stop()
+        for pid in self._pool_processes():
+            with contextlib.suppress(OSError):
+                os.kill(pid, STOP)
+
+    def _pool_processes(self) -> list[int]:
+        """The processes of a prefork pool; other pools have none."""
+        pool = getattr(getattr(self._worker, "pool", None), "_pool", None)
+        return [process.pid for process in getattr(pool, "_pool", None) or () if getattr(process, "pid", None)]
+
+
+def consumed_queues() -> list[str] | None:
+    """The names of the queues that the node of this process consumes; None if it has not been said: all of them."""
+    names = os.environ.get(QUEUES)
+    return None if names is None else names.split(",")

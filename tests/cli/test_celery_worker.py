@@ -1,0 +1,144 @@
+"""`tabellion worker --celery` and `celery -A tabellion.celery worker`: options, refusals, pools, shutdown."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.project import Project
+from tests.cli.running import CLEAN, descendants
+from tests.servers import valkey
+from tests.waiting import eventually
+
+CELERY = Path(sys.executable).parent / "celery"
+COUNT = "SELECT count(*) AS n FROM invoices WHERE status = 'read'"
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[str]:
+    """A broker for these tests."""
+    with valkey() as url:
+        yield url
+
+
+@pytest.fixture
+def project(tmp_path: Path, sqlite_url: str) -> Project:
+    return Project(tmp_path, sqlite_url)
+
+
+def variables(redis: str, **more: str) -> dict[str, str]:
+    """The environment of a node."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith((*CLEAN, "CELERY", "REDIS"))}
+    return kept | {"REDIS_URL": redis, "PYTHONWARNINGS": "ignore", "TABELLION_GRACE": "5"} | more
+
+
+def await_read(project: Project, count: int) -> None:
+    """Return once so many invoices have been read."""
+    eventually(lambda: project.sql(COUNT)[0]["n"] == count, every=0.05)
+
+
+def test_a_broker_is_required(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without one, the error says where to name it; options that mean nothing to Celery are refused."""
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    result = project.run("worker", "--celery")
+    assert result.exit_code == 3
+    assert "celery.broker" in str(result.exception)
+    assert project.run("up", "--celery").exit_code == 3
+    monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:1/0")
+    for option in (["--id", "w1"], ["--until-idle"]):
+        refused = project.run("worker", "--celery", *option)
+        assert refused.exit_code == 2
+        assert option[0] in refused.output
+
+
+def test_a_cold_shutdown_releases_jobs_at_once(project: Project, redis: str) -> None:
+    """SIGTERM and then SIGQUIT: the job is released without waiting for the grace time, and no process is left."""
+    project.insert("slow")
+    node = subprocess.Popen(
+        [sys.executable, "-m", "tabellion", "--config", str(project.folder / "tabellion.toml"), "worker", "--celery",
+         "--processes", "1", "--name", "reader"],
+        env=variables(redis, TABELLION_GRACE="600"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        eventually(lambda: project.sql("SELECT status FROM invoices")[0]["status"] == "reading", every=0.05)
+        assert project.sql("SELECT worker_id FROM invoices")[0]["worker_id"].startswith("reader-")
+        children = descendants(node.pid)
+        node.send_signal(signal.SIGTERM)
+        eventually(lambda: not [pid for pid in children if "tabellion.celery" in command_of(pid)], every=0.05)
+        node.send_signal(signal.SIGQUIT)
+        node.wait(60)
+    finally:
+        node.kill()
+    assert project.sql("SELECT status FROM invoices")[0]["status"] == "new"
+    assert [row["outcome"] for row in project.sql("SELECT outcome FROM tabellion_attempts")] == ["released"]
+    eventually(lambda: not [pid for pid in children if command_of(pid)], every=0.05)
+
+
+def test_a_killed_node_releases_its_jobs(project: Project, redis: str) -> None:
+    """When only the node's main process is killed, those of its pool release their jobs and end."""
+    project.insert("slow")
+    node = subprocess.Popen(
+        [sys.executable, "-m", "tabellion", "--config", str(project.folder / "tabellion.toml"), "worker", "--celery",
+         "--processes", "1"],
+        env=variables(redis), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        eventually(lambda: project.sql("SELECT status FROM invoices")[0]["status"] == "reading", every=0.05)
+        children = descendants(node.pid)
+    finally:
+        node.kill()
+        node.wait(10)
+    eventually(lambda: project.sql("SELECT status FROM invoices")[0]["status"] == "new", every=0.05)
+    assert [row["outcome"] for row in project.sql("SELECT outcome FROM tabellion_attempts")] == ["released"]
+    eventually(lambda: not [pid for pid in children if command_of(pid)], every=0.05)
+
+
+@pytest.mark.parametrize("pool", ["threads", "solo"])
+def test_celery_runs_the_application(project: Project, redis: str, pool: str, tmp_path: Path) -> None:
+    """`celery -A tabellion.celery worker` works with its own options and pools, on the queues that it is told.
+
+    The broker is the configured one, whatever other applications of Celery use here.
+    """
+    project.insert("a", "bc")
+    with (tmp_path / "log").open("wb") as log:
+        node = subprocess.Popen(
+            [str(CELERY), "-A", "tabellion.celery", "worker", "-P", pool, "-c", "2", "-Q", "tabellion.invoices", "-E"],
+            env=variables(redis, TABELLION_CONFIG=str(project.folder / "tabellion.toml"), CELERY_BROKER_URL="redis://none"),
+            stdout=log, stderr=log,
+        )  # fmt: skip
+    try:
+        await_read(project, 2)
+        project.insert("def")
+        await_read(project, 3)
+        node.send_signal(signal.SIGTERM)
+        assert node.wait(60) == 0, (tmp_path / "log").read_text()
+    finally:
+        node.kill()
+    assert [row["ending"] for row in project.sql("SELECT ending FROM tabellion_workers")] == ["stopped normally"]
+
+
+def test_a_wrong_configuration_ends_the_node(project: Project, redis: str) -> None:
+    """A table that does not exist is reported in a sentence, by either command."""
+    project.sql("DROP TABLE invoices")
+    given = variables(redis, TABELLION_CONFIG=str(project.folder / "tabellion.toml"))
+    for command in (
+        [sys.executable, "-m", "tabellion", "worker", "--celery", "--processes", "1"],
+        [str(CELERY), "-A", "tabellion.celery", "worker", "-c", "1"],
+    ):
+        done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 3
+        assert "invoices" in done.stderr + done.stdout
+
+
+def command_of(pid: int) -> str:
+    """The command line of a process; empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,1 @@
+"""Tests of Celery as the engine of a fleet."""

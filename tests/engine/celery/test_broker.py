@@ -1,0 +1,55 @@
+"""The broker as the sender of hints uses it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from kombu import Connection
+
+from tabellion.engine.celery.app import make_app
+from tabellion.engine.celery.broker import Broker, BrokerUnreachable
+from tests import brokers
+
+
+def app_at(url: str, *queues: str) -> Any:
+    """An application with these queues, which starts nothing."""
+    return make_app(url, queues, lambda: pytest.fail("no worker is needed"), [], prefix="tabellion")
+
+
+@pytest.mark.parametrize("kind", brokers.BROKERS)
+def test_hints_wait_until_they_are_fetched_or_lost(kind: str, request: pytest.FixtureRequest) -> None:
+    """They are counted; after a loss of everything the next are sent as before; the broker may also be restarted."""
+    server: brokers.Broker = request.getfixturevalue(f"{kind}_broker")
+    broker = Broker(app_at(server.url, "jobs"), "tabellion")
+    assert broker.count_waiting("jobs") == 0
+    broker.send("prod", "jobs", ["1", "2", "3"])
+    assert broker.count_waiting("jobs") == 3
+    server.flush()
+    assert broker.count_waiting("jobs") == 0
+    broker.send("prod", "jobs", ["4"])
+    with Connection(server.url) as connection:
+        message = connection.SimpleQueue("tabellion.jobs").get(timeout=10)
+        message.ack()
+    assert message.content_type == "application/json"
+    assert json.loads(message.body)[0] == ["prod", "jobs", "4"]
+    server.kill()
+    with pytest.raises(BrokerUnreachable):
+        broker.count_waiting("jobs")
+    with pytest.raises(BrokerUnreachable):
+        broker.send("prod", "jobs", ["5"])
+    server.start()
+    broker.send("prod", "jobs", ["6"])
+    assert broker.count_waiting("jobs") == 1
+    broker.close()
+
+
+@pytest.mark.parametrize("url", ["redis://:secret@127.0.0.1:1/0", "amqp://guest:secret@127.0.0.1:1//"])
+def test_an_address_has_no_password(url: str) -> None:
+    """Neither the address nor the error of an unreachable broker contains the password."""
+    broker = Broker(app_at(url, "jobs"), "tabellion")
+    assert "secret" not in broker.address
+    with pytest.raises(BrokerUnreachable) as caught:
+        broker.count_waiting("jobs")
+    assert "secret" not in str(caught.value)
