@@ -172,3 +172,58 @@ def test_a_crash_reports_the_age_of_its_claim(url: str, owner: Owner, often: Non
 async def _nothing(job: Job) -> dict[str, Any]:
     """A handler that does nothing."""
     return {}
+
+
+class Counter:
+    """Counts jobs, and is broken if told so."""
+
+    def __init__(self, *, broken: bool = False) -> None:
+        self.claimed: list[tuple[str, str, int]] = []
+        self.ended: list[tuple[Any, ...]] = []
+        self._broken = broken
+
+    def wants(self, name: str, queue: str) -> bool:
+        """No event."""
+        return False
+
+    def __call__(self, event: Event) -> None:
+        """Ignore it."""
+
+    def count_claimed(self, environment: str, queue: str, count: int, seconds: float) -> None:
+        """Note a claim."""
+        if self._broken:
+            raise RuntimeError("no disk")
+        assert seconds >= 0
+        self.claimed.append((environment, queue, count))
+
+    def count_ended(self, *facts: Any) -> None:
+        """Note an end."""
+        if self._broken:
+            raise RuntimeError("no disk")
+        self.ended.append(facts)
+
+
+def test_a_counter_counts_jobs_without_events(owner: Owner) -> None:
+    """Claims by the batch, ends with outcome, times and cost; a counter that raises is reported and stops nothing."""
+    queue = jobs_queue(max_attempts=1)
+
+    @queue.handler
+    async def work(job: Job) -> None:
+        job.cost = 0.5
+        if job.key == 2:
+            raise Permanent("bad")
+
+    owner.insert(1, 2, 3)
+    recorder, counter = EventRecorder(), Counter()
+    drain(make_worker(owner.url, queue, listeners=[Counter(broken=True), counter, recorder]))
+    assert sum(count for _, _, count in counter.claimed) == 3
+    assert {(place, name) for place, name, _ in counter.claimed} == {("prod", queue.name)}
+    assert sorted(facts[2] for facts in counter.ended) == ["done", "done", "failed"]
+    for _, _, _, seconds, settle_seconds, cost in counter.ended:
+        assert seconds >= 0
+        assert settle_seconds >= 0
+        assert cost == 0.5
+    assert recorder.of("listener_failed")
+    assert {event.cost for event in recorder.of("done")} == {0.5}
+    assert all((event.settle_seconds or 0) > 0 for event in recorder.of("done"))
+    assert all((event.seconds or 0) > 0 for event in recorder.of("claimed"))

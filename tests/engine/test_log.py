@@ -195,7 +195,6 @@ def test_every_level_belongs_to_an_event() -> None:
     assert set(LEVELS) <= set(NAMES)
 
 
-@pytest.mark.usefixtures("restored_log")
 def test_debug_shows_everything(capsys: pytest.CaptureFixture[str]) -> None:
     """Every event there is becomes one line with a sentence."""
     log_to_stderr("debug", as_json=True)
@@ -207,7 +206,6 @@ def test_debug_shows_everything(capsys: pytest.CaptureFixture[str]) -> None:
     assert all("None" not in line["message"] and "{" not in line["message"] for line in lines)
 
 
-@pytest.mark.usefixtures("restored_log")
 @pytest.mark.parametrize("as_json", [True, False])
 def test_an_error_text_cannot_forge_a_line(capsys: pytest.CaptureFixture[str], as_json: bool) -> None:
     """Newlines and escapes are escaped; lines of a traceback are always indented."""
@@ -219,7 +217,6 @@ def test_an_error_text_cannot_forge_a_line(capsys: pytest.CaptureFixture[str], a
     assert "\x1b[31m" not in out
 
 
-@pytest.mark.usefixtures("restored_log")
 def test_a_repeated_refusal_is_logged_once_a_minute(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,7 +231,6 @@ def test_a_repeated_refusal_is_logged_once_a_minute(
     assert len(capsys.readouterr().err.splitlines()) == 3
 
 
-@pytest.mark.usefixtures("restored_log")
 def test_events_that_no_log_shows_are_not_wanted() -> None:
     """A finished job needs an event only where a listener wants everything or a log shows it."""
     log_to_stderr("info")
@@ -250,7 +246,6 @@ def test_events_that_no_log_shows_are_not_wanted() -> None:
     assert Listeners((LogListener(), lambda _event: None)).wants("done", "ocr")
 
 
-@pytest.mark.usefixtures("restored_log")
 def test_a_database_that_is_back_is_logged_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """The first connection is in the start line; the next one says how long the database was down."""
     log_to_stderr("info")

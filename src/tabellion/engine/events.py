@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol, cast
 
 #: Every event with one line that describes it; a test compares the list in the docs with it.
 NAMES: dict[str, str] = {
@@ -37,8 +38,12 @@ NAMES: dict[str, str] = {
     "foreign_found": "rows are running without a claim in the register",
     "queue_scanned": "a worker looked for jobs of a queue that declares `health`",
     "queue_health": "what is ready and running in a queue that declares `health`, and what became of its jobs lately",
+    "pruned": "a worker removed what a retention rule keeps no longer; `note` is the rule",
+    "prune_failed": "a retention rule could not be applied; it is applied again later",
     "gate_closed": "calls to a model are not allowed for now; queues that use it wait, the others continue",
     "gate_opened": "calls to a model are allowed again",
+    "broker_down": "the broker cannot be reached; running jobs continue, and no hint is sent until it can",
+    "broker_up": "the broker can be reached again",
     "listener_failed": "a listener raised an exception; the engine continues",
 }
 
@@ -53,7 +58,9 @@ class Event:
     queue: str = ""  #: or the gate's name, when a gate opened or closed
     key: str = ""
     attempt: int = 0
-    seconds: float | None = None  #: of the handler's run, since a crashed job's claim, or of a database's outage
+    seconds: float | None = None  #: of the handler's run, of a claim, since a crashed job's claim, of an outage
+    settle_seconds: float | None = None  #: between the handler's end and the write of its outcome
+    cost: float | None = None  #: what the attempt has cost, in dollars
     due_in: float | None = None  #: seconds until the next attempt
     error: str | None = None
     traceback: str | None = None  #: of the handler's own frames, where it raised
@@ -65,11 +72,25 @@ class Event:
 Listener = Callable[[Event], None]
 
 
+class JobCounter(Protocol):
+    """A listener with these methods counts jobs without an event for each: creating those would cost time."""
+
+    def count_claimed(self, environment: str, queue: str, count: int, seconds: float) -> None:
+        """Jobs were claimed together, which took so long."""
+
+    def count_ended(
+        self, environment: str, queue: str, outcome: str, seconds: float | None, settle_seconds: float | None,
+        cost: float | None,
+    ) -> None:  # fmt: skip
+        """A claim ended; the arguments are the fields of its event."""
+
+
 class Listeners:
     """The listeners of one worker; they are called in the engine's thread, so they must be quick."""
 
     def __init__(self, listeners: tuple[Listener, ...] = ()) -> None:
         self._listeners: list[Listener] = []
+        self._counters: list[JobCounter] = []
         self._choosy: list[Callable[[str, str], bool]] = []
         self._someone_hears_all = False
         for listener in listeners:
@@ -78,6 +99,8 @@ class Listeners:
     def add(self, listener: Listener) -> None:
         """Adds a listener; its optional method `wants(name, queue)` decides which events are created for it."""
         self._listeners.append(listener)
+        if hasattr(listener, "count_ended"):
+            self._counters.append(cast("JobCounter", listener))
         wants = getattr(listener, "wants", None)
         if wants is None:
             self._someone_hears_all = True
@@ -99,8 +122,30 @@ class Listeners:
             try:
                 listener(event)
             except Exception as error:
-                trouble = Event("listener_failed", worker=event.worker, error=f"{listener!r}: {error!r}")
-                for other in self._listeners:
-                    if other is not listener:
-                        with contextlib.suppress(Exception):
-                            other(trouble)
+                self._tell_failure(listener, error, event.worker)
+
+    def count_claimed(self, environment: str, queue: str, count: int, seconds: float) -> None:
+        """Has jobs that were claimed together counted."""
+        for counter in self._counters:
+            try:
+                counter.count_claimed(environment, queue, count, seconds)
+            except Exception as error:
+                self._tell_failure(counter, error)
+
+    def count_ended(
+        self, environment: str, queue: str, outcome: str, seconds: float | None, settle_seconds: float | None,
+        cost: float | None,
+    ) -> None:  # fmt: skip
+        """Has the end of a claim counted."""
+        for counter in self._counters:
+            try:
+                counter.count_ended(environment, queue, outcome, seconds, settle_seconds, cost)
+            except Exception as error:
+                self._tell_failure(counter, error)
+
+    def _tell_failure(self, listener: object, error: Exception, worker: str = "") -> None:
+        trouble = Event("listener_failed", worker=worker, error=f"{listener!r}: {error!r}")
+        for other in self._listeners:
+            if other is not listener:
+                with contextlib.suppress(Exception):
+                    other(trouble)

@@ -47,12 +47,16 @@ LEVELS = {
     "foreign_found": WARNING,
     "queue_scanned": INFO,
     "queue_health": INFO,
+    "pruned": INFO,
+    "prune_failed": WARNING,
     "gate_closed": WARNING,
     "gate_opened": INFO,
+    "broker_down": WARNING,
+    "broker_up": INFO,
     "listener_failed": ERROR,
 }
 #: Events that repeat while their cause lasts: written once a minute per queue and environment.
-LASTING = ("claim_refused", "listener_failed")
+LASTING = ("claim_refused", "listener_failed", "prune_failed")
 
 _SENTENCES = {
     "worker_started": "{worker} started: {note}",
@@ -83,8 +87,12 @@ _SENTENCES = {
     "foreign_found": "{queue} in {environment}: {count} rows are running without a claim in the register",
     "queue_scanned": "{queue} in {environment}: scan claimed {note}",
     "queue_health": "{queue} in {environment}: {note}",
+    "pruned": "{environment}: {count} rows were removed by the retention of {note}",
+    "prune_failed": "{environment}: the retention of {note} failed: {error}",
     "gate_closed": "gate {queue} is closed: {error}",
     "gate_opened": "gate {queue} is open",
+    "broker_down": "the broker ({note}) cannot be reached: {error}; retrying",
+    "broker_up": "the broker ({note}) can be reached again{after}",
     "listener_failed": "a listener raised an exception: {error}",
 }
 _FACTS = tuple(field.name for field in fields(Event) if field.name not in ("name", "traceback", "at"))
@@ -144,12 +152,12 @@ def sentence(event: Event) -> str:
     return printable(text)
 
 
-def log_to_stderr(level: int | str = INFO, *, as_json: bool = False) -> logging.Handler:
+def log_to_stderr(level: int | str = INFO, *, as_json: bool = False, name: str = "tabellion") -> logging.Handler:
     """Logs all of tabellion's records to standard error, as text or as one JSON object per line.
 
     `Worker.run()` does this itself if logging is not set up. A second call replaces the first.
     """
-    logger = logging.getLogger("tabellion")
+    logger = logging.getLogger(name)
     for handler in [existing for existing in logger.handlers if isinstance(existing, _StderrHandler)]:
         logger.removeHandler(handler)
     handler = _StderrHandler()

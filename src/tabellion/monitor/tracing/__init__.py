@@ -1,0 +1,1 @@
+"""Traces for OpenTelemetry: everything that happened to one row is one trace, in whichever process it happened."""
