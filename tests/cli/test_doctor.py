@@ -88,12 +88,13 @@ def test_the_doctor_reports_rows_running_outside_the_register(project: Project) 
 def test_the_doctor_reports_a_database_that_does_not_answer(lite: Project) -> None:
     """Exit code 4 and the address, without the password."""
     (lite.folder / "tabellion.toml").write_text(
-        f'queues = "{lite.folder}/queues.py"\n[environments]\nprod = "postgresql://me:secret@127.0.0.1:1/x"\n'
+        f'queues = "{lite.folder}/queues.py"\n[environments]\nprod = "postgresql://me:hunter2@127.0.0.1:1/x"\n'
     )
     result = lite.run("doctor")
     assert result.exit_code == 4
     assert "postgresql://127.0.0.1:1/x" in result.output
-    assert "secret" not in result.output
+    assert "hunter2" not in result.output
+    assert "has secrets (environments.prod) and every user of this machine may read" in result.output
 
 
 def test_adopt_writes_a_declaration_that_works(project: Project, tmp_path: Path) -> None:

@@ -30,12 +30,14 @@ import asyncpg
 
 from tabellion import Store
 from tabellion.engine.worker.temp_folders import Folders
+from tabellion.monitor.verify import Violation, verify
+from tabellion.monitor.view import QueueView
 from tests.faults import checker
 from tests.faults.chaos_worker import GRACE, PERMANENT, Orders, Progress, spawn
 from tests.faults.checker import Attempt, Logs, Report, Row, Terms
 from tests.faults.mutants import MUTANTS
 from tests.servers import Postgres, postgres
-from tests.table_owner import INDEX, TABLE
+from tests.table_owner import INDEX, TABLE, jobs_queue
 
 LEASE, SWEEP, CONCURRENCY, MAX_ATTEMPTS = 1.5, 0.3, 50, 6
 FROZEN = LEASE * 1.6 + SWEEP  # how long a zombie is stopped
@@ -114,6 +116,15 @@ class Table:
             if not self._ask(f"SELECT 1 FROM jobs WHERE id = {first}"):
                 self._execute(f"INSERT INTO jobs (id) VALUES {marks}")
             self.inserted += count
+
+    def verify(self) -> list[Violation]:
+        """Return what `tabellion verify` finds, which knows nothing of this run."""
+
+        async def look() -> list[Violation]:
+            async with Store(self.url, read_only=True) as store:
+                return await verify(store, [QueueView(jobs_queue(max_attempts=MAX_ATTEMPTS))])
+
+        return asyncio.run(look())
 
     def open_rows(self) -> int:
         """Return how many rows have not ended."""
@@ -360,6 +371,8 @@ def judge(table: Table, folder: Path, tally: Tally, slack: float) -> Report:
     """Run the checker on everything that is left."""
     terms = Terms(MAX_ATTEMPTS, SWEEP, slack, PERMANENT, tally.zombies, merge(tally.outages))
     report = checker.check(table.attempts(), table.rows(), Logs.read(folder.glob("log-*.jsonl")), terms)
+    for one in table.verify():
+        report.blame("verified", f"{one.kind} {one.where}: {one.what}")
     if tally.stuck:
         report.blame("stuck", tally.stuck)
     if tally.leaked and not tally.stuck:

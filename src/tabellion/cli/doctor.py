@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
+from pathlib import Path
 
 import typer
 from rich.console import Console
@@ -14,12 +14,15 @@ from rich.text import Text
 
 from tabellion.cli import output, service
 from tabellion.cli.load import config_of, find_environment, pipelines_of, queues_of
+from tabellion.cli.options import Json, OnlyPlace
 from tabellion.engine.environment import Environment
 from tabellion.engine.log import printable
 from tabellion.engine.queue import Queue, check_together
 from tabellion.errors import DeclarationError, StoreError
 from tabellion.monitor import doctor as examination
+from tabellion.monitor.broker import examine_broker
 from tabellion.monitor.doctor import Finding, Level
+from tabellion.monitor.machine import examine_machine
 from tabellion.pipeline import Pipeline
 
 MARKS = {"ok": ("ok", "green"), "note": ("note", "cyan"), "warning": ("warning", "yellow"), "error": ("error", "red")}
@@ -27,14 +30,15 @@ MARKS = {"ok": ("ok", "green"), "note": ("note", "cyan"), "warning": ("warning",
 
 def doctor(
     context: typer.Context,
-    environment: Annotated[str | None, typer.Option("--environment", "-e", help="Only this environment.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    environment: OnlyPlace = None,
+    json: Json = False,
 ) -> None:
-    """Check declarations, tables, states, indexes and databases; print problems and how to fix them.
+    """Check declarations, tables, states, indexes, databases and this machine; print problems and how to fix them.
 
-    Every change of state is tried on one row in a transaction that is rolled back.
+    Every change of state is tried on one row in a transaction that is rolled back. Of the machine, the space on its
+    disks is checked, and whether others may read files with secrets.
 
-    Exits with 3 when a declaration cannot work in any environment, 4 when a database does not answer.
+    Exits with 3 when a declaration cannot work in any environment, 4 when a database or the broker does not answer.
 
     Examples:
 
@@ -42,7 +46,6 @@ def doctor(
 
         tabellion doctor --json | jq '.[] | select(.level == "error")'
     """
-
     config = config_of(context)
     pipelines = pipelines_of(context, config)
     findings: list[Finding] = []
@@ -51,11 +54,14 @@ def doctor(
         queues = queues_of(context, config, together=False)
         check_together(queues)
     except DeclarationError as error:
-        findings += examination.findings_from_error(error)
+        findings += [Finding("error", error.subject, problem.what, problem.fix) for problem in error.problems]
     broken = bool(findings)
     for place in [find_environment(config, environment, new=True)] if environment else config.environments:
         findings += asyncio.run(_examine(place, queues, pipelines))
+    if config.broker is not None:
+        findings.append(examine_broker(config.broker))
     findings = examination.tolerate_skipped(findings)
+    findings += examine_machine(config.file, config.data, config.lake, _sqlite_files(config.environments))
     if json:
         output.as_json([asdict(finding) for finding in findings])
     else:
@@ -65,6 +71,13 @@ def doctor(
         raise typer.Exit(3)
     if errors:
         raise typer.Exit(4)
+
+
+def _sqlite_files(environments: Sequence[Environment]) -> list[Path]:
+    """The existing SQLite files of these environments."""
+    urls = [place.url for place in environments if place.url.startswith("sqlite") and not place.missing_file()]
+    paths = [url.partition("://")[2].removeprefix("/") for url in urls]
+    return [Path(path) for path in paths if path and path != ":memory:"]
 
 
 async def _examine(place: Environment, queues: Sequence[Queue], pipelines: Sequence[Pipeline]) -> list[Finding]:
@@ -83,7 +96,6 @@ async def _examine(place: Environment, queues: Sequence[Queue], pipelines: Seque
 
 
 def _show(findings: list) -> None:  # type: ignore[type-arg]
-
     console = Console(highlight=False)
     for finding in findings:
         word, colour = MARKS[finding.level]

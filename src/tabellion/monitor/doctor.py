@@ -38,11 +38,6 @@ class Finding:
     fix: str = ""
 
 
-def findings_from_error(error: DeclarationError) -> list[Finding]:
-    """A declaration's problems as findings."""
-    return [Finding("error", error.subject, problem.what, problem.fix) for problem in error.problems]
-
-
 async def examine(
     environment: Environment, queues: Sequence[Queue], created: Mapping[str, tuple[Level, str]] = MappingProxyType({})
 ) -> list[Finding]:
@@ -58,9 +53,8 @@ async def examine(
                 "correct the URL, or create the table",
             )
         ]
-    store = environment.store(read_only=True)
     findings: list[Finding] = []
-    try:
+    async with environment.connect() as store:
         try:
             await store.database.open()
         except StoreError as error:
@@ -104,8 +98,6 @@ async def examine(
                     findings.append(finding)
             except StoreError as error:
                 findings.append(Finding("error", where, str(error)))
-    finally:
-        await store.close()
     return findings
 
 

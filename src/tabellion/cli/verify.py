@@ -1,0 +1,95 @@
+"""`tabellion verify`: re-checks the promises of the engine and of pipelines on a live database."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tabellion.cli import PARTIAL, output
+from tabellion.cli.load import config_of, find_environment, pipelines_of, present, queues_of
+from tabellion.engine.log import printable
+from tabellion.monitor import verify as checks
+from tabellion.monitor.verify import Violation
+from tabellion.monitor.view import QueueView
+
+if TYPE_CHECKING:
+    from tabellion.config import Config
+    from tabellion.engine.environment import Environment
+    from tabellion.engine.queue import Queue
+    from tabellion.pipeline import Pipeline
+
+SAMPLE = 1000  #: files that are compared with their hashes
+
+
+def verify(
+    context: typer.Context,
+    files: Annotated[
+        bool, typer.Option("--files", help=f"Also compare files with their hashes: {SAMPLE:,}, chosen at random.")
+    ] = False,
+    all_files: Annotated[bool, typer.Option("--all-files", help="Compare every file with its hash.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 6 also for notes: what an edit by hand can cause.")
+    ] = False,
+    environment: Annotated[str | None, typer.Option("--environment", "-e", help="Only this environment.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check on a live database that every promise is kept: claims, attempts, rows, files, audit log.
+
+    Nothing is changed, and workers may run meanwhile: what looks wrong is looked at three times. Each finding names the
+    row and what to do. Exit code 6 if there is one.
+
+    Examples:
+
+        tabellion verify
+
+        tabellion verify --files --json | jq '.[] | select(.level == "violation")'
+    """
+    config = config_of(context)
+    queues, pipelines = queues_of(context, config), pipelines_of(context, config)
+    places = [find_environment(config, environment)] if environment else [present(one) for one in config.environments]
+    count = None if all_files else SAMPLE if files else 0
+    found = {place.name: asyncio.run(_verify(config, place, queues, pipelines, count)) for place in places}
+    if json:
+        output.as_json(
+            [
+                {"environment": name, "level": one.level} | asdict(one)
+                for name, violations in found.items()
+                for one in violations
+            ]
+        )
+    else:
+        _show(found)
+    everything = [one for violations in found.values() for one in violations]
+    if any(strict or one.level == "violation" for one in everything):
+        raise typer.Exit(PARTIAL)
+
+
+async def _verify(
+    config: Config, place: Environment, queues: Sequence[Queue], pipelines: Sequence[Pipeline], files: int | None
+) -> list[Violation]:
+    store = place.store(read_only=True)
+    try:
+        await store.open()
+        views = {queue.name: QueueView(queue) for queue in queues}
+        views |= {view.name: view for pipeline in pipelines for view in pipeline.views(config, place)}
+        found = await checks.verify(store, list(views.values()))
+        for pipeline in pipelines:
+            if await pipeline.is_present(store):
+                found += await pipeline.verify(config, place, store, files=files)
+        return found
+    finally:
+        await store.close()
+
+
+def _show(found: dict[str, list[Violation]]) -> None:
+    for name, violations in found.items():
+        for one in violations:
+            typer.echo(f"{one.level:<10} {name}: {printable(one.where)}: {printable(one.what)}")
+            typer.echo(f"           fix: {printable(one.fix)}")
+    everything = [one for violations in found.values() for one in violations]
+    broken = sum(one.level == "violation" for one in everything)
+    typer.echo(f"{broken} violations, {len(everything) - broken} notes" if everything else "no violations found")

@@ -1,0 +1,74 @@
+"""`tabellion verify`: clean, notes, violations, and exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tabellion.monitor import verify as verification
+from tests.cli.project import Project
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look again without a pause."""
+    monkeypatch.setattr(verification, "PAUSE", 0.0)
+
+
+def test_a_sound_database(project: Project) -> None:
+    """Exit code 0, and nothing to show; a dry look changes nothing."""
+    project.insert("a", "empty")
+    project.work()
+    assert project.json("verify") == []
+    shown = project.run("verify", "--strict", "--files")
+    assert (shown.exit_code, shown.stdout) == (0, "no violations found\n")
+
+
+def test_a_violation_is_shown_with_its_fix(project: Project) -> None:
+    """Exit code 6; as text and as JSON."""
+    project.insert("a", "empty")
+    project.work()
+    project.sql("UPDATE tabellion_attempts SET attempt = 7 WHERE key = '1'")
+    shown = project.run("verify")
+    assert shown.exit_code == 6
+    assert "violation  prod: invoices/1: its first claim is attempt 7" in shown.stdout
+    assert "fix: look at `tabellion explain invoices 1`" in shown.stdout
+    assert "1 violations, 0 notes" in shown.stdout
+    result = project.run("verify", "--json")
+    assert result.exit_code == 6
+    [found] = json.loads(result.stdout)
+    assert {name: found[name] for name in ("environment", "level", "kind", "where")} == {
+        "environment": "prod", "level": "violation", "kind": "miscounted", "where": "invoices/1",
+    }  # fmt: skip
+
+
+def test_notes_do_not_fail_it(project: Project) -> None:
+    """What an edit by hand can cause is shown; `--strict` makes it count."""
+    project.insert("a")
+    project.work()
+    project.sql("UPDATE invoices SET status = 'broken'")
+    shown = project.run("verify")
+    assert shown.exit_code == 0
+    assert "note       prod: invoices/1: the row is failed, its last attempt ended as done" in shown.stdout
+    assert project.run("verify", "--strict").exit_code == 6
+
+
+def test_without_a_register(project: Project) -> None:
+    """There is nothing to verify yet: exit code 4, and nothing is created."""
+    result = project.run("verify")
+    assert result.exit_code == 4
+    assert "no register yet" in str(result.exception)
+
+
+@pytest.mark.usefixtures("documents")
+def test_pipelines_contribute(project: Project) -> None:
+    """Checks of documents run with theirs."""
+    project.sql(
+        """INSERT INTO tabellion_review_items (id, document_id, priority, confidence, complexity, value, reasons,
+  created_at, due_at) SELECT 'i', 'gone', 1, 1, 1, 1, '[]', applied_at, applied_at FROM tabellion_documents_schema
+LIMIT 1"""
+    )
+    result = project.run("verify", "--with", "documents", "--all-files", "--json")
+    assert result.exit_code == 6
+    assert [(one["kind"], one["where"]) for one in json.loads(result.stdout)] == [("item_lost", "review/i")]

@@ -1,0 +1,107 @@
+"""Space on disks, and files with secrets that others may read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tabellion.monitor.doctor import Finding
+from tabellion.monitor.machine import examine_machine, find_secrets
+
+
+def warnings(*given: Any) -> list[Finding]:
+    """Return the warnings among the findings."""
+    return [one for one in examine_machine(*given) if one.level == "warning"]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A private data folder."""
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def disk(free: int, size: int, files: int = 10**9) -> Any:
+    """Return a disk as the system describes it."""
+    return lambda _: SimpleNamespace(
+        f_bavail=free // 4096, f_frsize=4096, f_blocks=size // 4096, f_files=10**9, f_favail=files
+    )
+
+
+@pytest.mark.parametrize(
+    ("free", "size", "little"),
+    [(10**8, 10**9, True), (2 * 10**9, 10**10, False), (2 * 10**9, 10**12, True), (30 * 10**9, 10**12, False)],
+)
+def test_space(data: Path, monkeypatch: pytest.MonkeyPatch, free: int, size: int, little: bool) -> None:
+    """Less than a gigabyte, or a twentieth of the disk unless that is plenty; the data folder and lake on one disk are
+    reported once."""
+    monkeypatch.setattr(os, "statvfs", disk(free, size))
+    found = [one for one in examine_machine(None, data, str(data)) if "free space" in one.what]
+    assert [one.level for one in found] == ["warning" if little else "ok"]
+    assert str(data) in found[0].what
+
+
+def test_no_room_for_files(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk can be full of small files."""
+    monkeypatch.setattr(os, "statvfs", disk(10**12, 10**12, 50))
+    [found] = warnings(None, data, "s3://bucket")
+    assert "50 more files" in found.what
+
+
+def test_secrets_in_the_configuration(data: Path, tmp_path: Path) -> None:
+    """Only if there are some, they are not from variables, and others may read the file."""
+    file = tmp_path / "tabellion.toml"
+    file.write_text('[models.gemini]\nkey = "abc"\n[environments]\nprod = "postgresql://me:pw@db/x"\n')
+    file.chmod(0o600)
+    assert warnings(file, data, str(data)) == []
+    file.chmod(0o640)
+    assert warnings(file, data, str(data)) == []
+    file.chmod(0o644)
+    [found] = warnings(file, data, str(data))
+    assert "models.gemini.key, environments.prod" in found.what
+    assert found.fix.startswith(f"chmod 600 {file}")
+    file.write_text('[models.gemini]\nkey = "${KEY}"\n[environments]\nprod = "postgresql://me@db/x"\n')
+    assert warnings(file, data, str(data)) == []
+
+
+def test_what_is_a_secret() -> None:
+    """By the name of the key, or a password in a URL; never an empty value."""
+    settings = {"key": "a", "api_key": "b", "keys": "c", "monkey": "d", "password": "", "n": {"token": "e", "key": 5}}
+    assert list(find_secrets(settings)) == ["key", "api_key", "n.token"]
+    assert list(find_secrets({"url": "redis://:pw@host", "other": "https://host/a:b@c"})) == ["url"]
+
+
+def test_the_data_folder(data: Path) -> None:
+    """Private: nobody reaches what is in it. Open: each open file and folder in it is named."""
+    (data / "admin.key").write_text("k")
+    (data / "blobs").mkdir(mode=0o755)
+    (data / "private").mkdir(mode=0o700)
+    (data / "admin.key").chmod(0o644)
+    (data / "tabellion.db").touch(0o600)
+    assert warnings(None, data, str(data)) == []
+    data.chmod(0o755)
+    found = warnings(None, data, str(data))
+    assert [one.fix for one in found] == [f"chmod 600 {data}/admin.key", f"chmod 700 {data}/blobs"]
+    data.chmod(0o777)
+    [found_one] = warnings(None, data, str(data))
+    assert found_one.fix == f"chmod 700 {data}"
+
+
+def test_a_database_elsewhere(data: Path, tmp_path: Path) -> None:
+    """Its owner is told, who may want it so."""
+    file = tmp_path / "work.db"
+    file.touch(0o644)
+    file.chmod(0o644)
+    [found] = [one for one in examine_machine(None, data, str(data), [file]) if one.level == "note"]
+    assert found.fix == f"chmod 600 {file}"
+
+
+def test_folders_that_do_not_exist_yet(tmp_path: Path) -> None:
+    """Nothing is found, and nothing is created."""
+    assert examine_machine(tmp_path / "none.toml", tmp_path / "none", "s3://bucket/prefix") == []
+    assert list(tmp_path.iterdir()) == []
