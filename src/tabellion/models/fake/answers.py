@@ -67,7 +67,8 @@ def build_answer(question: Question, met: frozenset[str]) -> FakeAnswer:
     answer = FakeAnswer(text, question.model, digest, input=counted, thoughts=thoughts)
     if question.show_thoughts or "thought" in met:
         answer = replace(answer, thought="Reading what was sent, line by line.", thoughts=max(thoughts, 16))
-    return _count_output(_bent(_within(answer, question.max_tokens), question, met))
+    answer = _bent(_within(answer, question.max_tokens), question, met)
+    return replace(answer, output=tokens_of(answer.text or ""))
 
 
 def pieces(text: str) -> list[str]:
@@ -132,10 +133,6 @@ def _bent(answer: FakeAnswer, question: Question, met: frozenset[str]) -> FakeAn
     if "schema" in met:
         return replace(answer, text=_dump_json(_build_invalid(text)))
     return answer
-
-
-def _count_output(answer: FakeAnswer) -> FakeAnswer:
-    return replace(answer, output=tokens_of(answer.text or ""))
 
 
 def _build_invalid(text: str) -> Any:

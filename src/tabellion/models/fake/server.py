@@ -170,7 +170,8 @@ def run(options: Options, on_started: Callable[[ServerAddress, uvicorn.Server], 
         listening.close()
         raise ConfigurationError(f"the log {options.log} cannot be written: {error.strerror}") from error
     _raise_file_limit()
-    address = ServerAddress(f"http://{_host(options.host)}:{listening.getsockname()[1]}", options.log)
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    address = ServerAddress(f"http://{host}:{listening.getsockname()[1]}", options.log)
     config = uvicorn.Config(
         application(control, log), backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE, timeout_graceful_shutdown=0,
         lifespan="off", log_config=None, log_level="critical", access_log=False, server_header=False, ws="none",
@@ -199,10 +200,6 @@ def _listen(options: Options) -> socket.socket:
             f"cannot listen on {options.host}:{options.port}: {reason}; choose another with --port, or --port 0"
         ) from error
     return listening
-
-
-def _host(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _raise_file_limit() -> None:

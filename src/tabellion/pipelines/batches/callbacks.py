@@ -1,0 +1,170 @@
+"""Callbacks: what an orchestrator is told about a chunk, from its rows, signed and delivered like any webhook."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, NotRequired, TypedDict
+
+from tabellion.delivery import outbox
+from tabellion.engine import sql
+from tabellion.engine.sql import NOW, Dialect
+from tabellion.engine.values import json_text
+from tabellion.messages import Message
+from tabellion.pipelines.batches import tables
+from tabellion.pipelines.batches.states import GOOD_REFS, RefStatus
+
+EVENT = "batch.chunk"
+Outcome = Literal["success", "partial", "error"]
+Fetch = Callable[..., Awaitable[list[Any]]]  #: runs one statement
+
+
+class FailedRef(TypedDict):
+    """A ref without a result."""
+
+    filename: str
+    error: str
+
+
+class CompletedRef(TypedDict):
+    """A ref with a result: what is not listed is not complete."""
+
+    filename: str
+    status: Literal["done", "skipped"]
+    result_cid: NotRequired[str]
+    reason: NotRequired[str]
+
+
+class PiResult(TypedDict):
+    """What became of one entity."""
+
+    pi: str
+    status: Outcome
+    new_tip: NotRequired[str]
+    new_version: NotRequired[int]
+    refs_completed: int
+    refs_failed: int
+    failed_refs: NotRequired[list[FailedRef]]
+    completed_refs: list[CompletedRef]
+    error: NotRequired[str]
+
+
+class Summary(TypedDict):
+    """The numbers of a chunk."""
+
+    total_refs: int
+    completed: int
+    failed: int
+    processing_time_ms: int
+
+
+class ChunkCallback(TypedDict):
+    """The body of a callback."""
+
+    batch_id: str
+    chunk_id: str
+    status: Outcome
+    results: list[PiResult]
+    summary: Summary
+    error: NotRequired[str]
+
+
+def endpoint_id(callback_url: str) -> str:
+    """The id of the webhook endpoint of a callback URL."""
+    return f"cb_{hashlib.sha256(callback_url.encode()).hexdigest()[:24]}"
+
+
+def message_id(chunk: str, run: int) -> str:
+    """The `webhook-id` of a run's callback: always the same, so that receivers recognise a repetition."""
+    return f"msg_{hashlib.sha256(f'{chunk}#{run}'.encode()).hexdigest()[:32]}"
+
+
+async def build_callback(fetch: Fetch, chunk: Mapping[str, Any], dialect: Dialect, error: str | None) -> ChunkCallback:
+    """The callback of a chunk whose refs have all ended, or which ended with this error."""
+    pis = await fetch(
+        f"""SELECT position, pi, new_tip, new_version, published_run, entity_error FROM {tables.PIS}
+WHERE chunk = $1 ORDER BY position""",
+        chunk["id"],
+    )
+    refs = await fetch(
+        f"""SELECT pi_position, filename, status, error, reason, result_cid FROM {tables.REFS}
+WHERE chunk = $1 ORDER BY id""",
+        chunk["id"],
+    )
+    [timing] = await fetch(
+        f"""SELECT {sql.epoch(NOW, dialect)} - {sql.epoch("started_at", dialect)} AS seconds
+FROM {tables.CHUNKS} WHERE id = $1""",
+        chunk["id"],
+    )
+    by_pi: dict[int, list[Any]] = {}
+    for ref in refs:
+        by_pi.setdefault(ref["pi_position"], []).append(ref)
+    results = [_describe_pi(pi, by_pi.get(pi["position"], [])) for pi in pis]
+    completed = sum(result["refs_completed"] for result in results)
+    failed = sum(result["refs_failed"] for result in results)
+    callback = ChunkCallback(
+        batch_id=chunk["batch_id"], chunk_id=chunk["chunk_id"],
+        status="error" if error is not None else _overall(results), results=results,
+        summary=Summary(
+            total_refs=len(refs), completed=completed, failed=failed,
+            processing_time_ms=max(0, round(timing["seconds"] * 1000)),
+        ),
+    )  # fmt: skip
+    if error is None and callback["status"] == "error":
+        error = _first_error(results)
+    if error is not None:
+        callback["error"] = str.__str__(error)
+    return callback
+
+
+def deliver(chunk: Mapping[str, Any], callback: ChunkCallback) -> tuple[str, dict[str, Any]]:
+    """The statement that hands a callback to the delivery queue."""
+    return outbox.direct(
+        message_id(chunk["id"], chunk["run"]), endpoint_id(chunk["callback_url"]), EVENT, chunk["id"],
+        json_text(callback),
+    )  # fmt: skip
+
+
+def _describe_pi(pi: Mapping[str, Any], refs: Sequence[Mapping[str, Any]]) -> PiResult:
+    """A ref that was read is complete when it is published, or if there was nothing to publish for it."""
+    completed: list[CompletedRef] = []
+    failed: list[FailedRef] = []
+    for ref in refs:
+        if ref["status"] == RefStatus.SKIPPED:
+            completed.append({"filename": ref["filename"], "status": "skipped", "reason": ref["reason"] or ""})
+        elif ref["status"] == RefStatus.DONE and ref["result_cid"] is not None:
+            completed.append({"filename": ref["filename"], "status": "done", "result_cid": ref["result_cid"]})
+        else:
+            failed.append({"filename": ref["filename"], "error": _why(ref, pi)})
+    status: Outcome = "success" if not failed else "partial" if completed else "error"
+    if pi["entity_error"] is not None:
+        status = "error"
+    result = PiResult(
+        pi=pi["pi"], status=status, refs_completed=len(completed), refs_failed=len(failed), completed_refs=completed
+    )
+    if pi["new_tip"] is not None:
+        result["new_tip"], result["new_version"] = pi["new_tip"], pi["new_version"]
+    if failed:
+        result["failed_refs"] = failed
+    if pi["entity_error"] is not None:
+        result["error"] = pi["entity_error"]
+    return result
+
+
+def _why(ref: Mapping[str, Any], pi: Mapping[str, Any]) -> str:
+    if ref["status"] in GOOD_REFS:
+        return pi["entity_error"] or Message("batch.not_published")
+    return ref["error"] or Message("batch.not_read")
+
+
+def _first_error(results: Sequence[PiResult]) -> str:
+    """Why no entity has a result; the others are in `results`."""
+    [result, *_] = results
+    return result.get("error") or result["failed_refs"][0]["error"]
+
+
+def _overall(results: Sequence[PiResult]) -> Outcome:
+    statuses = {result["status"] for result in results}
+    if statuses <= {"success"}:
+        return "success"
+    return "error" if statuses == {"error"} else "partial"

@@ -1,0 +1,130 @@
+"""Submits a batch and follows it until it has ended, with a worker of its own if none serves the database."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tabellion.cli import service
+from tabellion.cli.own_worker import own_worker
+from tabellion.delivery.outbox import webhooks_queue
+from tabellion.engine.store import Store
+from tabellion.errors import TabellionError
+from tabellion.pipelines.batches import changes, lookup
+from tabellion.pipelines.batches.lookup import Batch, RefError
+from tabellion.pipelines.batches.pipeline import PIPELINE
+from tabellion.pipelines.batches.queues import batch_queues
+from tabellion.pipelines.batches.request import Contradiction, UrlBlocked, UrlChecks, content_hash
+from tabellion.pipelines.batches.served import SUBMIT_DEADLINE
+from tabellion.pipelines.batches.settings import settings_of
+from tabellion.pipelines.batches.spooling import add_lines, spool
+from tabellion.pipelines.batches.states import LONGEST_ID, REFS_QUEUE, BatchStatus, is_id
+from tabellion.pipelines.batches.submit import BatchConflict, BatchHeader, submit_batch
+from tabellion.web.problems import Problem
+
+if TYPE_CHECKING:
+    from tabellion.config import Config
+
+POLL = 0.3  #: seconds between two looks at the batch
+SLOTS_BESIDE = 20  #: of the worker, for chunks and callbacks beside the refs
+OVER = (BatchStatus.COMPLETE, BatchStatus.INCOMPLETE)
+
+
+class BatchRefused(TabellionError):  # noqa: N818 - what happened
+    """The batch cannot be accepted."""
+
+
+class Following:
+    """A batch from its submission to its end."""
+
+    def __init__(
+        self, config: Config, pieces: AsyncIterator[bytes], id_: str | None, chunk_size: int | None,
+        callback_url: str | None,
+    ) -> None:  # fmt: skip
+        self._config, self._pieces, self._id = config, pieces, id_ or ""
+        self._chunk_size, self._callback_url = chunk_size, callback_url
+        self._place = config.environments[0]
+        self._settings = settings_of(config)
+        self._store = Store(self._place.url, deadline=SUBMIT_DEADLINE)
+
+    async def __aenter__(self) -> Following:
+        if not self._config.has_own_database:
+            await PIPELINE.require(self._place)
+        elif missing := self._place.missing_file():
+            Path(missing).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        await service.prepare(self._store, [PIPELINE])
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._store.close()
+
+    async def submit(self, *, resume: bool) -> None:
+        """Adds the batch, or continues one that exists; raises BatchRefused."""
+        if self._id and not is_id(self._id):
+            raise BatchRefused(
+                f"--id: {self._id!r} is not an id; use letters, digits, `.`, `_` and `-`, at most {LONGEST_ID}"
+            )
+        checks = UrlChecks(self._settings.rules)
+        try:
+            async with spool(checks) as batch:
+                await add_lines(batch, self._pieces)
+                if not batch.pis:
+                    raise BatchRefused("the file has no entities")
+                if self._callback_url is not None:
+                    await checks.check(self._callback_url, "--callback-url")
+                size = self._chunk_size or self._settings.chunk_size
+                hash_ = content_hash([batch.content_hash, size, self._callback_url])
+                self._id = self._id or f"batch-{hash_[:16]}"
+                header = BatchHeader(
+                    self._id, hash_, size, self._callback_url, "tabellion batch", batch.pis, batch.refs,
+                    batch.duplicates,
+                )  # fmt: skip
+                submitted = await submit_batch(self._store, self._settings, header, batch)
+        except Problem as problem:
+            # The detail begins with the line, if it is about one.
+            raise BatchRefused(
+                f"{problem.detail} ({problem.field})" if problem.field else str(problem.detail)
+            ) from None
+        except (Contradiction, UrlBlocked) as error:
+            place = f"line {error.line}: " if error.line is not None else ""
+            raise BatchRefused(f"{place}{error} ({error.field})") from None
+        except BatchConflict as error:
+            raise BatchRefused(f"{error}: choose another --id") from None
+        if submitted.is_new:
+            return
+        if not resume:
+            raise BatchRefused(f"the batch {self._id} exists already: add --resume to continue it")
+        await changes.retry_failed(self._store, self._id)
+
+    async def follow(self, progress: Callable[[Batch], None]) -> None:
+        """Returns when the batch has ended."""
+        async with self._workers():
+            while True:
+                found = await self._find()
+                progress(found)
+                if found["status"] in OVER:
+                    return
+                await asyncio.sleep(POLL)
+
+    async def result(self) -> tuple[Batch, list[RefError], int]:
+        """The batch, the errors of its refs, and how many callbacks have not been delivered."""
+        undelivered = await lookup.count_undelivered(self._store, self._id)
+        return await self._find(), await lookup.failed_refs(self._store, self._id), undelivered
+
+    async def _find(self) -> Batch:
+        found = await lookup.get_batch(self._store, self._id)
+        if found is None:
+            raise BatchRefused(f"the batch {self._id} was deleted")
+        return found
+
+    def _workers(self) -> contextlib.AbstractAsyncContextManager[None]:
+        """Leaves the work to the workers of the database, or runs one for this batch alone."""
+        settings = self._settings
+        return own_worker(
+            self._config, PIPELINE, self._store, (REFS_QUEUE,),
+            lambda: [*batch_queues(settings, only=self._id), webhooks_queue(settings.rules)],
+            poll=POLL, name="batch", concurrency=settings.slots + SLOTS_BESIDE,
+        )  # fmt: skip

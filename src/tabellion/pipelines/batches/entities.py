@@ -1,0 +1,184 @@
+"""The versions of entities: each appended to the newest one by compare-and-swap, so that a history has no forks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from tabellion.errors import StoreError, TabellionError
+from tabellion.messages import Message
+from tabellion.pipelines.batches import tables
+from tabellion.pipelines.batches.content import ContentMissing, ContentStore
+
+if TYPE_CHECKING:
+    from tabellion.engine.context import JobContext
+    from tabellion.engine.sql import Dialect
+
+TRIES = 50  #: of one append, while others append to the same entity
+
+
+class TipUnknown(TabellionError):  # noqa: N818 - what happened
+    """The tip that a request names is not one that we know, and its content cannot be read."""
+
+
+class TipMoved(TabellionError):  # noqa: N818 - what happened
+    """Others kept appending to the entity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of an entity."""
+
+    tip: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """What a chunk appends to one entity."""
+
+    chunk: str
+    run: int
+    position: int  #: of the entity in the chunk
+    pi: str
+    current_tip: str  #: that the orchestrator knew
+    components: Mapping[str, str]  #: CIDs by file name
+    note: str
+
+
+async def append_version(context: JobContext, content: ContentStore, append: Append) -> Version:
+    """Appends a version with these components, and returns it.
+
+    If the entity has a newer version than the orchestrator knew, the components are applied to that one. A second
+    call for the same run of a chunk returns what the first one appended. One transaction moves the tip and records
+    the version with the chunk: whoever dies, there is either both or neither.
+    """
+    for _ in range(TRIES):
+        if (made := await _find(context, append)) is not None:
+            return made
+        newest = await _newest(context, content, append)
+        # Of a version of ours every component must be known, or the next one would lose some.
+        is_ours = await _is_known(context, append.pi, newest.tip)
+        manifest = await (_read_manifest if is_ours else _manifest)(content, newest.tip)
+        fresh = {
+            "pi": append.pi, "version": newest.number + 1, "previous": newest.tip,
+            "components": {**manifest.get("components", {}), **append.components}, "note": append.note,
+            "at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        }  # fmt: skip
+        tip = await content.put(json.dumps(fresh, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode())
+        if await _swap(context, append, newest, tip):
+            return Version(tip, newest.number + 1)
+    raise TipMoved(Message("batch.tip_moved", name=append.pi))
+
+
+async def history(context: JobContext, pi: str) -> list[Any]:
+    """The versions of an entity that were appended here, oldest first."""
+    return await context.fetch(
+        f"SELECT version, tip, previous, chunk, run FROM {tables.VERSIONS} WHERE pi = $1 ORDER BY version", pi
+    )
+
+
+async def _find(context: JobContext, append: Append) -> Version | None:
+    """What this run has appended before, if anything."""
+    rows = await context.fetch(
+        f"SELECT tip, version FROM {tables.VERSIONS} WHERE chunk = $1 AND run = $2 AND pi = $3",
+        append.chunk, append.run, append.pi,
+    )  # fmt: skip
+    return Version(rows[0]["tip"], rows[0]["version"]) if rows else None
+
+
+async def _newest(context: JobContext, content: ContentStore, append: Append) -> Version:
+    """The newest version of the entity.
+
+    An entity that we have not seen before has the tip that the orchestrator names. Later, a tip that we do not know
+    was made elsewhere: it is taken over if its content says that it is newer, and refused if that cannot be read.
+    """
+    rows = await context.fetch(f"SELECT tip, version FROM {tables.ENTITIES} WHERE pi = $1", append.pi)
+    if not rows:
+        manifest = await _manifest(content, append.current_tip)
+        await context.fetch(
+            f"""INSERT INTO {tables.ENTITIES} (pi, tip, version) VALUES ($1, $2, $3) ON CONFLICT (pi) DO NOTHING""",
+            append.pi, append.current_tip, _number(manifest),
+        )  # fmt: skip
+        return await _newest(context, content, append)
+    newest = Version(rows[0]["tip"], rows[0]["version"])
+    if append.current_tip == newest.tip or await _was_tip(context, append.pi, append.current_tip):
+        return newest
+    number = _number(await _manifest(content, append.current_tip))
+    if number <= newest.number:
+        raise TipUnknown(Message("batch.tip_unknown", tip=append.current_tip, known=newest.tip))
+    await context.fetch(
+        f"UPDATE {tables.ENTITIES} SET tip = $2, version = $3 WHERE pi = $1 AND tip = $4",
+        append.pi, append.current_tip, number, newest.tip,
+    )  # fmt: skip
+    return await _newest(context, content, append)
+
+
+async def _was_tip(context: JobContext, pi: str, tip: str) -> bool:
+    """Whether this is an older version: one of ours, or the one that we appended the first of ours to."""
+    return bool(
+        await context.fetch(f"SELECT 1 FROM {tables.VERSIONS} WHERE pi = $1 AND (tip = $2 OR previous = $2)", pi, tip)
+    )
+
+
+async def _is_known(context: JobContext, pi: str, tip: str) -> bool:
+    return bool(await context.fetch(f"SELECT 1 FROM {tables.VERSIONS} WHERE pi = $1 AND tip = $2", pi, tip))
+
+
+async def _manifest(content: ContentStore, tip: str) -> dict[str, Any]:
+    """The content of a version; empty where it was published elsewhere in another form, or is not to be had."""
+    try:
+        return await _read_manifest(content, tip)
+    except (ContentMissing, ValueError, RecursionError):
+        return {}
+
+
+async def _read_manifest(content: ContentStore, tip: str) -> dict[str, Any]:
+    found = json.loads(await content.get(tip))
+    return found if isinstance(found, dict) and isinstance(found.get("components", {}), dict) else {}
+
+
+def _number(manifest: Mapping[str, Any]) -> int:
+    """The number of a version; `ver` is what other publishers write."""
+    number = manifest.get("version", manifest.get("ver"))
+    return number if isinstance(number, int) and not isinstance(number, bool) and number > 0 else 0
+
+
+async def _swap(context: JobContext, append: Append, newest: Version, tip: str) -> bool:
+    """Moves the tip if nobody else has; the unique index of versions refuses a second one of the same run."""
+    number = newest.number + 1
+    try:
+        moved = await context.transact(
+            [
+                (_lock(context.dialect), [append.pi, newest.tip]),
+                (
+                    f"""INSERT INTO {tables.VERSIONS} (pi, version, tip, previous, chunk, run)
+VALUES ($1, $2, $3, $4, $5, $6)""",
+                    [append.pi, number, tip, newest.tip, append.chunk, append.run],
+                ),
+                (
+                    f"""UPDATE {tables.ENTITIES} SET tip = $2, version = $3 WHERE pi = $1""",
+                    [append.pi, tip, number],
+                ),
+                (
+                    f"""UPDATE {tables.PIS} SET new_tip = $3, new_version = $4, published_run = $5, entity_error = NULL
+WHERE chunk = $1 AND position = $2""",
+                    [append.chunk, append.position, tip, number, append.run],
+                ),
+            ],
+            guarded=True,
+        )
+    except StoreError:
+        if await _find(context, append) is not None:
+            return False  # another worker has published this run; the caller finds its version
+        raise
+    return bool(moved)
+
+
+def _lock(dialect: Dialect) -> str:
+    """Returns a row if the entity still has this tip, and keeps it until the transaction ends."""
+    lock = " FOR UPDATE" if dialect == "postgresql" else ""
+    return f"SELECT 1 FROM {tables.ENTITIES} WHERE pi = $1 AND tip = $2{lock}"

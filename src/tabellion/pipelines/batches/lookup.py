@@ -1,0 +1,365 @@
+"""Reads batches: the status of a chunk, the progress of a batch, its chunks, and failed refs by their error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
+
+from tabellion.answers import Answer, Doc
+from tabellion.delivery.endpoints import DeliveryState
+from tabellion.engine import sql
+from tabellion.engine.timestamps import iso
+from tabellion.messages import Translatable
+from tabellion.monitor.fingerprint import shape
+from tabellion.pipelines.batches import tables
+from tabellion.pipelines.batches.callbacks import message_id
+from tabellion.pipelines.batches.error_forms import read_forms, translated
+from tabellion.pipelines.batches.rate_limiter import RateLimiter
+from tabellion.pipelines.batches.states import (
+    ENDED,
+    ENDED_REFS,
+    FETCHING_QUEUE,
+    GOOD_REFS,
+    PUBLISHING_QUEUE,
+    REFS_QUEUE,
+    WEBHOOKS_QUEUE,
+    Phase,
+    RefStatus,
+    is_id,
+    listed,
+    work_name,
+)
+
+if TYPE_CHECKING:
+    from tabellion.engine.store import Store
+
+MOST_EXAMPLES = 5  #: refs that are shown for an error
+MOST_TEXTS = 2000  #: different texts of errors that are grouped, the most frequent ones
+PHASES = tuple(phase.value for phase in Phase)
+
+
+class Progress(Answer):
+    """Refs by what became of them; skipped ones are completed."""
+
+    total_refs: int
+    completed: int
+    failed: int
+    pending: int
+
+
+class ChunkStatus(Answer):
+    """The status of a chunk. A chunk that waits for its turn is in FETCHING: callers know no PENDING."""
+
+    status: Literal["processing", "done", "error"]
+    phase: Literal["FETCHING", "PROCESSING", "PUBLISHING", "DONE", "ERROR"]
+    progress: Progress
+    rate_limiter: RateLimiter
+    error: NotRequired[str]
+
+
+class CallbackFacts(Answer):
+    """The delivery of a chunk's callback."""
+
+    id: Annotated[str, Doc("The webhook-id: a repetition has the same.")]
+    status: DeliveryState
+    attempts: int
+    error: str | None
+    translatable: NotRequired[Translatable]
+
+
+class Chunk(Answer):
+    """A chunk of a batch."""
+
+    id: Annotated[str, Doc("The name of its work: ocr:{batch_id}:{chunk_id}.")]
+    chunk_id: str
+    phase: str
+    run: Annotated[int, Doc("How often it was started.")]
+    total_pis: int
+    progress: Progress
+    skipped: Annotated[int, Doc("Those of the completed refs that needed no reading.")]
+    failed_pis: Annotated[int, Doc("Entities that were read, but not published.")]
+    pi_error: Annotated[str | None, Doc("The error of one of these entities.")]
+    error: str | None
+    translatable: NotRequired[Translatable]
+    started_at: str
+    completed_at: str | None
+    received_at: Annotated[str | None, Doc("When its callback was received here, if this is its orchestrator.")]
+    callback: CallbackFacts | None
+
+
+class Batch(Answer):
+    """A batch and its progress, counted from the rows."""
+
+    id: str
+    status: Annotated[str, Doc("open, processing, completing, complete or incomplete.")]
+    total_pis: int
+    total_chunks: int
+    progress: Progress
+    skipped: int
+    phases: Annotated[dict[str, int], Doc("Chunks by phase.")]
+    chunk_size: int | None
+    callback_url: str | None
+    duplicates: Annotated[int, Doc("Refs that were sent twice and count once.")]
+    submitted_by: str | None
+    created_at: str
+    completed_at: str | None
+    closed_at: str | None
+    status_url: str
+
+
+class FailedRefExample(Answer):
+    """One of the refs with an error."""
+
+    chunk_id: str
+    pi: str
+    filename: str
+
+
+class RefError(Answer):
+    """An error, and the refs that have it: texts that differ only in numbers, ids and paths are one error."""
+
+    error: Annotated[str, Doc("The most frequent text.")]
+    translatable: NotRequired[Translatable]
+    refs: int
+    examples: list[FailedRefExample]
+
+
+async def chunk_status(store: Store, batch_id: str, chunk_id: str, limiter: RateLimiter) -> ChunkStatus | None:
+    """The status of a chunk, or None."""
+    if not (is_id(batch_id) and is_id(chunk_id)):
+        return None
+    rows = await store.database.fetch(
+        f"SELECT id, phase, fetching_error, publishing_error FROM {tables.CHUNKS} WHERE id = $1",
+        work_name(batch_id, chunk_id),
+    )
+    if not rows:
+        return None
+    row, phase = rows[0], Phase(rows[0]["phase"])
+    # As in the callback: a ref that was read, but that the end of its chunk has left unpublished, is not complete.
+    status = "status"
+    if phase in ENDED:
+        status = (
+            f"CASE WHEN status = '{RefStatus.DONE}' AND result_cid IS NULL THEN '{RefStatus.ERROR}' ELSE status END"
+        )
+    counted = await store.database.fetch(
+        f"SELECT {status} AS status, count(*) AS n FROM {tables.REFS} WHERE chunk = $1 GROUP BY 1", row["id"]
+    )
+    found = ChunkStatus(
+        status="done" if phase is Phase.DONE else "error" if phase is Phase.ERROR else "processing",
+        phase=Phase.FETCHING.value if phase is Phase.PENDING else phase.value,  # type: ignore[typeddict-item]
+        progress=_progress({one["status"]: one["n"] for one in counted}), rate_limiter=limiter,
+    )  # fmt: skip
+    if phase is Phase.ERROR:
+        found["error"] = row["publishing_error"] or row["fetching_error"] or ""
+    return found
+
+
+async def get_batch(store: Store, id_: str) -> Batch | None:
+    """A batch with its progress, or None."""
+    rows = await _batch_rows(store, "b.id = $1", [id_], 1) if is_id(id_) else []
+    return await _describe_batch(store, rows[0]) if rows else None
+
+
+async def list_batches(
+    store: Store, after: tuple[float, str] | None, limit: int
+) -> tuple[list[Batch], tuple[float, str] | None]:
+    """Batches, newest first, and the place after which the next page starts (None on the last one)."""
+    where = f"(b.created_at, b.id) < ({sql.moment('$1', store.dialect)}, $2)" if after is not None else "1 = 1"
+    rows = await _batch_rows(store, where, after or (), limit + 1)
+    last = rows[limit - 1] if len(rows) > limit else None
+    found = [await _describe_batch(store, row) for row in rows[:limit]]
+    return found, (last["created_at"], last["id"]) if last is not None else None
+
+
+async def list_chunks(
+    store: Store, batch_id: str, *, phase: str | None = None, after: tuple[int, str] | None = None, limit: int = 100
+) -> tuple[list[Chunk], tuple[int, str] | None]:
+    """The chunks of a batch in order, and the place after which the next page starts (None on the last one)."""
+    conditions, values = ["c.batch_id = $1"], [batch_id, *([phase] if phase is not None else []), *(after or ())]
+    if phase is not None:
+        conditions.append("c.phase = $2")
+    if after is not None:
+        conditions.append(f"(c.position, c.id) > (${len(values) - 1}, ${len(values)})")
+    rows = await _chunk_rows(store, " AND ".join(conditions), values, limit + 1)
+    last = rows[limit - 1] if len(rows) > limit else None
+    return await _describe_chunks(store, rows[:limit]), (last["position"], last["id"]) if last is not None else None
+
+
+async def get_chunk(store: Store, batch_id: str, chunk_id: str) -> Chunk | None:
+    """A chunk, or None."""
+    rows = await _chunk_rows(store, "c.id = $1", [work_name(batch_id, chunk_id)], 1)
+    return (await _describe_chunks(store, rows))[0] if rows else None
+
+
+async def _chunk_rows(store: Store, where: str, values: Sequence[Any], limit: int) -> list[Any]:
+    d = store.dialect
+    received = f"""(SELECT max(k.received_at) FROM {tables.RECEIVED} AS k
+    WHERE k.batch_id = c.batch_id AND k.chunk_id = c.chunk_id)"""
+    return await store.database.fetch(
+        f"""SELECT c.id, c.chunk_id, c.position, c.phase, c.run, c.total_pis, c.callback_url,
+  c.fetching_error, c.publishing_error, {sql.epoch("c.started_at", d)} AS started_at,
+  {sql.epoch("c.completed_at", d)} AS completed_at, {sql.epoch(received, d)} AS received_at
+FROM {tables.CHUNKS} AS c WHERE {where} ORDER BY c.position, c.id LIMIT {int(limit)}""",
+        *values,
+    )
+
+
+async def count_undelivered(store: Store, batch_id: str) -> int:
+    """How many callbacks of a batch have not been delivered."""
+    [row] = await store.database.fetch(
+        f"""SELECT count(*) AS n FROM {tables.CHUNKS} AS c
+JOIN tabellion_webhook_deliveries AS d ON d.document_id = c.id
+WHERE c.batch_id = $1 AND d.status <> 'delivered'""",
+        batch_id,
+    )
+    return int(row["n"])
+
+
+async def failed_refs(store: Store, batch_id: str, limit: int = 50) -> list[RefError]:
+    """The errors of a batch's refs, the most frequent first."""
+    rows = await store.database.fetch(
+        f"""SELECT coalesce(r.error, '') AS error, count(*) AS n, min(r.id) AS first FROM {tables.REFS} AS r
+JOIN {tables.CHUNKS} AS c ON c.id = r.chunk WHERE c.batch_id = $1 AND r.status = '{RefStatus.ERROR}'
+GROUP BY coalesce(r.error, '') ORDER BY count(*) DESC, min(r.id) LIMIT {MOST_TEXTS}""",
+        batch_id,
+    )
+    alike: dict[str, list[Any]] = {}
+    for row in rows:
+        alike.setdefault(shape(row["error"]), []).append(row)
+    groups = sorted(alike.values(), key=lambda group: -sum(row["n"] for row in group))[:limit]
+    forms = await read_forms(store, [(REFS_QUEUE, group[0]["first"], group[0]["error"]) for group in groups])
+    return [
+        RefError(
+            error=group[0]["error"], refs=sum(row["n"] for row in group),
+            examples=await _examples(store, batch_id, [row["error"] for row in group[:MOST_EXAMPLES]]),
+            **translated(forms, (REFS_QUEUE, group[0]["first"], group[0]["error"])),
+        )
+        for group in groups
+    ]  # fmt: skip
+
+
+async def _examples(store: Store, batch_id: str, errors: Sequence[str]) -> list[FailedRefExample]:
+    """Some of the refs with one of these errors."""
+    marks = ", ".join(f"${number}" for number in range(2, len(errors) + 2))
+    rows = await store.database.fetch(
+        f"""SELECT c.chunk_id, p.pi, r.filename FROM {tables.REFS} AS r JOIN {tables.CHUNKS} AS c ON c.id = r.chunk
+JOIN {tables.PIS} AS p ON p.chunk = r.chunk AND p.position = r.pi_position
+WHERE c.batch_id = $1 AND r.status = '{RefStatus.ERROR}' AND coalesce(r.error, '') IN ({marks})
+ORDER BY r.id LIMIT {MOST_EXAMPLES}""",
+        batch_id, *errors,
+    )  # fmt: skip
+    return [FailedRefExample(chunk_id=row["chunk_id"], pi=row["pi"], filename=row["filename"]) for row in rows]
+
+
+async def _batch_rows(store: Store, where: str, values: Sequence[Any], limit: int) -> list[Any]:
+    d = store.dialect
+    return await store.database.fetch(
+        f"""SELECT b.id, b.status, b.total_pis, b.total_refs, b.duplicates, b.chunk_size, b.callback_url,
+  b.submitted_by,
+  {sql.epoch("b.created_at", d)} AS created_at, {sql.epoch("b.completed_at", d)} AS completed_at,
+  {sql.epoch("b.closed_at", d)} AS closed_at
+FROM {tables.BATCHES} AS b WHERE {where} ORDER BY b.created_at DESC, b.id DESC LIMIT {int(limit)}""",
+        *values,
+    )
+
+
+async def _describe_batch(store: Store, row: Mapping[str, Any]) -> Batch:
+    """Counts the refs of open chunks; those that have ended keep their counts."""
+    phases = await store.database.fetch(
+        f"""SELECT phase, count(*) AS n, sum(total_refs) AS total, sum(done_refs) AS done, sum(skipped_refs) AS skipped,
+  sum(failed_refs) AS failed FROM {tables.CHUNKS} WHERE batch_id = $1 GROUP BY phase""",
+        row["id"],
+    )
+    refs = await store.database.fetch(
+        f"""SELECT r.status, count(*) AS n FROM {tables.CHUNKS} AS c JOIN {tables.REFS} AS r ON r.chunk = c.id
+WHERE c.batch_id = $1 AND c.done_refs IS NULL AND r.status IN ({listed(ENDED_REFS)}) GROUP BY r.status""",
+        row["id"],
+    )
+    counted = {one["status"]: one["n"] for one in refs}
+    counts: dict[str, int] = {
+        status: counted.get(status, 0) + sum(one[column] or 0 for one in phases)
+        for status, column in ((RefStatus.DONE, "done"), (RefStatus.SKIPPED, "skipped"), (RefStatus.ERROR, "failed"))
+    }
+    by_phase = {one["phase"]: one["n"] for one in phases}
+    return Batch(
+        id=row["id"], status=row["status"], total_pis=row["total_pis"], total_chunks=sum(by_phase.values()),
+        progress=_progress(counts, sum(one["total"] or 0 for one in phases)), skipped=counts[RefStatus.SKIPPED],
+        phases={phase: by_phase.get(phase, 0) for phase in PHASES}, chunk_size=row["chunk_size"],
+        callback_url=row["callback_url"], duplicates=row["duplicates"], submitted_by=row["submitted_by"],
+        created_at=iso(row["created_at"]), completed_at=_iso(row["completed_at"]), closed_at=_iso(row["closed_at"]),
+        status_url=f"/api/batches/{row['id']}",
+    )  # fmt: skip
+
+
+async def _describe_chunks(store: Store, rows: Sequence[Any]) -> list[Chunk]:
+    names = [row["id"] for row in rows]
+    counts: dict[str, dict[str, int]] = {name: {} for name in names}
+    if names:
+        marks = ", ".join(f"${number}" for number in range(1, len(names) + 1))
+        for one in await store.database.fetch(
+            f"SELECT chunk, status, count(*) AS n FROM {tables.REFS} WHERE chunk IN ({marks}) GROUP BY chunk, status",
+            *names,
+        ):
+            counts[one["chunk"]][one["status"]] = one["n"]
+    unpublished = await _failed_pis(store, names)
+    deliveries = await _deliveries(store, [message_id(row["id"], row["run"]) for row in rows if row["callback_url"]])
+    forms = await read_forms(store, [_chunk_error(row) for row in rows if _chunk_error(row)[2]])
+    return [
+        Chunk(
+            id=row["id"], chunk_id=row["chunk_id"], phase=row["phase"], run=row["run"], total_pis=row["total_pis"],
+            progress=_progress(counts[row["id"]]), skipped=counts[row["id"]].get(RefStatus.SKIPPED, 0),
+            failed_pis=unpublished.get(row["id"], (0, None))[0], pi_error=unpublished.get(row["id"], (0, None))[1],
+            error=row["publishing_error"] or row["fetching_error"], started_at=iso(row["started_at"]),
+            completed_at=_iso(row["completed_at"]), received_at=_iso(row["received_at"]),
+            callback=deliveries.get(message_id(row["id"], row["run"])), **translated(forms, _chunk_error(row)),
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+async def _failed_pis(store: Store, names: Sequence[str]) -> dict[str, tuple[int, str | None]]:
+    """How many entities of each chunk have an error of their own, and one of these; others are left out."""
+    if not names:
+        return {}
+    marks = ", ".join(f"${number}" for number in range(1, len(names) + 1))
+    rows = await store.database.fetch(
+        f"""SELECT chunk, count(*) AS n, min(entity_error) AS error FROM {tables.PIS}
+WHERE chunk IN ({marks}) AND entity_error IS NOT NULL GROUP BY chunk""",
+        *names,
+    )
+    return {row["chunk"]: (row["n"], row["error"]) for row in rows}
+
+
+def _chunk_error(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The queue where the error of a chunk occurred, the chunk's key, and the error."""
+    queue = PUBLISHING_QUEUE if row["publishing_error"] else FETCHING_QUEUE
+    return queue, row["id"], row["publishing_error"] or row["fetching_error"] or ""
+
+
+async def _deliveries(store: Store, ids: Sequence[str]) -> dict[str, CallbackFacts]:
+    if not ids:
+        return {}
+    marks = ", ".join(f"${number}" for number in range(1, len(ids) + 1))
+    rows = await store.database.fetch(
+        f"SELECT id, status, attempts, error FROM tabellion_webhook_deliveries WHERE id IN ({marks})", *ids
+    )
+    errors = {row["id"]: (WEBHOOKS_QUEUE, row["id"], row["error"] or "") for row in rows}
+    forms = await read_forms(store, [error for error in errors.values() if error[2]])
+    return {
+        row["id"]: CallbackFacts(
+            id=row["id"], status=row["status"], attempts=row["attempts"], error=row["error"],
+            **translated(forms, errors[row["id"]]),
+        )
+        for row in rows
+    }  # fmt: skip
+
+
+def _progress(counts: Mapping[str, int], total: int | None = None) -> Progress:
+    total = sum(counts.values()) if total is None else total
+    completed = sum(counts.get(status, 0) for status in GOOD_REFS)
+    failed = counts.get(RefStatus.ERROR, 0)
+    return Progress(total_refs=total, completed=completed, failed=failed, pending=total - completed - failed)
+
+
+def _iso(seconds: float | None) -> str | None:
+    return None if seconds is None else iso(seconds)

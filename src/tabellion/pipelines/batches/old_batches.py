@@ -1,0 +1,71 @@
+"""Removes batches that were closed long enough ago, a few whole chunks at a time; versions of entities stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tabellion.engine import sql
+from tabellion.engine.retention import RetentionRule, Step
+from tabellion.engine.sql import NOW
+from tabellion.engine.store import Store
+from tabellion.pipelines.batches import tables
+from tabellion.pipelines.batches.states import ENDED, listed
+
+CHUNKS_AT_ONCE = 10  #: that one transaction removes with their refs
+
+
+class ClosedBatches(RetentionRule):
+    """Batches that were closed; what was not closed is never removed."""
+
+    name = "batches"
+
+    def __init__(self, keep: float | None) -> None:
+        self.keep = keep
+
+    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> Step:
+        """Removes some chunks of the batch that was closed first, or the batch itself if it has none left."""
+        d = store.dialect
+        age = f"{sql.epoch(NOW, d)} - {sql.epoch('b.closed_at', d)}"
+        old = f"""b.closed_at IS NOT NULL AND b.closed_at < {self.cutoff(d)} AND NOT EXISTS
+  (SELECT 1 FROM {tables.CHUNKS} AS c WHERE c.batch_id = b.id AND c.phase NOT IN ({listed(ENDED)}))"""
+        if dry_run:
+            [counted] = await store.database.fetch(
+                f"SELECT count(*) AS n, max({age}) AS age FROM {tables.BATCHES} AS b WHERE {old}"
+            )
+            return Step(None, counted["n"], counted["age"])
+        batches = await store.database.fetch(
+            f"SELECT b.id, {age} AS age FROM {tables.BATCHES} AS b WHERE {old} ORDER BY b.closed_at, b.id LIMIT 1"
+        )
+        if not batches:
+            return Step()
+        batch, oldest = batches[0]["id"], batches[0]["age"]
+        chunks = await store.database.fetch(
+            f"SELECT id FROM {tables.CHUNKS} WHERE batch_id = $1 LIMIT {CHUNKS_AT_ONCE}", batch
+        )
+        # Whole chunks, and only while the batch is closed: one that is started again has all of its refs.
+        guard = (
+            f"SELECT b.id FROM {tables.BATCHES} AS b WHERE b.id = $1 AND {old}"
+            + (" FOR UPDATE" if d == "postgresql" else ""),
+            [batch],
+        )
+        removals = _chunks([row["id"] for row in chunks]) if chunks else _batch(batch)
+        await store.database.transact([guard, *removals], guarded=True)
+        return Step("next", 0 if chunks else 1, None if chunks else oldest)
+
+
+def _chunks(names: Sequence[str]) -> list[tuple[str, Sequence[Any]]]:
+    marks = ", ".join(f"${number}" for number in range(1, len(names) + 1))
+    columns = ((tables.REFS, "chunk"), (tables.PIS, "chunk"), (tables.CHUNKS, "id"))
+    return [(f"DELETE FROM {table} WHERE {column} IN ({marks})", names) for table, column in columns]
+
+
+def _batch(batch: str) -> list[tuple[str, Sequence[Any]]]:
+    return [
+        (f"DELETE FROM {tables.RECEIVED} WHERE batch_id = $1", [batch]),
+        (
+            f"""DELETE FROM {tables.BATCHES} WHERE id = $1
+  AND NOT EXISTS (SELECT 1 FROM {tables.CHUNKS} WHERE batch_id = $1)""",
+            [batch],
+        ),
+    ]

@@ -1,0 +1,100 @@
+"""PROCESSING: reads the image of one ref through the gate, and writes its text into the ref's file."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tabellion.engine.job import Job, storable
+from tabellion.engine.table import Row
+from tabellion.errors import ConfigurationError, Permanent
+from tabellion.messages import Message
+from tabellion.models.base import Ask, Blob, Model, takes
+from tabellion.models.errors import Rejected
+from tabellion.models.media import renderer
+from tabellion.models.page_text import read_page, reads_pages_only
+from tabellion.pipelines.batches.images import download_image
+from tabellion.pipelines.batches.settings import LOCAL
+from tabellion.reading.default_sandbox import default_sandbox
+from tabellion.reading.errors import Unreadable
+from tabellion.reading.page import Page
+from tabellion.reading.pages import OCR, open_document
+
+if TYPE_CHECKING:
+    from tabellion.pipelines.batches.settings import BatchSettings
+
+
+class Processing:
+    """The handler of refs."""
+
+    def __init__(self, settings: BatchSettings) -> None:
+        self._settings = settings
+        self._model: Model | None = None
+
+    async def read(self, job: Job) -> Row:
+        """Reads one image. A text that an earlier attempt has written is not read again."""
+        settings = self._settings
+        file = await settings.staging.read(job["staging_key"])
+        text = file.text
+        if text is None:
+            image = await download_image(
+                job["cdn_url"], settings.rules, variant=settings.variant, limit=settings.image_bytes
+            )
+            text = await self._read_image(job, image)
+            await settings.staging.write(job["staging_key"], file.with_text(text))
+        return {"ocr_text_length": len(text)}
+
+    async def _read_image(self, job: Job, image: Blob) -> str:
+        """The text of an image; raises Permanent for one that cannot be read."""
+        try:
+            if self._settings.model == LOCAL:
+                pages = await self._open(job, image, "always")
+                return storable("\n\n".join(page.text for page in pages))
+            model = self._open_model()
+            is_taken = not reads_pages_only(model) and image.type in takes(model)
+            pictures = [image] if is_taken else await self._draw(job, image)
+            ask = Ask(deadline=self._settings.model_deadline)
+            replies = [await read_page(model, picture, ask) for picture in pictures]
+        except Unreadable as error:
+            raise Permanent(Message("batch.image_unreadable", detail=error)) from None
+        except Rejected as error:
+            raise Permanent(Message("batch.image_rejected", detail=error)) from error
+        return storable("\n\n".join(reply.text for reply in replies))
+
+    async def _open(self, job: Job, image: Blob, ocr: OCR) -> list[Page]:
+        """The pages of an image, read in the sandbox."""
+        pool = self._settings.sandbox or default_sandbox()
+        path = await self._save(job, image)
+
+        def read() -> list[Page]:
+            with open_document(path, sandbox=pool, ocr=ocr, name=path.name) as document:
+                return list(document)
+
+        pages = await asyncio.get_running_loop().run_in_executor(pool.threads, read)
+        for page in pages:
+            if page.source == "failed":
+                raise Unreadable(page.error_code or "image_damaged", page.error or "")
+            if page.damage is not None:  # a part of its text would be reported as all of it
+                raise Unreadable("image_damaged", page.damage)
+        return pages
+
+    async def _draw(self, job: Job, image: Blob) -> list[Blob]:
+        """The pages of an image as a model takes them, drawn in the sandbox: a TIFF may have several."""
+        pages = await self._open(job, image, "never")
+        path = await self._save(job, image)
+        render = renderer(path, password=None, sandbox=self._settings.sandbox, limits=None)
+        return [await asyncio.to_thread(render, page) for page in pages]
+
+    async def _save(self, job: Job, image: Blob) -> Path:
+        path = job.folder / f"image.{image.type.rpartition('/')[2]}"
+        await asyncio.to_thread(path.write_bytes, image.data)
+        return path
+
+    def _open_model(self) -> Model:
+        """The model, created once per process: it keeps connections open."""
+        if self._model is None:
+            if self._settings.make_model is None:
+                raise ConfigurationError(f"batches.model: nobody provides the model {self._settings.model!r}")
+            self._model = self._settings.make_model(self._settings.model)
+        return self._model

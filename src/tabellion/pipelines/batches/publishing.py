@@ -1,0 +1,121 @@
+"""PUBLISHING: stores the files of a chunk by their content, appends a version to each entity, and reports the chunk."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from tabellion.engine.context import JobContext
+from tabellion.engine.job import Job
+from tabellion.engine.table import Row
+from tabellion.messages import Message
+from tabellion.pipelines.batches import callbacks, tables
+from tabellion.pipelines.batches.callbacks import ChunkCallback
+from tabellion.pipelines.batches.entities import Append, TipUnknown, append_version
+from tabellion.pipelines.batches.states import Phase, RefStatus
+
+if TYPE_CHECKING:
+    from tabellion.pipelines.batches.settings import BatchSettings
+
+AT_ONCE = 8  #: files of one chunk that are stored at once
+
+
+class Publishing:
+    """The handler of chunks whose refs have all ended, and of chunks whose error has not been reported."""
+
+    def __init__(self, settings: BatchSettings) -> None:
+        self._settings = settings
+
+    async def publish(self, job: Job) -> Row:
+        """Publishes what was read.
+
+        If too many refs failed nothing is published, and the chunk ends in an error; it does so too if not one of its
+        entities could be published.
+        """
+        context = _context(job)
+        refs = await context.fetch(
+            f"""SELECT id, pi_position, filename, staging_key, status, result_cid FROM {tables.REFS}
+WHERE chunk = $1 ORDER BY id""",
+            job.text_key,
+        )
+        counts = {
+            column: sum(ref["status"] == status for ref in refs)
+            for column, status in (
+                ("done_refs", RefStatus.DONE), ("skipped_refs", RefStatus.SKIPPED), ("failed_refs", RefStatus.ERROR)
+            )
+        }  # fmt: skip
+        failed, error = counts["failed_refs"], None
+        if refs and failed / len(refs) > self._settings.most_failed:
+            error = str.__str__(Message("batch.too_many_failed", n=failed, of=len(refs)))
+        else:
+            unpublished = [ref for ref in refs if ref["status"] == RefStatus.DONE and ref["result_cid"] is None]
+            job.note(Message("batch.note_publishing", n=len(unpublished)))
+            await self._store_files(unpublished)
+            for position in sorted({ref["pi_position"] for ref in unpublished}):
+                await self._append(context, job, position, [ref for ref in refs if ref["pi_position"] == position])
+        callback = await self._report(job, error)
+        if callback["status"] == "error":
+            return {**counts, "phase": Phase.ERROR, "publishing_error": callback.get("error")}
+        return counts
+
+    async def report(self, job: Job) -> Row:
+        """Reports a chunk that ended without its handler: no attempts left, or its worker crashed too often."""
+        error = job["publishing_error"] or job["fetching_error"] or Message("batch.ended")
+        await self._report(job, error)
+        return {}
+
+    async def _store_files(self, refs: list[Any]) -> None:
+        """Stores the ref files under their CIDs; storing one twice changes nothing."""
+        room = asyncio.Semaphore(AT_ONCE)
+
+        async def put(ref: Any) -> None:
+            async with room:
+                file = await self._settings.staging.read(ref["staging_key"])
+                ref["result_cid"] = await self._settings.content.put(file.dump())
+
+        await asyncio.gather(*(put(ref) for ref in refs))
+
+    async def _append(self, context: JobContext, job: Job, position: int, refs: list[Any]) -> None:
+        """Appends one version to an entity, and notes what it contains."""
+        [pi] = await context.fetch(
+            f"SELECT pi, current_tip FROM {tables.PIS} WHERE chunk = $1 AND position = $2", job.text_key, position
+        )
+        published = {ref["filename"]: ref["result_cid"] for ref in refs if ref["result_cid"] is not None}
+        append = Append(
+            job.text_key, job["run"], position, pi["pi"], pi["current_tip"], published,
+            f"OCR of {len(published)} refs (batch {job['batch_id']}, chunk {job['chunk_id']})",
+        )  # fmt: skip
+        try:
+            await append_version(context, self._settings.content, append)
+        except TipUnknown as error:
+            await context.fetch(
+                f"UPDATE {tables.PIS} SET entity_error = $3 WHERE chunk = $1 AND position = $2",
+                job.text_key, position, str.__str__(str(error)),
+            )  # fmt: skip
+            return
+        rows = [{"id": ref["id"], "cid": ref["result_cid"]} for ref in refs if ref["result_cid"] is not None]
+        await context.fetch(_note_cids(context), json.dumps(rows))
+
+    async def _report(self, job: Job, error: str | None) -> ChunkCallback:
+        """Writes the callback in the transaction that ends the job, and returns it."""
+        context = _context(job)
+        callback = await callbacks.build_callback(context.fetch, job.values, context.dialect, error)
+        if job["callback_url"] is not None:
+            text, values = callbacks.deliver(job.values, callback)
+            job.also(text, **values)
+        return callback
+
+
+def _note_cids(context: JobContext) -> str:
+    if context.dialect == "postgresql":
+        return f"""UPDATE {tables.REFS} AS r SET result_cid = n.cid
+FROM json_to_recordset(CAST($1 AS json)) AS n(id text, cid text) WHERE r.id = n.id"""
+    return f"""UPDATE {tables.REFS} SET result_cid = (SELECT json_extract(n.value, '$.cid') FROM json_each($1) AS n
+  WHERE json_extract(n.value, '$.id') = {tables.REFS}.id)
+WHERE id IN (SELECT json_extract(n.value, '$.id') FROM json_each($1) AS n)"""
+
+
+def _context(job: Job) -> JobContext:
+    assert job.context is not None  # noqa: S101 - every job of a worker has one
+    return job.context

@@ -1,0 +1,138 @@
+"""The contract of the chunked OCR service: `/process`, `/status/…`, and the callback of an orchestrator."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fastapi import APIRouter, Request
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from tabellion.answers import Answer
+from tabellion.delivery.signature import BadSignature
+from tabellion.messages import Message
+from tabellion.pipelines.batches import lookup
+from tabellion.pipelines.batches.lookup import ChunkStatus
+from tabellion.pipelines.batches.receiving import CallbackInvalid, receive_callback, store_callback
+from tabellion.pipelines.batches.request import (
+    Contradiction,
+    NewChunk,
+    UrlBlocked,
+    UrlChecks,
+    check_names,
+    without_duplicates,
+)
+from tabellion.pipelines.batches.served import served_batches
+from tabellion.pipelines.batches.spooling import at_line
+from tabellion.pipelines.batches.submit import BatchConflict, submit_chunk
+from tabellion.web import limits as bounds
+from tabellion.web import strict_json
+from tabellion.web.answers import answer
+from tabellion.web.openapi import body_of
+from tabellion.web.problems import Problem
+from tabellion.web.routing import Guarded
+from tabellion.web.validation import build_media_problem, build_problem, media_of
+
+router = APIRouter(route_class=Guarded, tags=["chunks"])
+LARGEST = 64_000_000  #: bytes of a chunk or a callback
+JSON = "application/json"
+
+
+class Accepted(Answer):
+    """A chunk that was accepted, now or before."""
+
+    status: Literal["accepted"]
+    chunk_id: str
+    total_pis: int
+    total_refs: int
+
+
+class Received(Answer):
+    """A callback that was received, now or before."""
+
+    status: Literal["received", "repeated"]
+
+
+@router.post(
+    "/process", status_code=202, response_model=Accepted, openapi_extra=body_of(NewChunk), summary="Start a chunk"
+)
+async def process(request: Request) -> Response:
+    """Accepts a chunk. The same chunk again is answered alike, other content under its id is 409."""
+    served = served_batches(request)
+    chunk = await _parse_chunk(request)
+    checks = UrlChecks(request.app.state.rules)
+    try:
+        check_names(chunk.pis)
+        pis = [without_duplicates(pi, f"/pis/{number}")[0] for number, pi in enumerate(chunk.pis)]
+        chunk = chunk.model_copy(update={"pis": pis})
+        await checks.check(chunk.callback_url, "/callback_url")
+        await checks.check_refs(chunk.pis)
+        await submit_chunk(served.submissions, served.settings, chunk, request.state.holder.name)
+    except (Contradiction, UrlBlocked, BatchConflict) as error:
+        raise as_problem(error) from None
+    refs = sum(len(pi.refs) for pi in chunk.pis)
+    return answer(Accepted(status="accepted", chunk_id=chunk.chunk_id, total_pis=len(chunk.pis), total_refs=refs), 202)
+
+
+@router.get("/status/{batch_id}/{chunk_id}", response_model=ChunkStatus, summary="Get the status of a chunk")
+async def get_status(request: Request, batch_id: str, chunk_id: str) -> Response:
+    """Its phase, the progress of its refs, and the limiter that all chunks share."""
+    served = served_batches(request)
+    found = await lookup.chunk_status(served.store, batch_id, chunk_id, await served.limiter())
+    if found is None:
+        raise Problem(404, "not_found", Message("batch.no_chunk"), field="chunk_id")
+    return answer(found)
+
+
+@router.post("/ocr", status_code=410, summary="Former address of the service")
+async def former_ocr(request: Request) -> Response:
+    """Reading a single image at once was replaced by chunks."""
+    raise Problem(410, "batch_gone", fix=Message("batch.fix_process"), successor="/process")
+
+
+@router.post(
+    "/callback/{batch_id}/ocr", response_model=Received, summary="Receive the callback of a chunk",
+    openapi_extra={"requestBody": {"required": True, "content": {JSON: {"schema": {"type": "object"}}}}},
+)  # fmt: skip
+async def receive(request: Request, batch_id: str) -> Response:
+    """The orchestrator's side: accepts a signed callback, once."""
+    served = served_batches(request)
+    settings = served.settings
+    data = await _read(request, settings.most_bytes)
+    try:
+        id_, callback = receive_callback(
+            request.headers, data, *settings.orchestrators.values(), settings.default_secret()
+        )
+        is_new = await store_callback(served.store, batch_id, id_, callback)
+    except BadSignature:
+        raise Problem(401, "auth_invalid", Message("batch.callback_signature"), fix=Message("batch.fix_sign")) from None
+    except CallbackInvalid as error:
+        raise Problem(422, "value_invalid", str(error), field="/") from None
+    return answer(Received(status="received" if is_new else "repeated"))
+
+
+async def _parse_chunk(request: Request) -> NewChunk:
+    if media_of(request) != JSON:
+        raise build_media_problem(media_of(request), JSON)
+    try:
+        return NewChunk.model_validate(strict_json.loads(await _read(request, LARGEST)))
+    except ValidationError as error:
+        raise build_problem(error.errors(include_url=False, include_context=False), NewChunk.model_fields) from None
+
+
+async def _read(request: Request, limit: int) -> bytes:
+    chunks = bounds.chunks(request, request.app.state.limits, min(limit, LARGEST))
+    return b"".join([chunk async for chunk in chunks])
+
+
+def as_problem(error: Contradiction | UrlBlocked | BatchConflict, field: str = "/batch_id") -> Problem:
+    """The problem of a request that cannot be accepted."""
+    if isinstance(error, BatchConflict):
+        return Problem(409, "batch_conflict", str(error), field=field, fix=Message("batch.fix_conflict"))
+    if isinstance(error, UrlBlocked):
+        problem = Problem(
+            422, "url_blocked", str(error), field=error.field, reason=error.reason, fix=Message("batch.fix_url")
+        )
+    else:
+        problem = Problem(422, "value_repeated", str(error), field=error.field)
+    return problem if error.line is None else at_line(problem, error.line)

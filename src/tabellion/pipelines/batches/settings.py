@@ -1,0 +1,183 @@
+"""The settings of batches: the model, the stores, bounds of retries, and who is called back with which secret."""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from tabellion.delivery.endpoints import make_secret
+from tabellion.errors import ConfigurationError
+from tabellion.models.base import Ask, Model
+from tabellion.net.guard import STANDARD, Rules
+from tabellion.pipelines.batches.content import IPFS, ContentStore, open_content
+from tabellion.pipelines.batches.staging import Staging
+from tabellion.reading.sandbox import Sandbox
+from tabellion.storage import files
+from tabellion.storage.lake import Lake
+
+if TYPE_CHECKING:
+    from tabellion.config import Config
+    from tabellion.engine.environment import Environment
+
+LOCAL = "local"  #: no model: images are read by local OCR
+CHUNK_SIZE = 10  #: entities of a chunk
+RETRIES_PER_REF, GLOBAL_RETRIES = 3, 5
+MOST_FAILED = 0.5  #: the share of failed refs above which a chunk is an error
+SLOTS = 100  #: refs that one worker reads at once
+VARIANT = "medium"
+IMAGE_BYTES = 20_000_000
+MOST_BYTES = 4_000_000_000  #: of a batch that is sent as JSONL
+SECRET_FILE = "callbacks.secret"  # noqa: S105 - the name of a file
+SHORTEST_SECRET = 16  #: characters
+#: Keys that are settings of the same name.
+NUMBERS = (
+    "chunk_size", "retries_per_ref", "global_retries", "most_failed", "slots", "image_bytes", "lease", "timeout",
+    "model_deadline",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BatchSettings:
+    """The settings that queues, handlers and routes use. `make_model` creates a model behind its gate."""
+
+    staging: Staging
+    content: ContentStore
+    rules: Rules = field(default_factory=Rules)
+    model: str = LOCAL
+    gate: str | None = None  #: of the model; local OCR has none
+    make_model: Callable[[str], Model] | None = field(default=None, repr=False)
+    chunk_size: int = CHUNK_SIZE
+    retries_per_ref: int = RETRIES_PER_REF
+    global_retries: int = GLOBAL_RETRIES
+    most_failed: float = MOST_FAILED
+    slots: int = SLOTS
+    variant: str = VARIANT
+    image_bytes: int = IMAGE_BYTES
+    most_bytes: int = MOST_BYTES
+    lease: float = 60.0
+    timeout: float = 600.0
+    retry_base: float = 2.0
+    model_deadline: float = Ask().deadline
+    secret: str | None = field(default=None, repr=False)  #: that callers of `/process` send
+    networks: tuple[str, ...] = ()  #: whose callers need no secret if none is set, besides this machine
+    orchestrators: Mapping[str, str] = field(default_factory=dict, repr=False)  #: secrets by origin
+    default_secret: Callable[[], str] = field(default=make_secret, repr=False)  #: of other orchestrators
+    sandbox: Sandbox | None = None
+
+    def secret_for(self, callback_url: str) -> str:
+        """The secret that signs the callbacks to this URL."""
+        found = self.orchestrators.get(origin_of(callback_url))
+        return found if found is not None else self.default_secret()
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a URL, the port only where it is not the standard one."""
+    parts = urlsplit(url)
+    port = parts.port
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+    return f"{parts.scheme}://{host}" + (f":{port}" if port and port != STANDARD.get(parts.scheme) else "")
+
+
+def settings_of(config: Config, environment: Environment | None = None, rules: Rules | None = None) -> BatchSettings:
+    """The configured settings for an environment (default: the first); an error names the key that is wrong."""
+    from tabellion.config import model, model_gates
+
+    section = config.section("batches")
+    name, gates = str(section.get("model", LOCAL)), model_gates(config)
+    if name not in (LOCAL, *gates):
+        raise ConfigurationError(
+            f"batches.model: unknown model {name!r}; known: {', '.join((LOCAL, *gates))}. Set its key, or add it to "
+            "[models]"
+        )
+    subfolder = environment.name if environment is not None and environment != config.environments[0] else None
+    rules = rules or Rules.of(config.allow)
+    data = config.data / "batches"
+    staging, content = (_place(section, kind, data, subfolder) for kind in ("staging", "content"))
+    chosen: dict[str, Any] = {key: section[key] for key in NUMBERS if key in section}
+    return BatchSettings(
+        Staging(Lake(staging)), open_content(content, _node_rules(content, rules)), rules, name,
+        None if name == LOCAL else gates[name], functools.partial(model, config=config), **chosen,
+        variant=section.get("variant", VARIANT), secret=_secret(section), networks=_networks(section),
+        orchestrators=_orchestrators(section), default_secret=functools.partial(_own_secret, config.data),
+    )  # fmt: skip
+
+
+def check(config: Config) -> None:
+    """Raises a ConfigurationError for what cannot work."""
+    settings = settings_of(config)
+    if not 0 < settings.most_failed <= 1:
+        raise ConfigurationError(f"batches.most_failed: {settings.most_failed} is not a share between 0 and 1")
+
+
+def _place(section: Mapping[str, Any], key: str, data: Path, subfolder: str | None) -> str:
+    """A configured store; the environments after the first have a subfolder each. An IPFS node has no folders."""
+    url = str(section.get(key, data / key))
+    if subfolder is None or url.startswith(IPFS):
+        return url
+    return f"{url.rstrip('/')}/{subfolder}"
+
+
+def _node_rules(url: str, rules: Rules) -> Rules:
+    """The rules for the configured IPFS node: its own address and port are allowed, whatever its network."""
+    if not url.startswith(IPFS):
+        return rules
+    parts = urlsplit(url.removeprefix("ipfs+"))
+    try:
+        address = ipaddress.ip_address(parts.hostname or "")
+    except ValueError:
+        return replace(rules, ports=rules.ports | {parts.port or 5001})
+    return replace(rules, services=rules.services | {(address, parts.port or STANDARD[parts.scheme])})
+
+
+def _secret(section: Mapping[str, Any]) -> str | None:
+    secret = section.get("secret")
+    if secret is not None and len(secret) < SHORTEST_SECRET:
+        raise ConfigurationError(f"batches.secret: use at least {SHORTEST_SECRET} characters")
+    return secret
+
+
+def _networks(section: Mapping[str, Any]) -> tuple[str, ...]:
+    networks = tuple(section.get("networks", ()))
+    try:
+        Rules.of(networks)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"batches.networks: {error}") from None
+    return networks
+
+
+def _orchestrators(section: Mapping[str, Any]) -> dict[str, str]:
+    """The secrets by origin, each in the format of Standard Webhooks."""
+    found = {}
+    for url, secret in section.get("orchestrators", {}).items():
+        if not str(url).startswith(("https://", "http://")) or urlsplit(url).path not in ("", "/"):
+            raise ConfigurationError(
+                f'batches.orchestrators: {url!r} is not an origin; write "https://host" = "whsec_…"'
+            )
+        if not isinstance(secret, str) or not secret.startswith("whsec_"):
+            raise ConfigurationError(
+                f"batches.orchestrators: the secret of {url} must be a text that begins with whsec_; "
+                "`tabellion batches secret` makes one"
+            )
+        found[origin_of(url)] = secret
+    return found
+
+
+def _own_secret(data: Path) -> str:
+    """The secret of this installation, created when it is first needed, in a file that only its owner can read."""
+    path = data / SECRET_FILE
+    if not path.exists():
+        files.make_folder(data, data)
+        unnamed = files.Unnamed(data, data, files.PRIVATE_FILE)
+        try:
+            unnamed.write(make_secret().encode())
+            unnamed.name(path, new=True)
+        except files.FileNameTaken:
+            pass  # another process was first
+        finally:
+            unnamed.discard()
+    return path.read_text("utf-8").strip()

@@ -1,0 +1,59 @@
+"""The staging store: the JSON file of each ref, read before OCR and written with its text."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from tabellion.errors import Permanent
+from tabellion.messages import Message
+from tabellion.storage.lake import Absent, Lake
+
+TEXT = "ocr"  #: the key of a ref's file that has the text of its image
+
+
+@dataclass(frozen=True, slots=True)
+class RefFile:
+    """The content of a ref's file; keys that we do not know are kept."""
+
+    content: dict[str, Any]
+
+    @property
+    def text(self) -> str | None:
+        """The text of the image; None if it was not read yet."""
+        text = self.content.get(TEXT)
+        return text if isinstance(text, str) and text.strip() else None
+
+    def with_text(self, text: str) -> RefFile:
+        """The same with this text."""
+        return RefFile({**self.content, TEXT: text})
+
+    def dump(self) -> bytes:
+        """The file's bytes; equal content gives equal bytes, whoever wrote it."""
+        return json.dumps(self.content, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """The ref files of one environment, in a folder or a bucket."""
+
+    lake: Lake
+
+    async def read(self, key: str) -> RefFile:
+        """A ref's file; raises Permanent if there is none, or if it is not a JSON object."""
+        try:
+            data = await self.lake.get(key)
+        except Absent:
+            raise Permanent(Message("batch.staging_missing", key=key)) from None
+        try:
+            content = json.loads(data)
+        except (ValueError, RecursionError):
+            content = None
+        if not isinstance(content, dict):
+            raise Permanent(Message("batch.staging_invalid", key=key))
+        return RefFile(content)
+
+    async def write(self, key: str, file: RefFile) -> None:
+        """Replaces a ref's file, whole or not at all."""
+        await self.lake.put(key, file.dump())

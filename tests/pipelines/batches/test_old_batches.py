@@ -1,0 +1,66 @@
+"""Closed batches are removed after their time, whole chunks at a time; open ones never."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tabellion.engine.retention import Step
+from tabellion.engine.store import Store
+from tabellion.pipelines.batches import changes
+from tabellion.pipelines.batches.old_batches import ClosedBatches
+from tests.pipelines.batches.material import (
+    Images,
+    chunk_of,
+    rows,
+    settings_in,
+    stage,
+    submit,
+    work,
+)
+from tests.workers import ask
+
+TABLES = ("batches", "batch_chunks", "batch_pis", "batch_refs")
+
+
+async def prune(store: Store, keep: float) -> int:
+    """Take steps until there is nothing left to remove."""
+    rule, removed, step = ClosedBatches(keep), 0, Step("")
+    while step.position is not None:
+        step = await rule.step(store, step.position)
+        removed += step.removed
+    return removed
+
+
+def test_a_closed_batch_is_removed_and_its_versions_stay(url: str, tmp_path: Path, images: Images) -> None:
+    """An open one, and one that was closed a moment ago, are left alone."""
+    settings = settings_in(tmp_path)
+    for batch in ("old", "open"):
+        request = chunk_of(images.url, images.url, batch=batch)
+        stage(settings, request["pis"])
+        submit(url, settings, request)
+    work(url, settings, deliver=False)
+    assert ask(url, lambda store: changes.close(store, "old"))
+    assert ask(url, lambda store: prune(store, 3600.0)) == 0
+    assert ask(url, lambda store: ClosedBatches(-1.0).step(store, None, dry_run=True)).removed == 1
+    assert ask(url, lambda store: prune(store, -1.0)) == 1
+    left = {table: rows(url, f"SELECT count(*) AS n FROM {table}")[0]["n"] for table in TABLES}
+    assert left == {"batches": 1, "batch_chunks": 1, "batch_pis": 2, "batch_refs": 6}
+    assert [row["batch_id"] for row in rows(url, "SELECT batch_id FROM batch_chunks")] == ["open"]
+    assert len(rows(url, "SELECT * FROM batch_versions WHERE chunk = 'ocr:old:0'")) == 2
+    assert len(rows(url, "SELECT * FROM batch_entities")) == 2
+
+
+def test_a_closed_batch_that_is_started_again_is_not_removed(url: str, tmp_path: Path, images: Images) -> None:
+    """Also one whose chunks come one by one: nobody has said that it is complete, so its status never changes."""
+    images.answers |= {path: [(404, b"")] for path in ("/asset/0-0", "/asset/0-0/medium")}
+    settings = settings_in(tmp_path)
+    request = chunk_of(images.url, images.url, pis=1)
+    stage(settings, request["pis"])
+    submit(url, settings, request)
+    work(url, settings, deliver=False)
+    assert ask(url, lambda store: changes.close(store, "b1"))
+    assert ask(url, lambda store: changes.retry_failed(store, "b1")) == 1
+    assert rows(url, "SELECT closed_at FROM batches") == [{"closed_at": None}]
+    rows(url, "UPDATE batches SET closed_at = created_at")  # closed while its chunk was started again
+    assert ask(url, lambda store: prune(store, -1.0)) == 0
+    assert len(rows(url, "SELECT id FROM batch_refs")) == 3
