@@ -49,13 +49,36 @@ def test_a_code_without_a_meaning_is_refused() -> None:
         Problem(409, "checksum_busy")
 
 
+def is_sentence(text: ast.expr) -> bool:
+    """Whether an expression contains a sentence that is not the code or a parameter of a message."""
+    if isinstance(text, ast.BoolOp):
+        return any(map(is_sentence, text.values))
+    if isinstance(text, ast.IfExp):
+        return is_sentence(text.body) or is_sentence(text.orelse)
+    if isinstance(text, ast.BinOp):
+        return is_sentence(text.left) or is_sentence(text.right)
+    return isinstance(text, ast.JoinedStr) or (isinstance(text, ast.Constant) and bool(text.value))
+
+
+def plain_sentences(source: str) -> Iterator[int]:
+    """The lines with a detail or fix of a problem that is a sentence, not a message."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and "Problem" in (getattr(node.func, "id", ""), getattr(node.func, "attr", "")):
+            named = [keyword.value for keyword in node.keywords if keyword.arg in ("detail", "fix")]
+            yield from (text.lineno for text in [*node.args[2:3], *named] if is_sentence(text))
+
+
 def test_details_and_fixes_are_messages() -> None:
-    """Pages in another language show them in theirs: no problem of the application has a sentence in its code."""
-    plain = []
-    for path in (SOURCE / "web").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Problem":
-                texts = [*node.args[2:3], *(keyword.value for keyword in node.keywords if keyword.arg == "fix")]
-                sentences = [text for text in texts if isinstance(text, ast.Constant | ast.JoinedStr)]
-                plain += [f"{path.name}:{text.lineno}" for text in sentences]
-    assert plain == []
+    """Pages in another language show them in theirs: no problem has a sentence in its code."""
+    paths = [path for path in SOURCE.rglob("*.py") if list(plain_sentences(path.read_text()))]
+    assert [f"{path.relative_to(SOURCE)}:{line}" for path in paths for line in plain_sentences(path.read_text())] == []
+
+
+@pytest.mark.parametrize(
+    "text", ['"gone"', 'f"{n} gone"', '"gone" if n else Message("x")', 'reason or "gone"', '"gone: " + reason']
+)
+def test_a_sentence_in_a_problem_is_noticed(text: str) -> None:
+    """As its detail and as its fix, by position or by name."""
+    calls = [f'Problem(404, "file_gone", {text})', f'Problem(404, "file_gone", detail={text})',
+             f'problems.Problem(404, "file_gone", Message("x"), fix={text})']  # fmt: skip
+    assert [list(plain_sentences(call)) for call in calls] == [[1], [1], [1]]

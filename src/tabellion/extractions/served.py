@@ -17,6 +17,7 @@ from tabellion.errors import Permanent
 from tabellion.extractions.columns import ColumnChoice, column_choice
 from tabellion.extractions.lookup import ExtractionTable
 from tabellion.extractions.storage import DownloadFailed, ExtractionFiles, files_of
+from tabellion.messages import Message
 from tabellion.storage.blobs import Blobs
 from tabellion.storage.lake import LakeError
 from tabellion.web.blueprint import PipelineHealth
@@ -62,7 +63,7 @@ class ServedExtractions:
         except Permanent as error:
             raise Problem(404, "file_gone", str(error)) from None
         except (DownloadFailed, LakeError, OSError) as error:
-            raise Problem(404, "file_gone", str(error), fix="try again later") from None
+            raise Problem(404, "file_gone", str(error), fix=Message("fix.try_later")) from None
         return path, name
 
     async def health(self) -> PipelineHealth:
@@ -81,10 +82,8 @@ class ServedExtractions:
 def serve(config: Config, environment: str, store: Store) -> ServedExtractions:
     """The implementation of `Pipeline.serve` for every pipeline on the table."""
     place = next((known for known in config.environments if known.name == environment), None)
-    below = config.data if place is None or place == config.environments[0] else config.data / place.name
-    return ServedExtractions(
-        environment, store, files_of(config, place), column_choice(config), below / "extractions-seen"
-    )
+    seen = config.folder_of(place) / "extractions-seen"
+    return ServedExtractions(environment, store, files_of(config, place), column_choice(config), seen)
 
 
 def served_extractions(request: Request) -> ServedExtractions:

@@ -7,18 +7,19 @@ async with fetch("https://example.com/invoice.pdf", rules, limit=10_000_000) as 
 from __future__ import annotations
 
 import asyncio
+import email.message
 import functools
 import ssl
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from email.message import Message
 from ipaddress import ip_address
 from urllib.parse import unquote, urljoin
 
 import httpx2
 
 from tabellion.errors import TabellionError
+from tabellion.messages import Message
 from tabellion.net.guard import Address, Blocked, HostUnreachable, Rules, Target, parse, vet_url
 
 LIMIT = 100_000_000
@@ -32,8 +33,9 @@ MOVED = (301, 302, 303, 307, 308)
 class FetchFailed(TabellionError):  # noqa: N818 - what happened
     """The URL returned no document."""
 
-    def __init__(self, message: str, code: str = "url_failed") -> None:
+    def __init__(self, message: str, code: str = "url_failed", status: int | None = None) -> None:
         self.code = code
+        self.status = status  #: of the response, if there was one
         super().__init__(message)
 
 
@@ -99,7 +101,7 @@ class Pinned(httpx2.AsyncBaseTransport):
         peer = stream.get_extra_info("server_addr") if stream is not None else None
         if peer is None or ip_address(str(peer[0]).partition("%")[0]) != address:
             await response.aclose()
-            raise Blocked("the response came from another address")
+            raise Blocked(Message("net.another_address"))
         return response
 
     async def aclose(self) -> None:
@@ -138,12 +140,12 @@ async def fetch(
             finally:
                 await response.aclose()
     except TimeoutError:
-        raise FetchFailed(f"the download took longer than {deadline:g} s") from None
+        raise FetchFailed(Message("fetch.too_slow", seconds=deadline)) from None
     except HostUnreachable as error:
         raise FetchFailed(str(error)) from None
     except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError):
         # One message for all: the kind of error would reveal what listens at the address.
-        raise FetchFailed("the server did not answer, or ended the connection") from None
+        raise FetchFailed(Message("fetch.no_answer")) from None
 
 
 async def _follow_redirects(http: httpx2.AsyncClient, url: str, redirects: int) -> tuple[httpx2.Response, str]:
@@ -155,25 +157,26 @@ async def _follow_redirects(http: httpx2.AsyncClient, url: str, redirects: int) 
         await response.aclose()
         location = response.headers.get("location", "")
         if not location:
-            raise FetchFailed(f"the server returned status {response.status_code} without a Location header")
+            raise FetchFailed(Message("fetch.no_location", status=str(response.status_code)))
         if not remaining:
             break
         target = parse(urljoin(current, location)).url
         if current.startswith("https:") and not target.startswith("https:"):
-            raise Blocked("it redirects from https to http")
+            raise Blocked(Message("net.https_to_http"))
         current = target
-    raise FetchFailed(f"too many redirects (more than {redirects})")
+    raise FetchFailed(Message("fetch.too_many_redirects", n=redirects))
 
 
 def _check_response(response: httpx2.Response, url: str, limit: int, media: Collection[str] | None) -> Fetched:
     if response.status_code != 200:
-        raise FetchFailed(f"the server returned status {response.status_code}")
+        status = response.status_code
+        raise FetchFailed(Message("fetch.status", status=str(status)), status=status)
     encoding = response.headers.get("content-encoding", "identity").lower()
     if encoding not in ("", "identity"):
-        raise FetchFailed("the server sent a compressed response although this was not requested")
+        raise FetchFailed(Message("fetch.compressed"))
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media is not None and kind and kind not in media:
-        raise FetchFailed(f"the server returned {_clean_media(kind)}, which is not a supported document", "url_type")
+        raise FetchFailed(Message("fetch.unsupported_type", media=_clean_media(kind)), "url_type")
     length = response.headers.get("content-length", "")
     if length.isdecimal() and int(length) > limit:
         raise _too_large(limit)
@@ -190,16 +193,16 @@ async def _limit_chunks(response: httpx2.Response, limit: int) -> AsyncIterator[
 
 
 def _too_large(limit: int) -> FetchFailed:
-    return FetchFailed(f"the file is larger than {limit:,} bytes", "too_large")
+    return FetchFailed(Message("fetch.too_large", n=limit), "too_large")
 
 
 def _clean_media(media: str) -> str:
-    return "".join(char for char in media if char.isalnum() or char in "/+.-")[:60] or "an unknown type"
+    return "".join(char for char in media if char.isalnum() or char in "/+.-")[:60] or Message("fetch.unknown_type")
 
 
 def file_name(disposition: str) -> str:
     """The file name in a Content-Disposition header; empty if it has none."""
-    message = Message()
+    message = email.message.Message()
     try:
         message["content-disposition"] = disposition
         return message.get_filename() or ""

@@ -62,7 +62,7 @@ class Blocked(TabellionError):  # noqa: N818 - a verdict
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"this URL cannot be fetched: {reason}")
+        super().__init__(Message("net.blocked", detail=reason))
 
 
 class HostUnreachable(TabellionError):  # noqa: N818 - what happened
@@ -128,32 +128,32 @@ class Rules:
     def check(self, address: Address, port: int | None = None) -> None:
         """Raises Blocked for an address that is not public, unless its network, or this port on it, is allowed."""
         if _within(address, METADATA):
-            raise Blocked("its host is a metadata server")
+            raise Blocked(Message("net.metadata_server"))
         if getattr(address, "scope_id", None):
-            raise Blocked("its host is not a public address")
+            raise Blocked(Message("net.not_public"))
         if self.allows(address, port):
             return
         public = address.is_global and not address.is_multicast and not _within(address, NEVER)
         if not public or (address.version == 6 and address not in UNICAST):
-            raise Blocked("its host is not a public address")
+            raise Blocked(Message("net.not_public"))
 
 
 def parse(url: str) -> Target:
     """The parts of a URL; raises Blocked for one that parsers could understand differently."""
     if not isinstance(url, str) or not url:
-        raise Blocked("it is empty")
+        raise Blocked(Message("net.empty"))
     if len(url) > LONGEST:
-        raise Blocked(f"it is longer than {LONGEST:,} characters")
+        raise Blocked(Message("net.too_long", n=LONGEST))
     if not all("!" <= character <= "~" for character in url):
-        raise Blocked("it contains a space, a control character or a non-ASCII character; percent-encode them")
+        raise Blocked(Message("net.characters"))
     if "\\" in url:
-        raise Blocked("it contains a backslash")
+        raise Blocked(Message("net.backslash"))
     match = _URL.fullmatch(url)
     if match is None:
-        raise Blocked("it is not an absolute http or https URL")
+        raise Blocked(Message("net.not_absolute"))
     scheme = match["scheme"].lower()
     if scheme not in STANDARD:
-        raise Blocked("only http and https are supported")
+        raise Blocked(Message("net.scheme"))
     host, port = _authority(match["authority"], scheme)
     rest = match["rest"]
     return Target(scheme, host, port, rest if rest.startswith("/") else f"/{rest}")
@@ -161,25 +161,25 @@ def parse(url: str) -> Target:
 
 def _authority(text: str, scheme: str) -> tuple[str, int]:
     if "@" in text:
-        raise Blocked("it contains a user name or password")
+        raise Blocked(Message("net.credentials"))
     if text.startswith("["):
         host, bracket, after = text[1:].partition("]")
         if not bracket or (after and not after.startswith(":")):
-            raise Blocked("its host is not valid")
+            raise Blocked(Message("net.host_invalid"))
         port_text, colon = after[1:], bool(after)
         try:
             if "%" in host:
                 raise ValueError
             host = str(IPv6Address(host))
         except ValueError:
-            raise Blocked("its host is not valid") from None
+            raise Blocked(Message("net.host_invalid")) from None
     else:
         host, separator, port_text = text.partition(":")
         host, colon = _name(host), bool(separator)
     if not colon:
         return host, STANDARD[scheme]
     if not _PORT.fullmatch(port_text) or int(port_text) > 65535:
-        raise Blocked("its port is not valid")
+        raise Blocked(Message("net.port_invalid"))
     return host, int(port_text)
 
 
@@ -187,15 +187,15 @@ def _name(text: str) -> str:
     host = text.lower().removesuffix(".")
     labels = host.split(".")
     if not host or len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise Blocked("its host is not valid")
+        raise Blocked(Message("net.host_invalid"))
     if _NUMBER.fullmatch(labels[-1]):
         # 2130706433, 0x7f000001, 0177.0.0.1 and 127.1 are all 127.0.0.1 to the system's resolver.
         try:
             return str(IPv4Address(host))
         except ValueError:
-            raise Blocked("its host is an obfuscated number; write an IP address as four decimal numbers") from None
+            raise Blocked(Message("net.obfuscated_number")) from None
     if host in METADATA_NAMES:
-        raise Blocked("its host is a metadata server")
+        raise Blocked(Message("net.metadata_server"))
     return host
 
 
@@ -208,7 +208,7 @@ async def vet_url(url: str, rules: Rules | None = None) -> Target:
     for address in addresses:
         effective.check(address, target.port)
     if target.port not in effective.ports and not all(effective.allows(address, target.port) for address in addresses):
-        raise Blocked(f"its port is not one of {', '.join(map(str, sorted(effective.ports)))}")
+        raise Blocked(Message("net.port_closed", ports=[str(port) for port in sorted(effective.ports)]))
     return replace(target, addresses=addresses)
 
 
@@ -221,7 +221,7 @@ async def _resolve_host(target: Target, rules: Rules) -> list[str]:
         async with asyncio.timeout(RESOLVE_SECONDS):
             addresses = await rules.resolver(target.host, target.port)
     except UnicodeError:
-        raise Blocked("its host is not valid") from None
+        raise Blocked(Message("net.host_invalid")) from None
     except socket.gaierror as error:
         # Also a name that does not exist: the server that says so may be wrong for a moment, or an hour.
         exists = error.errno not in _UNKNOWN_NAME
@@ -231,7 +231,7 @@ async def _resolve_host(target: Target, rules: Rules) -> list[str]:
     if not addresses:
         raise HostUnreachable(target.host, Message("net.no_such_host"))
     if len(addresses) > MOST_ADDRESSES:
-        raise Blocked(f"its host has more than {MOST_ADDRESSES} addresses")
+        raise Blocked(Message("net.too_many_addresses", n=MOST_ADDRESSES))
     return addresses
 
 

@@ -192,10 +192,10 @@ class GuardProxy:
             raise ProxyAnswer(503, f"there are more than {account.limits.connections} connections at a time")
         try:
             if account.is_spent:
-                raise Blocked(f"the session has used its {account.limits.bytes:,} bytes")
+                raise Blocked(Message("net.session_used_up", n=account.limits.bytes))
             target = await vet_url(f"{scheme}://{authority}/", account.rules)
             if target.port == self.port and not all(address.is_global for address in target.addresses):
-                raise Blocked("it is the address of this proxy")
+                raise Blocked(Message("net.this_proxy"))
         except Blocked as refusal:
             account.refuse(host, port, refusal.reason)
             raise ProxyAnswer(

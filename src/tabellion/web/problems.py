@@ -29,7 +29,8 @@ CODES = (
     "form_invalid", "value_invalid", "value_missing", "value_unknown", "value_repeated", "cursor_invalid",
     "empty_file", "type_unsupported", "type_mismatch", "url_blocked", "url_failed", "idempotency_mismatch",
     "idempotency_pending", "document_unreadable", "page_missing", "file_gone", "range_unsatisfiable",
-    "too_many_requests", "too_many_streams", "queue_unusable", "database_unreachable", "no_space",
+    "too_many_requests", "too_many_streams", "queue_unusable", "database_unreachable",
+    "storage_unreachable", "no_space",
     "server_stopping", "unexpected",
 )  # fmt: skip
 

@@ -177,7 +177,7 @@ async def listing(
     number = ExtractionStatus[status].value if status is not None else None
     filters = {name: value for name, value in (("status_id", number), ("document_type", type)) if value is not None}
     question = {name: str(value) for name, value in filters.items()}
-    key = request.app.state.cursor_key
+    key = await cursors.signing_key(request)
     start = cursors.place(key, served.name, question, cursor) if cursor is not None else None
     rows, following = await (await served.table()).listing(filters, start, limit)
     onward = cursors.make_cursor(key, served.name, question, following) if following else None
@@ -199,7 +199,7 @@ async def submit(
     table = await served.table()
     if table.columns is None:
         raise Problem(409, "queue_unusable", Message("extractions_api.columns_unknown"),
-                      fix="set extractions.address_column and extractions.text_column")  # fmt: skip
+                      fix=Message("extractions_api.fix_columns"))  # fmt: skip
     inputs = {"document_type": document_type, "document_number": document_number}
     is_new = False
     if media == "application/json":
@@ -222,7 +222,7 @@ async def submit(
             raise too_long(error, field) from None
         if not error.rule and not isinstance(error, ValueRefused):
             raise
-        raise Problem(409, "queue_unusable", error.words, fix="send what the table requires, or change it") from None
+        raise Problem(409, "queue_unusable", error.words, fix=Message("fix.table_requires")) from None
     accepted = Accepted(id=id_, status="COMPLETE", status_url=status_url(id_))
     return answer(accepted, 202, {"Location": accepted["status_url"]})
 
@@ -233,12 +233,12 @@ async def _vet(request: Request, url: str) -> str:
     except Blocked as error:
         raise Problem(
             422, "url_blocked", str(error), field="/url", reason=error.reason,
-            fix="use a public http or https URL, or upload the file itself",
+            fix=Message("fix.public_url_or_upload"),
         ) from None  # fmt: skip
     except HostUnreachable as error:
         raise Problem(
             422, "url_failed", str(error), field="/url",
-            fix="check the name of the host, try again later, or upload the file itself",
+            fix=Message("fix.check_host_or_upload"),
         ) from None  # fmt: skip
     return url
 

@@ -13,7 +13,11 @@ import pytest
 
 from tabellion import Store
 from tabellion.accounts import audit
+from tabellion.monitor.verify import verify
+from tabellion.monitor.view import QueueView
 from tabellion.pipelines.documents.review import claims, editing, item_changes, queue
+from tabellion.pipelines.documents.verification import verify_documents
+from tests.pipelines.documents.papers import settings_in
 from tests.pipelines.documents.review import checker, fifty
 from tests.pipelines.documents.review.checker import World
 
@@ -49,6 +53,10 @@ def crowded(url: str, folder: Path, *, people: int = PEOPLE, items: int = ITEMS,
         await fifty.crowd(url, folder, names, seed, stores=STORES)
         async with Store(url) as store:
             assert (await audit.verify(store)).whole
+            view = QueueView(queue.review_queue(), people=True)
+            # Nobody ends the claims of those who left.
+            found = [*await verify(store, [view]), *await verify_documents(store, settings_in(folder))]
+            assert [one for one in found if one.kind != "unswept"] == []
         return await fifty.look(url, folder)
 
     return asyncio.run(go())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -194,8 +195,10 @@ def test_a_rejection_needs_a_reason(url: str) -> None:
             await finishing.reject(store, item, BEN, "unreadable")
         await finishing.reject(store, item, ANNA, "other", "upside down", seconds=1)
         row = await items.row(store, item)
-        assert (row["status"], row["reason"]) == ("rejected", "other: upside down")
-        assert (await audit.history(store, item=item))[-1]["reason"] == "other: upside down"
+        assert row["status"] == "rejected"
+        assert json.loads(row["reason"] or "") == {"code": "other", "note": "upside down"}
+        last = (await audit.history(store, item=item))[-1]
+        assert (last["reason"], last["more"]["code"]) == ("upside down", "other")
 
     ask(url, go)
 

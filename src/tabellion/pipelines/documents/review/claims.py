@@ -18,19 +18,7 @@ from tabellion.engine.sql import NOW, later
 from tabellion.engine.store import Store
 from tabellion.errors import LeaseLost
 from tabellion.messages import Message, quote_value
-from tabellion.pipelines.documents.review import item_changes, items, priority, queue
-from tabellion.pipelines.documents.review.errors import (
-    Assigned,
-    Closed,
-    Escalated,
-    Held,
-    InvalidValues,
-    NotAllowed,
-    NotHeld,
-    ReviewPaused,
-    TooMany,
-    Underway,
-)
+from tabellion.pipelines.documents.review import errors, item_changes, items, priority, queue
 from tabellion.pipelines.documents.review.items import ItemRow
 from tabellion.pipelines.documents.review.people import AVAILABLE, Person
 from tabellion.pipelines.documents.review.queue import NAME, OPEN, review_queue
@@ -82,7 +70,7 @@ async def claim(store: Store, id: str, person: Person, *, takeover: bool = False
     `takeover`: an operator takes it from its holder.
     """
     if takeover and not person.operates:
-        raise NotAllowed
+        raise errors.NotAllowed
     return await _claim(store, id, person, takeover=takeover)
 
 
@@ -107,7 +95,7 @@ async def _claim(store: Store, id: str, person: Person, *, takeover: bool = Fals
             await _take_over(store, item, person)
         elif tries_left:
             await asyncio.sleep(0.01)  # its row was locked for a moment, or it has just been released
-    raise Held(item["holder"], item["lease_until"])
+    raise errors.Held(item["holder"], item["lease_until"])
 
 
 def _terms(store: Store, person: Person, type: str | None) -> tuple[str, dict[str, Any]]:  # noqa: A002
@@ -127,26 +115,26 @@ async def _find_hindrance(store: Store, person: Person) -> Exception | None:
         "SELECT reason FROM tabellion_queues WHERE queue = $1 AND paused_at IS NOT NULL", NAME
     )
     if paused:
-        return ReviewPaused(paused[0]["reason"])
+        return errors.ReviewPaused(paused[0]["reason"])
     held = await store.database.fetch(
         "SELECT id FROM tabellion_review_items WHERE status = 'in_review' AND reviewer = $1 ORDER BY id", person.name
     )
-    return TooMany([row["id"] for row in held]) if len(held) >= HELD else None
+    return errors.TooMany([row["id"] for row in held]) if len(held) >= HELD else None
 
 
 def _find_refusal(item: ItemRow, person: Person, *, takeover: bool) -> Exception | None:
     """Why this person cannot have this item; None if they can."""
     if item["status"] not in OPEN:
-        return Closed(item["status"], item["reviewer"])
+        return errors.Closed(item["status"], item["reviewer"])
     if item["holder"] is not None and not takeover:
-        return Held(item["holder"], item["lease_until"], takeover=person.operates)
+        return errors.Held(item["holder"], item["lease_until"], takeover=person.operates)
     if item["escalated_at"] is not None and not person.operates:
-        return Escalated()
+        return errors.Escalated()
     if item["document_status"] != "completed":
-        return Underway()
+        return errors.Underway()
     reserved = item["assigned_to"] not in (None, person.name) and not takeover
     if reserved and item["due_at"] >= item["now"] and (item["assigned_at"] or 0) >= item["now"] - queue.HOLD:
-        return Assigned(str(item["assigned_to"]), takeover=person.operates)
+        return errors.Assigned(str(item["assigned_to"]), takeover=person.operates)
     return None
 
 
@@ -222,13 +210,13 @@ async def assign(store: Store, id: str, person: Person, to: str | None, reason: 
     """
     item = await items.row(store, id)
     if not person.operates and person.name not in (item["assigned_to"], item["holder"]):
-        raise NotAllowed(Message("item.may_not_assign"))
+        raise errors.NotAllowed(Message("item.may_not_assign"))
     if to is not None and to != person.name:
         known = await store.database.fetch(
             f"SELECT 1 AS one FROM tabellion_users AS u WHERE u.name = $1 AND {AVAILABLE}", to
         )
         if not known:
-            raise InvalidValues({"to": Message("item.no_such_reviewer", value=quote_value(to))}, beside=True)
+            raise errors.InvalidValues({"to": Message("item.no_such_reviewer", value=quote_value(to))}, beside=True)
     entry = AuditEntry("reassigned", person.name, after=to, reason=reason)
     await _hand_on(store, id, person, item_changes.assign(id, to), entry, from_others=person.operates, to=to)
 
@@ -245,7 +233,7 @@ async def _hand_on(
     for _ in range(RACES):
         item = await items.row(store, id)
         if item["status"] not in OPEN:
-            raise Closed(item["status"], item["reviewer"])
+            raise errors.Closed(item["status"], item["reviewer"])
         job = await store.find_claim(review_queue(), id)
         keeps_claim = job is not None and job.worker == to
         former_holder = {"holder": job.worker} if job is not None and not keeps_claim else {}
@@ -267,12 +255,12 @@ async def _hand_on(
                 [(guard, [id, "in_review"]), audit.bind_statement(*audit_statement), audit.bind_statement(*change)],
             )
         elif job.worker != person.name and not from_others:
-            raise Held(job.worker, item["lease_until"])
+            raise errors.Held(job.worker, item["lease_until"])
         else:
             done = await _end_claim(store, job, "released", [audit_statement, change])
         if done:
             return
-    raise Held(None, None)
+    raise errors.Held(None, None)
 
 
 async def _end_claim(
@@ -302,7 +290,7 @@ async def require_claim(store: Store, id: str, person: Person, queue: Queue | No
     """
     job = await store.find_claim(queue or review_queue(), id)
     if job is None and await _has_just_expired(store, id, person):
-        with contextlib.suppress(Held):
+        with contextlib.suppress(errors.Held):
             await _claim(store, id, person, reason=BACK)
         job = await store.find_claim(queue or review_queue(), id)
     if job is None or job.worker != person.name:
@@ -324,8 +312,8 @@ async def explain_not_held(store: Store, id: str) -> Exception:  # noqa: A002
     """Why there is no claim: the item is finished, held by somebody else, or unclaimed."""
     item = await items.row(store, id)
     if item["status"] not in OPEN:
-        return Closed(item["status"], item["reviewer"])
-    return NotHeld(item["holder"], item["lease_until"])
+        return errors.Closed(item["status"], item["reviewer"])
+    return errors.NotHeld(item["holder"], item["lease_until"])
 
 
 def attach_item(entry: AuditEntry, item: ItemRow) -> AuditEntry:

@@ -98,6 +98,9 @@ class Escalated(ReviewError):  # noqa: N818 - a state
 class NotAllowed(ReviewError):  # noqa: N818 - what it is
     """Only an operator may do this."""
 
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or Message("item.operators_only"))
+
 
 class ReviewPaused(ReviewError):  # noqa: N818 - a state
     """The review queue is paused: nothing can be claimed until it is resumed."""

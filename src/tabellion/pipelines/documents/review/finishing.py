@@ -11,30 +11,15 @@ from tabellion.engine.store import Store
 from tabellion.errors import LeaseLost
 from tabellion.messages import Message, quote_value
 from tabellion.pipelines.documents import states
-from tabellion.pipelines.documents.review import fields, item_changes, items
+from tabellion.pipelines.documents.review import errors, fields, item_changes, items
 from tabellion.pipelines.documents.review.claims import explain_not_held, require_claim
 from tabellion.pipelines.documents.review.editing import stale
-from tabellion.pipelines.documents.review.errors import (
-    InvalidValues,
-    NotAllowed,
-    NotApprovable,
-    Open,
-    Underway,
-    Unseen,
-    Untyped,
-)
 from tabellion.pipelines.documents.review.fields import EMPTY, Types
 from tabellion.pipelines.documents.review.items import ItemRow
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.queue import ENDINGS, OPEN, Ending, review_queue
+from tabellion.pipelines.documents.review.rejection import REJECTIONS, store_rejection
 
-#: Reasons for a rejection. Codes are stable: people script against them.
-REJECTIONS = {
-    code: Message(f"rejection.{code}")
-    for code in (
-        "unreadable", "wrong_type", "incomplete", "duplicate", "not_ours", "contradictory", "suspicious", "other",
-    )
-}  # fmt: skip
 REOPEN_TRIES = 3  #: of an item that somebody else changes meanwhile
 
 
@@ -51,20 +36,20 @@ async def approve(
     await require_claim(store, id, person)
     item = await items.row(store, id)
     if item["document_status"] != "completed":
-        raise Underway
+        raise errors.Underway
     if item["version"] != version:
         raise await stale(store, item, version)
     found = await fields.rows(store, item["document_id"])
     doctype = fields.type_of(types, item["type"])
     if not doctype.fields and not found:
-        raise Untyped
+        raise errors.Untyped
     missing, failing = fields.gate(doctype, found)
     empty = not fields.decided_fields(found) and all(row["value"] in EMPTY for row in found.values())
     if missing or failing or empty:
-        raise NotApprovable(missing, failing, empty=empty and not missing)
+        raise errors.NotApprovable(missing, failing, empty=empty and not missing)
     doubtful = fields.find_unseen(doctype, found)
     if doubtful and not unseen:
-        raise Unseen(doubtful)
+        raise errors.Unseen(doubtful)
     ending: Ending = "corrected" if any(row["manually_corrected"] for row in found.values()) else "approved"
     more = {"unseen": [field["name"] for field in doubtful]} if doubtful else {}
     entry = AuditEntry("approved", person.name, item["document_id"], id, before=item["status"], after=ending, more=more)
@@ -78,18 +63,19 @@ async def reject(
 ) -> None:  # fmt: skip
     """Rejects a document for one of the listed reasons, with an explanation by the reviewer."""
     if code not in REJECTIONS:
-        raise InvalidValues(
+        raise errors.InvalidValues(
             {"code": Message("item.unknown_reason", value=quote_value(code), text=", ".join(REJECTIONS))[:400]},
             beside=True,
         )
-    if code == "other" and not (reason or "").strip():
-        raise InvalidValues({"reason": Message("item.reason_needed")}, beside=True)
+    note = (reason or "").strip() or None
+    if code == "other" and note is None:
+        raise errors.InvalidValues({"reason": Message("item.reason_needed")}, beside=True)
     await require_claim(store, id, person)
     item = await items.row(store, id)
-    full_reason = f"{code}: {reason.strip()}" if reason and reason.strip() else code
     entry = AuditEntry(
-        "rejected", person.name, item["document_id"], id, before=item["status"], after="rejected", reason=full_reason
-    )
+        "rejected", person.name, item["document_id"], id, before=item["status"], after="rejected", reason=note,
+        more={"code": code},
+    )  # fmt: skip
     await _finish(store, item, person, "rejected", _with_effort(entry, seconds, keystrokes), None)
 
 
@@ -101,12 +87,13 @@ def _with_effort(entry: AuditEntry, seconds: float | None, keystrokes: int | Non
 async def _finish(
     store: Store, item: ItemRow, person: Person, ending: Ending, entry: AuditEntry, version: int | None
 ) -> None:
-    """Ends an item of this version, or of any, with the reason and the effort of its audit entry."""
+    """Ends an item of this version, or of any, with the rejection and the effort of its audit entry."""
     id = str(item["id"])  # noqa: A001 - the column's name
     job = await require_claim(store, id, person, review_queue(ending))
     spent = {name: entry.more[name] for name in ("seconds", "keystrokes") if name in entry.more}
     entry = replace(entry, more={**entry.more, "version": int(item["version"]) + 1})
-    also = [item_changes.store_ending(id, spent, entry.reason), states.rewrite(item["document_id"])]
+    rejection = store_rejection(entry.more["code"], entry.reason) if ending == "rejected" else None
+    also = [item_changes.store_ending(id, spent, rejection), states.rewrite(item["document_id"])]
     guard = None
     if version is not None:
         # If it is queued to be read again meanwhile, it is no longer what the person saw.
@@ -121,7 +108,7 @@ WHERE r.id = :id AND r.version = :version AND d.status = 'completed' {lock}""",
     except LeaseLost:
         current = await items.row(store, id)
         if version is not None and current["document_status"] != "completed":
-            raise Underway from None
+            raise errors.Underway from None
         if current["holder"] == person.name and current["status"] in OPEN and version is not None:
             raise await stale(store, current, version) from None
         raise await explain_not_held(store, id) from None
@@ -131,7 +118,7 @@ WHERE r.id = :id AND r.version = :version AND d.status = 'completed' {lock}""",
 async def reopen(store: Store, id: str, person: Person, reason: str) -> None:  # noqa: A002
     """Puts a finished item back in the queue; what was corrected stays corrected."""
     if not person.operates:
-        raise NotAllowed
+        raise errors.NotAllowed
     for _ in range(REOPEN_TRIES):
         item = await items.row(store, id)
         entry = AuditEntry(
@@ -148,4 +135,4 @@ async def reopen(store: Store, id: str, person: Person, reason: str) -> None:  #
             return
         if item["status"] not in ENDINGS:
             break
-    raise Open
+    raise errors.Open

@@ -84,12 +84,12 @@ def escalate(id: str, by: str, reason: str) -> Statement:  # noqa: A002
     return text, {"id": id, "by": by, "reason": reason}
 
 
-def store_ending(id: str, spent: Mapping[str, float], reason: str | None) -> Statement:  # noqa: A002
-    """Stores why an item ended; the time of all reviews of a reopened document adds up."""
+def store_ending(id: str, spent: Mapping[str, float], rejection: str | None) -> Statement:  # noqa: A002
+    """Stores why an item was rejected; the time of all reviews of a reopened document adds up."""
     sums = "".join(f", {name} = coalesce({name}, 0) + :{name}" for name in spent)
     text = f"""UPDATE tabellion_review_items SET version = version + 1, reason = :reason, draft = NULL, draft_by = NULL,
   draft_at = NULL{sums} WHERE id = :id"""
-    return text, {"id": id, "reason": reason, **spent}
+    return text, {"id": id, "reason": rejection, **spent}
 
 
 def reopen(id: str, version: int) -> Statement:  # noqa: A002

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
-from tabellion.messages import Translatable, translatable
 from tabellion.pipelines.documents.judging import Result, read_issues
 from tabellion.pipelines.documents.review import editing, fields, items
+from tabellion.pipelines.documents.review import rejection as rejections
 from tabellion.pipelines.documents.review.claims import sweep
 from tabellion.pipelines.documents.review.editing import CheckedField
 from tabellion.pipelines.documents.review.fields import ReviewField, Types
-from tabellion.pipelines.documents.review.finishing import REJECTIONS
 from tabellion.pipelines.documents.review.items import ItemRow, Position
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.priority import Parts, parts
@@ -58,7 +57,8 @@ class Item(Answer):
     version: int
     reviewer: str | None
     finished_at: str | None
-    reason: str | None
+    reason: Annotated[str | None, Doc("Why it was rejected: a code, or `code: note`.")]
+    rejection: Annotated[rejections.Rejection | None, Doc("Why it was rejected, in parts.")]
     url: str
 
 
@@ -96,14 +96,6 @@ class Claim(Answer):
     until: str
 
 
-class Rejection(Answer):
-    """A reason for rejecting a document."""
-
-    code: str
-    text: str
-    translatable: NotRequired[Translatable]
-
-
 class Finished(Answer):
     """An item that the caller has finished."""
 
@@ -122,7 +114,7 @@ class WholeItem(Item):
     draft: dict[str, Any] | None
     claim: Claim | None
     instructions: str | None
-    reject_reasons: list[Rejection]
+    reject_reasons: list[rejections.RejectionReason]
     position: Position
     today: int
     previous: list[Finished]
@@ -141,6 +133,7 @@ def serialize_item(item: ItemRow) -> Item:
     if at is not None:
         escalated = Escalation(by=item["escalated_by"], at=iso(at), why=item["escalation"])
     closed = item["status"] in ENDINGS
+    rejection = rejections.load_rejection(item["reason"])
     return {
         "id": item["id"], "document_id": item["document_id"], "name": item["name"], "type": item["type"],
         "status": item["status"], "priority": round(float(item["priority"]), 4), "parts": parts(item),
@@ -150,7 +143,8 @@ def serialize_item(item: ItemRow) -> Item:
         "created_at": iso(item["created_at"]), "due_at": iso(item["due_at"]),
         "sla_left": round(item["due_at"] - ((closed and item["finished_at"]) or item["now"]), 1),
         "pages": item["pages"], "version": item["version"], "reviewer": item["reviewer"],
-        "finished_at": iso(item["finished_at"]), "reason": item["reason"], "url": f"/review/{item['id']}",
+        "finished_at": iso(item["finished_at"]), "rejection": rejection,
+        "reason": rejections.summarize(rejection) if rejection else item["reason"], "url": f"/review/{item['id']}",
     }  # fmt: skip
 
 
@@ -168,9 +162,7 @@ async def get(store: Store, types: Types, id: str, person: Person) -> WholeItem:
         "fields": fields.serialize_fields(doctype, found, judged, read.get("candidates")),
         "draft": await _draft(store, id, person), "claim": _claim(item, person),
         "instructions": doctype.instructions or None,
-        "reject_reasons": [
-            {"code": code, "text": text, **translatable(text=text)} for code, text in REJECTIONS.items()
-        ],
+        "reject_reasons": [rejections.describe_reason(code) for code in rejections.REJECTIONS],
         "position": await items.position(store, item), "today": await items.count_finished_today(store, person),
         "previous": await _previous(store, person, id),
     }  # fmt: skip

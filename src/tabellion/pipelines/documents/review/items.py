@@ -35,7 +35,7 @@ class _Columns(TypedDict):
     version: int
     assigned_to: str | None
     reviewer: str | None
-    reason: str | None
+    reason: str | None  #: of a rejection, as `store_rejection` makes it
     escalated_by: str | None
     escalation: str | None
     created_at: float

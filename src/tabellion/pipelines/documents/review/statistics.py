@@ -235,6 +235,7 @@ def _fields(judged: Sequence[_Judged]) -> list[FieldSums]:
 
 def per_person(statistics: Numbers) -> str:
     """The statistics of people as CSV, the totals last."""
+    named = [(person["name"], person) for person in statistics["people"]]
     rows = [
         [
             name, sums["documents"], sums["approved"], sums["corrected"], sums["rejected"], sums["seconds"]["mean"],
@@ -242,13 +243,9 @@ def per_person(statistics: Numbers) -> str:
             sum(sums["corrections"].values()), sums["agreement"], sums["in_time"],
             sums["overdue"],
         ]
-        for name, sums in _by_name(statistics)
+        for name, sums in (*named, (EVERYBODY, statistics["totals"]))
     ]  # fmt: skip
     return _csv(PERSON_COLUMNS, rows)
-
-
-def _by_name(statistics: Numbers) -> list[tuple[str, Sums]]:
-    return [*((person["name"], person) for person in statistics["people"]), (EVERYBODY, statistics["totals"])]
 
 
 def per_field(statistics: Numbers) -> str:

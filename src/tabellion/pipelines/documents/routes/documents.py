@@ -16,15 +16,18 @@ from tabellion.answers import Answer, Doc
 from tabellion.messages import Message, quote_value
 from tabellion.pipelines.documents import lookup
 from tabellion.pipelines.documents import reprocess as again
+from tabellion.pipelines.documents.deleted_files import has_documents
 from tabellion.pipelines.documents.row import ListedDocument, Review, Status, WholeDocument
 from tabellion.pipelines.documents.served import ServedDocuments, served_documents
 from tabellion.pipelines.documents.settings import Unknown
+from tabellion.pipelines.documents.states import TABLE
 from tabellion.reading.types.rules import Verdict
 from tabellion.reading.types.yamlnode import TypeFileError
 from tabellion.web import cursors
 from tabellion.web.answers import answer
 from tabellion.web.openapi import body_of
 from tabellion.web.problems import Problem
+from tabellion.web.request_traces import trace_row
 from tabellion.web.routing import Guarded
 from tabellion.web.validation import Strict, Whole, parse_body
 
@@ -98,6 +101,10 @@ def _missing() -> Problem:
     return Problem(404, "not_found", Message("documents_api.not_found"), field="id")
 
 
+def _running() -> Problem:
+    return Problem(409, "document_running", fix=Message("documents_api.fix_wait"))
+
+
 async def find_document(served: ServedDocuments, id: str) -> Document:  # noqa: A002
     """A document of this environment; raises the problem `not_found`, also for documents of other environments."""
     document = await lookup.get(served.store, id, served.settings.types.get)
@@ -149,7 +156,7 @@ async def listing(
     }  # fmt: skip
     filters = {name: value for name, value in requested.items() if value is not None}
     question = {name: str(value) for name, value in filters.items()}
-    key = request.app.state.cursor_key
+    key = await cursors.signing_key(request)
     start = cursors.place(key, served.name, question, cursor) if cursor is not None else None
     rows, following = await lookup.listing(served.store, filters, start, limit)
     onward = cursors.make_cursor(key, served.name, question, following) if following else None
@@ -190,6 +197,7 @@ async def reprocess(request: Request, id: str) -> Response:  # noqa: A002
     served = served_documents(request)
     body = await parse_body(request, Again, request.app.state.limits, empty=True)
     actor = request.state.holder.actor
+    trace_row(request, TABLE, id)
     return await reprocess_document(served, id, actor, type=body.type, model=body.model, reopen=body.reopen)
 
 
@@ -199,8 +207,8 @@ async def reprocess_document(served: ServedDocuments, id: str, actor: str, **how
         restarted = await again.reprocess(served.store, served.settings, id, actor=actor, **how)
     except again.NoSuchDocument:
         raise _missing() from None
-    except again.DocumentRunning as error:
-        raise Problem(409, "document_running", str(error), fix="wait until it is finished") from None
+    except again.DocumentRunning:
+        raise _running() from None
     except Unknown as error:
         raise unknown_value(error) from None
     except TypeFileError as error:
@@ -213,12 +221,13 @@ async def delete(request: Request, id: str) -> Response:  # noqa: A002
     """Deletes a document, its results, and its file unless another document has the same; cancels a queued one."""
     served = served_documents(request)
     document = await find_document(served, id)
+    trace_row(request, TABLE, id)
     try:
         await again.delete(served.store, served.settings, id, actor=request.state.holder.actor)
     except again.NoSuchDocument:
         raise _missing() from None
-    except again.DocumentRunning as error:
-        raise Problem(409, "document_running", str(error), fix="wait until it is finished") from None
-    if not served.blobs.has(document["sha256"]):
+    except again.DocumentRunning:
+        raise _running() from None
+    if not await has_documents(served.store, document["sha256"]):
         await served.pictures.forget(document["sha256"])
     return Response(status_code=204)

@@ -49,9 +49,9 @@ async def file(request: Request, id: str) -> Response:  # noqa: A002
     """The original file as a download; `Range` requests a part of it."""
     served = served_documents(request)
     document = await find_document(served, id)
-    path, tag = served.blobs.path(document["sha256"]), f'"{document["sha256"]}"'
     headers = STRANGE | {"Content-Disposition": disposition(document["name"])}
-    return file_answer(request, path, tag, document["media"], headers)
+    async with served.blobs.open(document["sha256"]) as path:
+        return file_answer(request, path, f'"{document["sha256"]}"', document["media"], headers)
 
 
 @router.get(
@@ -76,9 +76,7 @@ async def page(
     headers = KEPT | {"ETag": tag}
     if is_not_modified(request, tag):
         return Response(status_code=304, headers=headers)
-    path = await served.pictures.picture(
-        served.blobs.path(document["sha256"]), document["sha256"], number, width, rotation
-    )
+    path = await served.pictures.picture(served.blobs, document["sha256"], number, width, rotation)
     return file_answer(request, path, tag, "image/png", headers)
 
 
@@ -103,8 +101,9 @@ async def words(
     cache = Words(served.blobs.root)
     content = await asyncio.to_thread(cache.find, blob, number, ocr)
     if content is None:
-        read = functools.partial(cache.read, blob, number, ocr, limits=LIMITS)
-        content = await served.pictures.run_in_sandbox(read)
+        async with served.blobs.open(document["sha256"]):
+            read = functools.partial(cache.read, blob, number, ocr, limits=LIMITS)
+            content = await served.pictures.run_in_sandbox(read)
     return Response(content, 200, headers, "application/json")
 
 

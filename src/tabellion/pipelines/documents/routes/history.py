@@ -97,7 +97,9 @@ async def output(request: Request, id: str, kind: Literal["json", "parquet"]) ->
     try:
         content = await served.settings.lake.get(path)
     except Absent:
-        raise Problem(404, "file_gone", Message("documents_api.result_gone"), fix="read the document again") from None
+        raise Problem(
+            404, "file_gone", Message("documents_api.result_gone"), fix=Message("documents_api.fix_read_again")
+        ) from None
     return Response(content, headers=headers, media_type=MEDIA[kind])
 
 

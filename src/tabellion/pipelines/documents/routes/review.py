@@ -14,13 +14,16 @@ from tabellion.engine.timestamps import iso
 from tabellion.pipelines.documents.review import claims, item_view, items, priority
 from tabellion.pipelines.documents.review.item_view import Item, WholeItem
 from tabellion.pipelines.documents.review.items import Counts, Filters
+from tabellion.pipelines.documents.review.rejection import complete_history
 from tabellion.pipelines.documents.routes.documents import REPLAYED, find_document
 from tabellion.pipelines.documents.routes.review_bodies import Given, Later, Name, Next, Take, Why
 from tabellion.pipelines.documents.routes.review_request import (
     ReviewContext,
+    item_change,
     item_context,
     review_context,
     tag,
+    trace_claim,
     translate_errors,
 )
 from tabellion.web import cursors, idempotency
@@ -91,7 +94,7 @@ async def listing(
         "review": status, "assigned": named, "type": type, "reason": reason, "q": q, "overdue": overdue or None,
         "escalated": escalated or None,
     }  # fmt: skip
-    key = request.app.state.cursor_key
+    key = await cursors.signing_key(request)
     start = cursors.place(key, context.served.name, question, cursor) if cursor is not None else None
     rows, following = await items.listing(context.store, filters, start, limit)
     onward = cursors.make_cursor(key, context.served.name, question, following) if following else None
@@ -118,7 +121,10 @@ async def claim_next(request: Request) -> Response:
         with translate_errors():
             id = await claims.claim_next(context.store, context.person, body.type, body.after)  # noqa: A001
         reservation.given = None if id is None else {"id": id}
-    return Response(status_code=204) if id is None else await render_item(context, id)
+    if id is None:
+        return Response(status_code=204)
+    await trace_claim(request, context, id)
+    return await render_item(context, id)
 
 
 @router.get("/api/review/items/{id}", response_model=WholeItem, summary="Get a review item")
@@ -133,9 +139,7 @@ async def show(request: Request, id: str) -> Response:  # noqa: A002
 )  # fmt: skip
 async def claim(request: Request, id: str) -> Response:  # noqa: A002
     """Claims this item; a claim expires five minutes after it was last renewed or used."""
-    context = await item_context(request, id)
-    body = await parse_body(request, Take, request.app.state.limits, empty=True)
-    with translate_errors():
+    async with item_change(request, id, Take, empty=True) as (context, body):
         await claims.claim(context.store, id, context.person, takeover=body.takeover)
     return await render_item(context, id)
 
@@ -163,9 +167,7 @@ async def release(request: Request, id: str) -> Response:  # noqa: A002
 )
 async def postpone(request: Request, id: str) -> Response:  # noqa: A002
     """Releases the item until later; it cannot be claimed with `claim` before then."""
-    context = await item_context(request, id)
-    body = await parse_body(request, Later, request.app.state.limits)
-    with translate_errors():
+    async with item_change(request, id, Later) as (context, body):
         await claims.postpone(context.store, id, context.person, body.seconds, body.reason)
     return Response(status_code=204)
 
@@ -175,9 +177,7 @@ async def postpone(request: Request, id: str) -> Response:  # noqa: A002
 )
 async def escalate(request: Request, id: str) -> Response:  # noqa: A002
     """Escalates the item to the operators."""
-    context = await item_context(request, id)
-    body = await parse_body(request, Why, request.app.state.limits)
-    with translate_errors():
+    async with item_change(request, id, Why) as (context, body):
         await claims.escalate(context.store, id, context.person, body.reason)
     return Response(status_code=204)
 
@@ -187,9 +187,7 @@ async def escalate(request: Request, id: str) -> Response:  # noqa: A002
 )
 async def assign(request: Request, id: str) -> Response:  # noqa: A002
     """Assigns the item to another user. For operators, the assignee and the holder."""
-    context = await item_context(request, id)
-    body = await parse_body(request, Given, request.app.state.limits)
-    with translate_errors():
+    async with item_change(request, id, Given) as (context, body):
         await claims.assign(context.store, id, context.person, body.to, body.reason)
     return Response(status_code=204)
 
@@ -198,7 +196,7 @@ async def assign(request: Request, id: str) -> Response:  # noqa: A002
 async def item_history(request: Request, id: str) -> Response:  # noqa: A002
     """Every action on the item, by whom and when, with the values before and after."""
     context = await item_context(request, id)
-    return answer(History(entries=await audit.history(context.store, item=id)))
+    return answer(History(entries=complete_history(await audit.history(context.store, item=id))))
 
 
 @router.get("/api/documents/{id}/history", response_model=History, summary="Show the history of a document")
@@ -208,4 +206,4 @@ async def document_history(request: Request, id: str) -> Response:  # noqa: A002
     entries = await audit.history(context.store, subject=id)
     if not entries:  # a deleted document still has some
         await find_document(context.served, id)
-    return answer(History(entries=entries))
+    return answer(History(entries=complete_history(entries)))

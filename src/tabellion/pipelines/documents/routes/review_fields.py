@@ -16,6 +16,7 @@ from tabellion.pipelines.documents.routes.review import render_item
 from tabellion.pipelines.documents.routes.review_bodies import Approval, Draft, Edits, Spent, Trial, Turned, Typed, Why
 from tabellion.pipelines.documents.routes.review_request import (
     ReviewContext,
+    item_change,
     item_context,
     tag,
     translate_errors,
@@ -61,9 +62,7 @@ async def edit(request: Request, id: str) -> Response:  # noqa: A002
 )  # fmt: skip
 async def check(request: Request, id: str) -> Response:  # noqa: A002
     """The issues that these values would have. Saves nothing; null means that a field is absent."""
-    context = await item_context(request, id)
-    body = await parse_body(request, Trial, request.app.state.limits)
-    with translate_errors():
+    async with item_change(request, id, Trial) as (context, body):
         return answer(await item_view.check(context.store, context.types, id, body.fields))
 
 
@@ -72,9 +71,7 @@ async def check(request: Request, id: str) -> Response:  # noqa: A002
 )  # fmt: skip
 async def draft(request: Request, id: str) -> Response:  # noqa: A002
     """Saves your unsaved input; only you can read it."""
-    context = await item_context(request, id)
-    body = await parse_body(request, Draft, request.app.state.limits)
-    with translate_errors():
+    async with item_change(request, id, Draft) as (context, body):
         await editing.draft(context.store, id, context.person, body.model_dump())
     return Response(status_code=204)
 
@@ -105,9 +102,7 @@ async def approve(request: Request, id: str) -> Response:  # noqa: A002
 )  # fmt: skip
 async def choose_type(request: Request, id: str) -> Response:  # noqa: A002
     """Reads the document of an item that you hold again as this type; you keep the claim."""
-    context = await item_context(request, id)
-    body = await parse_body(request, Typed, request.app.state.limits)
-    with translate_errors():
+    async with item_change(request, id, Typed) as (context, body):
         await claims.require_claim(context.store, id, context.person)
         item = await items.row(context.store, id)
     return await reprocess_document(context.served, item["document_id"], context.person.name, type=body.type)
@@ -119,9 +114,7 @@ async def choose_type(request: Request, id: str) -> Response:  # noqa: A002
 )  # fmt: skip
 async def reject(request: Request, id: str) -> Response:  # noqa: A002
     """Rejects the document for one of the reasons that the item lists."""
-    context = await item_context(request, id)
-    body = await parse_body(request, Turned, request.app.state.limits)
-    with translate_errors():
+    async with item_change(request, id, Turned) as (context, body):
         await finishing.reject(
             context.store, id, context.person, body.code, body.reason, seconds=body.seconds,
             keystrokes=body.keystrokes,
@@ -147,8 +140,6 @@ async def _answer_with_next(context: ReviewContext, id: str, spent: Spent) -> Re
 )  # fmt: skip
 async def reopen(request: Request, id: str) -> Response:  # noqa: A002
     """Puts a finished item back in the queue; corrections are kept."""
-    context = await item_context(request, id)
-    body = await parse_body(request, Why, request.app.state.limits)
-    with translate_errors():
+    async with item_change(request, id, Why) as (context, body):
         await finishing.reopen(context.store, id, context.person, body.reason)
     return await render_item(context, id)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from fastapi import Request
+from pydantic import BaseModel
 
 from tabellion.accounts.keys import Holder
 from tabellion.accounts.roles import Role
@@ -15,13 +17,19 @@ from tabellion.engine.ids import is_id
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.messages import Message, translatable
+from tabellion.monitor.tracing.traces import current_traces
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.review import errors, items
 from tabellion.pipelines.documents.review.fields import Types
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.served import ServedDocuments, served_documents
+from tabellion.pipelines.documents.states import TABLE
 from tabellion.web.problems import Problem, pointer
+from tabellion.web.request_traces import trace_row
+from tabellion.web.validation import parse_body
 
+Body = TypeVar("Body", bound=BaseModel)
+TAKEOVER = '{"takeover": true}'
 _VERSION = re.compile(r'(?:W/)?"([0-9]{1,9})"')
 
 
@@ -57,8 +65,27 @@ async def item_context(request: Request, id: str) -> ReviewContext:  # noqa: A00
     with translate_errors():
         if not is_id(id):
             raise errors.NoSuchItem
-        await items.row(context.store, id)
+        item = await items.row(context.store, id)
+    if request.method != "GET":
+        trace_row(request, TABLE, item["document_id"])
     return context
+
+
+@asynccontextmanager
+async def item_change(
+    request: Request, id: str, model: type[Body], *, empty: bool = False  # noqa: A002
+) -> AsyncIterator[tuple[ReviewContext, Body]]:  # fmt: skip
+    """The caller's context of an existing item and the body, for a block whose errors of review become problems."""
+    context = await item_context(request, id)
+    body = await parse_body(request, model, request.app.state.limits, empty=empty)
+    with translate_errors():
+        yield context, body
+
+
+async def trace_claim(request: Request, context: ReviewContext, id: str) -> None:  # noqa: A002
+    """Makes the request a part of the trace of an item's document, if the process sends traces."""
+    if current_traces() is not None:
+        trace_row(request, TABLE, (await items.row(context.store, id))["document_id"])
 
 
 def tag(version: int) -> dict[str, str]:
@@ -70,11 +97,11 @@ def version_of(request: Request) -> int:
     """The version that a change is based on."""
     header = request.headers.get("if-match")
     if header is None:
-        raise Problem(428, "version_missing", field="If-Match", fix="send If-Match with the ETag of the item")
+        raise Problem(428, "version_missing", field="If-Match", fix=Message("item.fix_if_match"))
     match = _VERSION.fullmatch(header.strip())
     if match is None:
         raise Problem(422, "value_invalid", Message("item.if_match_invalid"), field="If-Match",
-                      expected='the ETag of the item, such as "3"', fix="send the ETag unchanged")  # fmt: skip
+                      expected='the ETag of the item, such as "3"', fix=Message("item.fix_etag"))  # fmt: skip
     return int(match[1])
 
 
@@ -91,25 +118,25 @@ def translate_errors() -> Iterator[None]:
 
 def _problem(error: errors.ReviewError) -> Exception:
     if isinstance(error, errors.Underway):
-        return Problem(409, "document_running", str(error), fix="wait until it is finished")
+        return Problem(409, "document_running", fix=Message("documents_api.fix_wait"))
     if isinstance(error, errors.TypeBroken):
         return Problem(409, "type_broken", str(error), file=error.file, line=error.line,
-                       fix="correct the file of the type, then try again")  # fmt: skip
+                       fix=Message("item.fix_type_file"))  # fmt: skip
     if isinstance(error, errors.Stale):
         current = {"version": error.version, "fields": error.fields}
         return Problem(409, "version_conflict", str(error), current=current, headers=tag(error.version),
-                       fix="review what has changed, then send If-Match with the new version")  # fmt: skip
+                       fix=Message("item.fix_version"))  # fmt: skip
     if isinstance(error, errors.NotApprovable):
         return Problem(422, "review_gated", str(error), missing=error.missing, failing=error.failing,
-                       fix="enter missing values or mark them as absent, and correct what breaks a rule")  # fmt: skip
+                       fix=Message("item.fix_missing"))  # fmt: skip
     if isinstance(error, errors.Untyped):
-        return Problem(422, "type_missing", str(error), fix="choose a type: POST …/type reads the document again")
+        return Problem(422, "type_missing", fix=Message("item.fix_type"))
     if isinstance(error, errors.Unseen):
         return Problem(409, "fields_unseen", str(error), fields=error.fields,
-                       fix='review them, or approve them unreviewed with {"unseen": true}')  # fmt: skip
+                       fix=Message("item.fix_unseen", unseen='{"unseen": true}'))  # fmt: skip
     if isinstance(error, errors.NotAllowed):
         needed = Message("item.role_too_low", role=Role.OPERATOR.word, detail=error)
-        return Problem(403, "role_required", needed, role=Role.OPERATOR.word, fix="ask an operator")
+        return Problem(403, "role_required", needed, role=Role.OPERATOR.word, fix=Message("item.fix_operator"))
     if isinstance(error, errors.InvalidValues):
         return build_value_problem(error.problems, beside=error.beside, fix=error.fix)
     return _claim_problem(error)
@@ -118,25 +145,33 @@ def _problem(error: errors.ReviewError) -> Exception:
 def _claim_problem(error: errors.ReviewError) -> Exception:
     """The problems about the holder or assignee of an item."""
     if isinstance(error, errors.Held):
-        helps = ', or take it over with {"takeover": true}' if error.takeover else ""
+        fix = (
+            Message("item.fix_release_or_takeover", takeover=TAKEOVER)
+            if error.takeover
+            else Message("item.fix_release")
+        )
         return Problem(409, "item_held", str(error), holder=error.holder, until=iso(error.until),
-                       fix=f"wait, or ask them to release it{helps}")  # fmt: skip
+                       fix=fix)  # fmt: skip
     if isinstance(error, errors.NotHeld):
-        return Problem(409, "not_held", str(error), holder=error.holder, until=iso(error.until), fix="claim the item")
+        return Problem(
+            409, "not_held", str(error), holder=error.holder, until=iso(error.until), fix=Message("item.fix_claim")
+        )
     if isinstance(error, errors.Closed):
         return Problem(409, "item_closed", str(error), item_status=error.status, reviewer=error.reviewer,
-                       fix="an operator can reopen it")  # fmt: skip
+                       fix=Message("item.fix_reopen"))  # fmt: skip
     if isinstance(error, errors.Open):
-        return Problem(409, "item_open", str(error), fix="claim the item")
+        return Problem(409, "item_open", fix=Message("item.fix_claim"))
     if isinstance(error, errors.Assigned):
+        take_over = Message("item.fix_takeover", takeover=TAKEOVER)
+        fix = take_over if error.takeover else Message("item.fix_another")
         return Problem(409, "item_assigned", str(error), assigned_to=error.to,
-                       fix='claim it with {"takeover": true}' if error.takeover else "claim another item")  # fmt: skip
+                       fix=fix)  # fmt: skip
     if isinstance(error, errors.Escalated):
-        return Problem(409, "item_escalated", str(error), fix="claim another item")
+        return Problem(409, "item_escalated", fix=Message("item.fix_another"))
     if isinstance(error, errors.ReviewPaused):
-        return Problem(409, "queue_paused", str(error), reason=error.reason, fix="wait until it is resumed")
+        return Problem(409, "queue_paused", str(error), reason=error.reason, fix=Message("item.fix_resumed"))
     if isinstance(error, errors.TooMany):
-        return Problem(409, "too_many_held", str(error), items=error.held, fix="finish or release some of them")
+        return Problem(409, "too_many_held", str(error), items=error.held, fix=Message("item.fix_finish_some"))
     return error
 
 

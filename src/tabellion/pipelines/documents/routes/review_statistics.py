@@ -7,19 +7,18 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from tabellion.accounts.roles import Role
 from tabellion.engine.values import json_text
 from tabellion.messages import Message
 from tabellion.pipelines.documents.review import items
 from tabellion.pipelines.documents.review import statistics as numbers
 from tabellion.pipelines.documents.routes.documents import Moment
 from tabellion.pipelines.documents.routes.review_request import ReviewContext, review_context
-from tabellion.web.answers import EVENT_STREAM, HEARTBEAT, LOOK, STREAM, answer
+from tabellion.web.answers import HEARTBEAT, LOOK, STREAM, answer
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
-from tabellion.web.streams import while_let_in
+from tabellion.web.streams import stream
 
 router = APIRouter(route_class=Guarded, tags=["review"])
 USUAL = 30 * 86_400.0  #: seconds of the default period
@@ -55,29 +54,20 @@ async def _numbers(request: Request, since: Moment | None, until: Moment | None)
     begin = since.timestamp() if since is not None else end - USUAL
     if begin >= end:
         raise Problem(422, "value_invalid", Message("documents_api.period_reversed"), field="since",
-                      expected="a time before `until`", fix="swap `since` and `until`")  # fmt: skip
+                      expected="a time before `until`", fix=Message("documents_api.fix_swap"))  # fmt: skip
     return await numbers.numbers(context.store, begin, end)
 
 
 @router.get("/api/review/events", responses=STREAM, response_class=Response, summary="Stream the review queue")
 async def watch(request: Request) -> Response:
     """Sends an event `review` with the number of items, immediately and after every change."""
-    context = await review_context(request)
-    streams = request.app.state.streams
-    streams.check(request.state.holder.id)
-
-    async def stream_events() -> AsyncIterator[str]:
-        with streams.track(request.state.holder.id):
-            async for text in while_let_in(request, Role.VIEWER, _events(request, context)):
-                yield text
-
-    return StreamingResponse(stream_events(), headers={"X-Accel-Buffering": "no"}, media_type=EVENT_STREAM)
+    return stream(request, _events(request, await review_context(request)))
 
 
 async def _events(request: Request, context: ReviewContext) -> AsyncIterator[str]:
-    yield "retry: 2000\n\n"
     known, last_sent = -1, time.monotonic()
-    async with context.served.review_changes.watch() as changes:
+    changes = context.served.review_changes
+    async with changes.looking():
         while not request.app.state.closing.is_set():
             n = await changes.after(known, LOOK)
             if n != known:

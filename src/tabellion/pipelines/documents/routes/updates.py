@@ -12,6 +12,7 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.errors import StoreError
+from tabellion.monitor.watching import Watched
 from tabellion.pipelines.documents.lookup import ENDED
 
 logger = logging.getLogger("tabellion.web")
@@ -86,14 +87,13 @@ class UpdateSubscription:
             return None
 
 
-class Updates:
+class Updates(Watched):
     """The watchers of the documents of one database."""
 
     def __init__(self, store: Store, every: float = EVERY) -> None:
+        super().__init__(every)
         self._store = store
-        self._every = every
         self._watches: set[UpdateSubscription] = set()
-        self._task: asyncio.Task[None] | None = None
 
     @contextlib.asynccontextmanager
     async def watch(self, id: str | None = None, since: float | None = None) -> AsyncIterator[UpdateSubscription]:  # noqa: A002
@@ -101,30 +101,19 @@ class Updates:
         began = await self._store.now() if since is None and id is None else since or 0.0
         subscription = UpdateSubscription(id, began)
         self._watches.add(subscription)
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._look_on())
         try:
-            yield subscription
+            async with self.looking():
+                yield subscription
         finally:
             self._watches.discard(subscription)
 
-    async def close(self) -> None:
-        """Stops querying."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+    async def _look(self) -> None:
+        try:
+            await self._inform(list(self._watches))
+        except StoreError as error:
+            logger.warning("watching documents: %s", type(error).__name__)
 
-    async def _look_on(self) -> None:
-        while self._watches:
-            try:
-                await self._look(list(self._watches))
-            except StoreError as error:
-                logger.warning("watching documents: %s", type(error).__name__)
-            await asyncio.sleep(self._every)
-
-    async def _look(self, watches: Sequence[UpdateSubscription]) -> None:
+    async def _inform(self, watches: Sequence[UpdateSubscription]) -> None:
         ids = sorted({watch.id for watch in watches if watch.id is not None})
         rows: list[DocumentUpdate] = []
         for start in range(0, len(ids), BATCH):

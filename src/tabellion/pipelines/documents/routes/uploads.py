@@ -20,6 +20,7 @@ from tabellion.pipelines.documents.routes.documents import REPLAYED, Word, broke
 from tabellion.pipelines.documents.row import Status
 from tabellion.pipelines.documents.served import ServedDocuments, served_documents
 from tabellion.pipelines.documents.settings import Unknown
+from tabellion.pipelines.documents.states import TABLE
 from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, submit
 from tabellion.reading.sniff import TAIL
 from tabellion.reading.types.yamlnode import TypeFileError
@@ -31,6 +32,7 @@ from tabellion.web.limits import RequestLimits, chunks, too_large
 from tabellion.web.multipart import End, FormPart, boundary_of, events
 from tabellion.web.openapi import schema_of
 from tabellion.web.problems import Problem
+from tabellion.web.request_traces import trace_row
 from tabellion.web.routing import Guarded
 from tabellion.web.validation import Strict, build_media_problem, media_of, parse_body
 
@@ -146,6 +148,8 @@ async def upload(
             taken: list[Taken] = []
             for blob in blobs:
                 taken.append(await _submit_file(served, received, blob))
+                if (id_ := taken[-1]["id"]) is not None:
+                    trace_row(request, TABLE, id_, created=True)
             if all(result["status"] == "rejected" for result in taken):
                 raise _build_rejection(taken)
             reservation.given = {"documents": taken}
@@ -158,7 +162,7 @@ def _check(served: ServedDocuments, received: Upload) -> None:
     for name, value in received.options.items():
         if not value or len(value) > 100:
             raise Problem(422, "value_invalid", Message("problem.value"), field=f"/{name}",
-                          expected="1 to 100 characters", fix="omit it, or send a valid name")  # fmt: skip
+                          expected="1 to 100 characters", fix=Message("upload.fix_option"))  # fmt: skip
     try:
         kind = received.options.get("type")
         served.settings.choose_model(received.options.get("model"), served.settings.types.get(kind) if kind else None)
@@ -173,8 +177,8 @@ async def _check_webhook(served: ServedDocuments, id: str | None) -> None:  # no
         return
     await endpoints.SCHEMA.prepare(served.store)
     if id not in {endpoint["id"] for endpoint in await endpoints.listing(served.store)}:
-        raise Problem(422, "value_invalid", "webhook endpoint not found", field="/webhook",
-                      expected="the id of an endpoint", fix="GET /api/webhooks lists them")  # fmt: skip
+        raise Problem(422, "value_invalid", Message("upload.no_such_webhook"), field="/webhook",
+                      expected="the id of an endpoint", fix=Message("upload.fix_webhook"))  # fmt: skip
 
 
 async def _submit_file(served: ServedDocuments, received: Upload, blob: Any) -> Taken:
@@ -224,8 +228,8 @@ async def _receive(
         if media == "multipart/form-data":
             if query:
                 name = next(iter(query))
-                raise Problem(422, "value_unknown", "this belongs in the form, not in the query string", field=name,
-                              fix=f"send {name} as a form field")  # fmt: skip
+                raise Problem(422, "value_unknown", Message("upload.belongs_in_form"), field=name,
+                              fix=Message("upload.fix_form_field", name=name))  # fmt: skip
             await _form(request, blobs, limits, upload)
         elif media == "application/json":
             await _parse_link(request, limits, upload, query)
@@ -268,22 +272,26 @@ async def _form(request: Request, blobs: Blobs, limits: RequestLimits, upload: U
             await write_chunk(upload.sinks[-1], event, "/file")
     if not upload.sinks:
         raise Problem(422, "value_missing", Message("upload.no_file"), field="/file",
-                      fix="send the file in the field `file`, with a file name")  # fmt: skip
+                      fix=Message("upload.fix_file_field"))  # fmt: skip
 
 
 def _begin(part: FormPart, blobs: Blobs, limits: RequestLimits, upload: Upload) -> None:
     if part.name not in FIELDS:
         raise Problem(
-            422, "value_unknown", "unknown form field", field=f"/{part.name[:100]}",
-            fix=f"known fields: {', '.join(FIELDS)}",
+            422, "value_unknown", Message("upload.field_unknown"), field=f"/{part.name[:100]}",
+            fix=Message("upload.fix_fields", names=FIELDS),
         )  # fmt: skip
     if (part.file is None) == (part.name == "file"):
-        expected = "a file with a file name" if part.name == "file" else "a plain value without a file name"
-        raise Problem(422, "value_invalid", "a field has the wrong kind", field=f"/{part.name}", expected=expected,
-                      fix=f"send {expected}")  # fmt: skip
+        is_file = part.name == "file"
+        raise Problem(
+            422, "value_invalid", Message("upload.field_wrong_kind"), field=f"/{part.name}",
+            expected="a file with a file name" if is_file else "a plain value without a file name",
+            fix=Message("upload.fix_send_file" if is_file else "upload.fix_send_value"),
+        )  # fmt: skip
     if part.file is None:
         if part.name in upload.options:
-            raise Problem(422, "value_repeated", "a field is repeated", field=f"/{part.name}", fix="send it once")
+            raise Problem(422, "value_repeated", Message("upload.field_repeated"), field=f"/{part.name}",
+                          fix=Message("fix.send_once"))  # fmt: skip
         return
     if len(upload.sinks) >= limits.files:
         raise Problem(413, "too_many_parts", Message("upload.too_many_files", n=limits.files), field="/file",
@@ -295,7 +303,9 @@ def _field(name: str, raw: bytes) -> str:
     try:
         text = raw.decode()
     except UnicodeDecodeError:
-        raise Problem(422, "value_invalid", "a field is not UTF-8", field=f"/{name}", expected="UTF-8") from None
+        raise Problem(
+            422, "value_invalid", Message("upload.field_not_utf8"), field=f"/{name}", expected="UTF-8"
+        ) from None
     if "\x00" in text:
         raise Problem(400, "text_nul", field=f"/{name}")
     return text
@@ -316,8 +326,8 @@ async def _parse_link(request: Request, limits: RequestLimits, upload: Upload, q
     link = upload.link = await parse_body(request, FromUrl, limits)
     if query:
         name = next(iter(query))
-        raise Problem(422, "value_unknown", "this belongs in the JSON body, not in the query string", field=name,
-                      fix=f"send {name} as a field of the JSON body")  # fmt: skip
+        raise Problem(422, "value_unknown", Message("upload.belongs_in_body"), field=name,
+                      fix=Message("upload.fix_body_field", name=name))  # fmt: skip
     upload.options |= {
         name: value for name in ("type", "model", "webhook") if (value := getattr(link, name)) is not None
     }
@@ -339,12 +349,12 @@ async def _fetch_link(upload: Upload, blobs: Blobs, limits: RequestLimits, rules
     except Blocked as error:
         raise Problem(
             422, "url_blocked", str(error), field="/url", reason=error.reason,
-            fix="use a public http or https URL, or upload the file itself",
+            fix=Message("fix.public_url_or_upload"),
         ) from None  # fmt: skip
     except FetchFailed as error:
         if error.code == "too_large":
             raise too_large(limits.upload_bytes, None, "file", "/url") from None
         if error.code == "url_type":
-            raise Problem(415, "type_unsupported", str(error), field="/url", fix="link to the file itself") from None
-        raise Problem(422, "url_failed", str(error), field="/url", fix="upload the file itself") from None
+            raise Problem(415, "type_unsupported", str(error), field="/url", fix=Message("upload.fix_link")) from None
+        raise Problem(422, "url_failed", str(error), field="/url", fix=Message("upload.fix_file_itself")) from None
     await _judge_files(upload)

@@ -160,10 +160,13 @@ function due(item) {
   return el("span", { class: "badge", "data-due": item.due_at, title: moment(item.due_at) }, icon("clock"), el("span"));
 }
 
+/** Why an item was rejected, in the language of the page. */
+const rejected = ({ rejection, reason }) => (rejection ? [localized(rejection, "text"), rejection.note].filter(Boolean).join(": ") : reason);
+
 function who(item) {
   if (ENDED[item.status]) {
     const [kind, drawing] = ENDED[item.status];
-    return el("div", {}, badge(kind, drawing, t(`queue.status.${item.status}`), item.reason), " ", el("span", { class: "muted" }, item.reviewer || ""));
+    return el("div", {}, badge(kind, drawing, t(`queue.status.${item.status}`), rejected(item)), " ", el("span", { class: "muted" }, item.reviewer || ""));
   }
   if (item.holder) {
     const mine = item.holder === me.name;

@@ -101,7 +101,7 @@ export class Bar {
     if (this.offline) message = ["warn", t("review.offline"), []];
     else if (desk.lost?.coming) message = null;
     else if (desk.lost && !closed) message = ["bad", desk.lost.holder ? t("review.lost_to", { who: desk.lost.holder }) : t("review.lost"), worth ? [button("claim", t("review.claim_again"), "c")] : []];
-    else if (closed) message = ["calm", t(`review.closed.${whole.status}`, { who: whole.reviewer || "", when: whole.finished_at ? moment(whole.finished_at) : "", why: because(whole.reason || "") }), me.level >= 3 ? [button("reopen", t("review.reopen"), "o", false)] : []];
+    else if (closed) message = ["calm", t(`review.closed.${whole.status}`, { who: whole.reviewer || "", when: whole.finished_at ? moment(whole.finished_at) : "", why: because(whole.reason || "", whole.rejection ?? {}) }), me.level >= 3 ? [button("reopen", t("review.reopen"), "o", false)] : []];
     else if (whole.claim && !desk.mine) message = ["warn", t("review.held_by", { who: whole.claim.holder }), me.level >= 3 ? [button("takeover", t("review.take_over"), "c", false)] : []];
     else if (!desk.mine) message = ["calm", whole.escalated ? t("review.escalated_by", { who: whole.escalated.by, why: whole.escalated.why }) : whole.assigned_to && whole.assigned_to !== me.name ? t(kept ? "review.assigned_until" : "review.assigned_banner", { who: whole.assigned_to, when: kept ? moment(kept / 1000) : "" }) : t("review.not_claimed"), worth ? [button("claim", t("review.claim"), "c")] : []];
     else if (desk.lease.idle > 420) message = ["warn", t("review.still_there"), []];

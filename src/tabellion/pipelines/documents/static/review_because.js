@@ -1,9 +1,8 @@
-// The reason of an action: a code, optionally followed by an explanation; older rows have a sentence.
+// The reason of an action: a code with its parameters, or what a person wrote; a rejection has both.
 import { fieldTitle, t, tell } from "./base.js";
 
-export const because = (reason, { fields = [] } = {}) => {
-  const [code, ...rest] = reason.split(": ");
+export const because = (reason, { code = reason, fields = [], note = "" } = {}) => {
   const key = `review.because.${code}`;
   const known = tell(key, "") && t(key, { fields: fields.map((name) => fieldTitle(name)).join(", ") });
-  return [known || code, ...rest].filter(Boolean).join(": ");
+  return [known || code, note].filter(Boolean).join(": ");
 };

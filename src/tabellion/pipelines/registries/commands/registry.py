@@ -13,6 +13,7 @@ import typer
 from tabellion import extras
 from tabellion.cli import output
 from tabellion.cli.load import config_of
+from tabellion.cli.options import Json, group
 from tabellion.engine.log import printable
 from tabellion.errors import ConfigurationError
 from tabellion.pipelines.registries import profile_file
@@ -20,12 +21,10 @@ from tabellion.reading.types.yamlnode import TypeFileError
 
 MISTAKES, MISMATCH = 3, 5  #: exit codes
 
-registry = typer.Typer(
+registry = group(
     help="Check profiles of registry sites, run the practice portal, see accounts.",
     epilog="Examples: `tabellion registry portal` · `tabellion registry check registre-foncier` · "
     "`tabellion registry accounts --json` · `tabellion registry unlock registre-foncier account-1`",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
 )
 
 
@@ -38,7 +37,7 @@ def check(
     screenshot: Annotated[
         Path | None, typer.Option("--screenshot", help="Where the picture goes. [default: PROFILE-check.png]")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Walk a profile with its sample values, and report the first step that no longer matches.
 
@@ -94,9 +93,7 @@ def describe_report(report: dict[str, Any]) -> list[str]:
 
 
 @registry.command("list")
-def list_profiles(
-    context: typer.Context, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
-) -> None:
+def list_profiles(context: typer.Context, json: Json = False) -> None:
     """List profiles: yours, then those that ship.
 
     Example: tabellion registry list --json
@@ -122,7 +119,7 @@ def list_profiles(
 
 
 @registry.command("accounts")
-def accounts(context: typer.Context, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def accounts(context: typer.Context, json: Json = False) -> None:
     """List accounts by name, and which of them their site has refused; never a user name or a password.
 
     Example: tabellion registry accounts

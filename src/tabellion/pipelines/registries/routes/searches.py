@@ -162,7 +162,7 @@ async def choose(request: Request, id: str) -> Response:  # noqa: A002
     except UnknownName as error:
         raise Problem(422, "value_invalid", str(error), field="/names", expected="names of the company") from None
     except NotYetFound as error:
-        raise Problem(409, "names_pending", str(error), field="id", fix="wait until the company is found") from None
+        raise Problem(409, "names_pending", str(error), field="id", fix=Message("registry.fix_wait")) from None
     return answer({"rdprm_searches": searches}, 202)
 
 
@@ -201,11 +201,11 @@ def explain_refusal() -> Iterator[None]:
     except TextTooLong as error:
         raise too_long(error, f"/{error.field}") from None
     except NoSuchColumn as error:
-        raise Problem(409, "queue_unusable", error.args[0], fix="set the columns of your table") from None
+        raise Problem(409, "queue_unusable", error.args[0], fix=Message("registry.fix_columns")) from None
     except (Unreachable, Forbidden, Busy):
         raise  # not about the table: the application answers them for all routes
     except StoreError as error:
-        raise Problem(409, "queue_unusable", error.words, fix="send what the table requires, or change it") from None
+        raise Problem(409, "queue_unusable", error.words, fix=Message("fix.table_requires")) from None
 
 
 async def find_session(served: ServedRegistries, id: str) -> SearchSession:  # noqa: A002
