@@ -54,6 +54,10 @@ check: $(READY) ## Format, lint, types (Python and JavaScript), import layers, d
 	@$(BIN)/python -m tests.javascript
 	@$(BIN)/python -m pytest -q --no-header $(CHECKED)
 
+dashboards: $(READY) ## Check dashboards and alerts with a real Prometheus, Debian's, which is unpacked into .cache if there is none
+	@$(BIN)/python -m tests.deploy.prometheus_server
+	@$(BIN)/python -m pytest tests/deploy
+
 browser: $(READY) ## Find or install the Chromium that the browser tests need, or say why they will be skipped
 	@$(BIN)/python -m tests.browser.chromium
 
@@ -74,12 +78,22 @@ KILLS ?= 100
 chaos: $(READY) ## Kill, freeze and crash everything: make chaos JOBS=100000 KILLS=100
 	@$(BIN)/python -m tests.faults.chaos --jobs $(JOBS) --kills $(KILLS)
 
+FLEET_JOBS ?= 20000
+BROKER ?= both
+chaos-celery: $(READY) ## Empty and kill the broker and half of a Celery fleet: make chaos-celery FLEET_JOBS=20000 BROKER=valkey
+	@$(BIN)/python -m tests.faults.chaos_celery --jobs $(FLEET_JOBS) --broker $(BROKER)
+
 DOCUMENTS ?= 200
 DEATHS ?= 12
 SEED ?= 1
 chaos-documents: $(READY) ## Kill the document service again and again: make chaos-documents DOCUMENTS=200 DEATHS=12 SEED=1
 	@TABELLION_CHAOS_DOCUMENTS=$(DOCUMENTS) TABELLION_CHAOS_KILLS=$(DEATHS) TABELLION_CHAOS_SEED=$(SEED) \
 		$(BIN)/python -m pytest -q -k killed_again tests/flows/test_service.py
+
+REFS ?= 2500
+chaos-batches: $(READY) ## Kill the workers of a batch again and again: make chaos-batches REFS=2500 KILLS=40 SEED=1
+	@TABELLION_CHAOS_REFS=$(REFS) TABELLION_CHAOS_KILLS=$(KILLS) TABELLION_CHAOS_SEED=$(SEED) \
+		$(BIN)/python -m pytest -q -s -k killed_again tests/flows/test_batches.py
 
 REVIEWERS ?= 50
 ITEMS ?= 2000
@@ -91,6 +105,9 @@ bench: $(READY) .venv-bench/.ready ## Measure us and the peers side by side
 
 bench-engine: $(READY) .venv-bench/.ready ## Measure the engine by turns with PgQueuer, in a few minutes: before every commit that touches its SQL
 	@.venv-bench/bin/python -m bench.engine $(if $(AGAINST),--against $(AGAINST))
+
+bench-retention: $(READY) .venv-bench/.ready ## Measure claims and settlements beside 10,000,000 settled attempts, and what removing them costs (8 min, 4 GB)
+	@.venv-bench/bin/python -m bench.retention
 
 bench-gates: $(READY) ## Measure gates: a fleet before a quota that moves, quotas by windows, an outage, a thousand calls at once (25 min)
 	@$(BIN)/python -m bench.gates fleet
@@ -107,6 +124,11 @@ bench-ocr: $(READY) ## Measure OCR: 4 documents on 1 and 2 workers, 64 documents
 
 bench-websites: $(READY) ## Measure websites: 1,000 sites on loopback with a fetch of one second and a model of three (6 min)
 	@$(BIN)/python -m bench.websites
+
+bench-batches: $(READY) ## Measure batches: the sizing example with 250 and 20 requests a second, and a batch of 100,000 refs (5 min)
+	@$(BIN)/python -m bench.batches --rate 250 --known
+	@$(BIN)/python -m bench.batches --rate 20
+	@$(BIN)/python -m bench.batches --submit 100000
 
 bench-reading: $(READY) ## Measure reading: cold start, documents and scanned pages a second, memory of a long PDF
 	@$(BIN)/python -m bench.reading
@@ -144,14 +166,16 @@ calibrate: $(READY) ## Fit the confidence of fields to labelled documents: make 
 	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r docs/requirements.lock
 	@touch $@
 
-lock: $(READY) ## Resolve the dependencies anew
+# The versions in the committed files are kept where pyproject.toml allows them; those of the benches and the docs are
+# the ones of requirements.lock where they share a package.
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header $(if $(UPGRADE),--upgrade)
+lock: $(READY) ## Lock what pyproject.toml adds or removes; make lock UPGRADE=1 upgrades every package
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	@$(BIN)/uv lock --quiet --upgrade
-	@$(BIN)/uv export --quiet --no-header --no-emit-project --all-extras --group dev --format requirements.txt -o requirements.lock
-	@$(BIN)/uv export --quiet --no-header --no-emit-project --only-group bench --format requirements.txt -o bench/requirements.lock
-	@$(BIN)/uv export --quiet --no-header --no-emit-project --only-group docs --format requirements.txt -o docs/requirements.lock
+	@$(COMPILE) --all-extras --group dev pyproject.toml -o requirements.lock
+	@$(COMPILE) --group bench -c requirements.lock -o bench/requirements.lock
+	@$(COMPILE) --group docs -c requirements.lock -o docs/requirements.lock
 
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench .venv-docs tests/javascript/node_modules .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run registries website first-run test quick check browser docs docs-serve format chaos chaos-documents chaos-review bench bench-engine bench-gates bench-ocr bench-pages bench-reading bench-service bench-websites eval eval-websites extras calibrate lock screenshots clean
+.PHONY: help setup run registries website first-run test quick check browser dashboards docs docs-serve format chaos chaos-batches chaos-celery chaos-documents chaos-review bench bench-batches bench-engine bench-gates bench-ocr bench-pages bench-reading bench-retention bench-service bench-websites eval eval-websites extras calibrate lock screenshots clean

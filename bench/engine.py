@@ -4,13 +4,12 @@ A drain beside PgQueuer's, 32 workers beside 4 (and a bare loop in as many proce
 a million finished rows and beside ten thousand, and how long an urgent row waits behind a backlog. A machine's speed
 swings by a fifth within minutes, so that only ratios of neighbours in time mean something: each measurement is a list
 of pairs, whose order alternates, and its result is the median ratio with an interval that holds the true median 19
-times of 20. `--against REF` drains this tree and another commit's by turns.
+times of 20. `--against REF` drains this tree and another commit's by turns, each with its own `bench/ours.py`.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import math
 import os
@@ -29,9 +28,8 @@ from tests.servers import Postgres, postgres
 from bench import bare, ours
 from bench.peers import pgqueuer_peer, trial
 from bench.processes import ROOT, worker
-from tabellion import Store
-from tabellion.engine.worker_rows import read_workers
 
+PYTHON = (sys.executable, "-P")  #: imports from PYTHONPATH only, not from the folder it runs in
 OPEN_REGISTER = "import asyncio, sys; from tabellion import Store; asyncio.run(Store(sys.argv[1]).open())"
 #: The shortest loop there is, begun by a line on standard input once it is connected.
 BARE_LOOP = """
@@ -136,12 +134,13 @@ class Bench:
 
     def tabellion(self, tree: Path = ROOT, workers: int = 1) -> float:
         """Measure jobs per second of this source tree's engine with default settings."""
-        path = {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{ROOT}"}
+        # The worker's side of the bench is the tree's own too: it imports modules that other commits name otherwise.
+        path = {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}"}
         jobs = self.jobs if workers == 1 else MANY_JOBS
         with self.database() as url, psycopg.connect(url, autocommit=True) as connection:
             for statement in (ours.TABLES["postgresql"], ours.INDEX):
                 connection.execute(statement.encode())
-            subprocess.run([sys.executable, "-c", OPEN_REGISTER, url], env=os.environ | path, cwd=ROOT, check=True)
+            subprocess.run([*PYTHON, "-c", OPEN_REGISTER, url], env=os.environ | path, check=True)
 
             def enqueue(first: int, count: int) -> None:
                 with connection.cursor().copy("COPY jobs (status, payload) FROM STDIN") as copy:
@@ -153,7 +152,7 @@ class Bench:
                 return int(row[0]) if row else 0
 
             env = {trial.URL_VARIABLE: url, **path}
-            peer = trial.Peer("tabellion", enqueue, left, trial.module_command("bench.ours"), env)
+            peer = trial.Peer("tabellion", enqueue, left, [*PYTHON, "-m", "bench.ours", "worker"], env)
             if workers == 1:
                 enqueue(0, jobs)
                 return trial.drain(peer, self.options(url, jobs)).rate
@@ -229,20 +228,19 @@ class Bench:
 def drain_by(peer: trial.Peer, workers: int, jobs: int, url: str) -> float:
     """Measure jobs per second of several worker processes that all wait before the first row is there."""
 
-    async def living() -> int:
-        async with Store(url) as store:
-            return len(await read_workers(store.database))
-
-    with trial.tally_file() as tally, contextlib.ExitStack() as stack:
+    with (
+        trial.tally_file() as tally,
+        psycopg.connect(url, autocommit=True) as connection,
+        contextlib.ExitStack() as stack,
+    ):
         for _ in range(workers):
             stack.enter_context(worker(peer.command, {**peer.env, trial.TALLY_VARIABLE: str(tally.path)}))
         deadline = time.monotonic() + 60
-        while asyncio.run(living()) < workers:
+        while len(connection.execute("SELECT 1 FROM tabellion_workers").fetchall()) < workers:
             assert time.monotonic() < deadline, "not all workers came up"
             time.sleep(0.2)
         peer.enqueue(0, jobs)
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("NOTIFY tabellion")
+        connection.execute("NOTIFY tabellion")
         tally.await_count(jobs, 240)
         return tally.drain(jobs, trial.await_settled(peer, 240, 0.02)).rate
 

@@ -180,9 +180,9 @@ def any_url(request: pytest.FixtureRequest) -> Iterator[str]:
             yield pooled
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def restored_log() -> Iterator[None]:
-    """Restore the configuration of tabellion's log."""
+    """Restore the configuration of tabellion's log: commands that run in this process set it up."""
     logger = logging.getLogger("tabellion")
     level, propagate, handlers = logger.level, logger.propagate, list(logger.handlers)
     yield

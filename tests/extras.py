@@ -24,7 +24,22 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-SETS = ("", "postgres", "reading", "server", "server,reading", "gemini", "openai", "fake", "browser", "websites", "all")
+SETS = (
+    "",
+    "postgres",
+    "reading",
+    "server",
+    "server,reading",
+    "gemini",
+    "openai",
+    "fake",
+    "browser",
+    "websites",
+    "metrics",
+    "otel",
+    "celery",
+    "all",
+)
 DOCUMENT = ROOT / "bench" / "papers" / "invoices" / "docs" / "syn-01.pdf"
 
 QUEUES = """from tabellion import Job, Queue
@@ -46,6 +61,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "status": ["--queues", "queues.py", "status"],
     "explain": ["--queues", "queues.py", "explain", "jobs", "1"],
     "gates": ["gates"],
+    "metrics": ["--queues", "queues.py", "metrics"],
     "read": ["read", "invoice.pdf"],
     "ground": ["ground", "invoice.pdf", "data.json"],
     "types": ["types", "list"],
@@ -68,6 +84,9 @@ SCRIPTS = {
     "read()": "import tabellion; tabellion.read('invoice.pdf')",
     "browser": "from tabellion.net.chromium import check_installed; check_installed()",
     "visit": "from tabellion.pipelines.websites.site import check_installed; check_installed()",
+    "otel": "from tabellion.monitor.tracing import traces; traces.open_traces({'OTEL_TRACES_EXPORTER': 'console'})",
+    "celery": "import os; os.environ |= {'REDIS_URL': 'redis://127.0.0.1:1/0', 'TABELLION_QUEUES': 'queues.py'}; "
+    "import tabellion.celery",
     "gemini": "import os, tabellion; os.environ['GEMINI_API_KEY'] = 'k' * 39; tabellion.model('gemini')",
     "openai": "import os, tabellion; os.environ['OPENAI_API_KEY'] = 'k' * 39; tabellion.model('openai')",
 }

@@ -32,7 +32,8 @@ from tests.servers import die_with_parent
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = (
-    "tabellion", "tabellion.models.fake", "tests.faults.worker_process", "tests.pipelines.documents.consuming",
+    "tabellion", "tabellion.models.fake", "tests.faults.worker_process", "tests.flows.batch_worker",
+    "tests.pipelines.documents.consuming",
     "tests.pipelines.documents.deliverer", "tests.pipelines.documents.reader", "tests.pipelines.documents.review.fifty",
 )  # fmt: skip
 #: What they import; their own modules are run, not imported.
@@ -41,7 +42,7 @@ IMPORTED = (
     "tabellion.engine.postgres.database", "tabellion.engine.sqlite.database", "tabellion.models.fake.server",
     "tabellion.pipelines.documents.pipeline", "tabellion.pipelines.documents.served", "tabellion.web.app",
     "tabellion.web.server", "tests.faults.mutants", "tests.table_owner", "tests.pipelines.documents.papers",
-    "tests.pipelines.documents.receiver",
+    "tests.pipelines.documents.receiver", "tests.pipelines.batches.material", "tabellion.models.openai",
 )  # fmt: skip
 #: What the children of reading sandboxes import: a process of its own forks them, so that they are not larger.
 READING = tuple(f"tabellion.reading.{name}" for name in ("child", "field_extraction", "pages", "pdf"))

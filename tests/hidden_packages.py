@@ -33,6 +33,7 @@ def missing_packages(extras: str) -> list[str]:
     there = packages_of(extras) | {"tabellion", "pip"}
     found = {package: set(map(canonicalize_name, names)) for package, names in packages_distributions().items()}
     found["google.genai"] = {canonicalize_name("google-genai")}  # others put something into `google` as well
+    found["opentelemetry.sdk"] = {canonicalize_name("opentelemetry-sdk")}  # FastAPI brings `opentelemetry` without it
     return sorted(
         package
         for package, distributions in found.items()

@@ -24,6 +24,8 @@ from playwright.sync_api import expect
 
 from tests.browser.chromium import launched, why_not
 from tests.browser.installation import ADMIN, WRONG, Installation, Visitor, open_installation
+from tests.browser.watch import until
+from tests.pipelines.batches.installed import BatchInstallation, open_batches
 from tests.pipelines.documents import bills
 from tests.pipelines.documents.samples import samples
 from tests.pipelines.websites.loopback import served
@@ -69,6 +71,14 @@ def main() -> None:
             for name, page in website_scenes(site, browser, beech):
                 picture(page, folder / f"{name}.png")
 
+    with (
+        tempfile.TemporaryDirectory() as data,
+        open_batches(Path(data), gate="rate = 10", rate=25, latency="0.3-0.8") as batches,
+        launched() as browser,
+    ):
+        for name, page in batch_scenes(batches, browser):
+            picture(page, folder / f"{name}.png")
+
 
 def reading_scenes(site: Installation, browser: Browser) -> Iterator[tuple[str, Page]]:
     """The pages of extractions: the list, and a scan beside its text."""
@@ -101,6 +111,27 @@ def website_scenes(site: Installation, browser: Browser, beech: str) -> Iterator
         expect(page.locator(".step.done")).to_have_count(3)
         page.wait_for_function("document.querySelector('.shot img').complete")
         yield "website", page
+
+
+def batch_scenes(batches: BatchInstallation, browser: Browser) -> Iterator[tuple[str, Page]]:
+    """The pages of batches: one that is worked on, with failing refs and its gate, and the list."""
+    batches.lose("1-1", "3-0", "7-2", "9-4", "12-1", *(f"901-{place}" for place in range(5)))
+    files = [f"/asset/{name}{variant}" for name in ("2-0", "2-1") for variant in ("", "/medium")]
+    batches.images.answers |= {path: [(200, b"%PDF-1.4")] for path in files}
+    for number, name in enumerate(("letters-1811", "maps-of-the-parish", "census-1851")):
+        batches.submit(name, batches.pis(900 + number, 1 + number, 5), chunk_size=1)
+    with batches.site.visitor(browser, viewport=SIZE) as visitor:
+        page = visitor.open("/batches")
+        ended = re.compile("complete")
+        expect(page.locator("#rows tr", has_text=ended)).to_have_count(3, timeout=60_000)
+        pis = batches.pis(0, 300, 5)
+        pis[5]["refs"][0]["filename"] = "notes.txt.ref.json"
+        batches.submit("parish-registers-1787", pis, callback_url=f"{batches.images.url}/callback")
+        page = visitor.open("/batches/parish-registers-1787")
+        done = page.locator("#counts .read dd")
+        until(page, lambda: int(done.inner_text().replace(",", "")) > 900, within=120)
+        yield "batch", page
+        yield "batches", visitor.open("/batches")
 
 
 def furnish(site: Installation, browser: Browser) -> None:

@@ -28,6 +28,16 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def free_ports(count: int) -> list[int]:
+    """Return adjacent ports on loopback that nothing uses now, not even an outgoing connection."""
+    while True:
+        ports = list(range(first := free_port(), first + count))
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+            for port in ports:
+                stack.enter_context(socket.create_server(("127.0.0.1", port)))
+            return ports
+
+
 def die_with_parent() -> None:
     """Ask Linux to end this process when its parent dies, so that a killed test run leaves no server."""
     if sys.platform == "linux":

@@ -154,6 +154,8 @@ allow = ["10.0.0.0/8"]
     ("text", "message"),
     [
         ("[server]\nport = 70000", "server.port: 70000 is not a valid port"),
+        ("[worker]\nmetrics_port = -1", "worker.metrics_port: -1 is not a valid port"),
+        ("[server]\nmetrics = 'everybody'", "server.metrics: 'everybody' is not one of key, loopback"),
         ("[server]\nupload_bytes = 0", "server.upload_bytes: 0 must be at least 1"),
         ("[server]\nallow = ['intranet']", "server.allow: 'intranet' is not a network"),
         ("[server]\nallow = [5]", "server.allow: 5 is not a network; write it like 10.0.0.0/8"),
@@ -182,3 +184,18 @@ def test_documents_and_review_are_configured(tmp_path: Path) -> None:
         file.write_text(f"[documents]\n{key} = {value}\n")
         with pytest.raises(ConfigurationError, match=said):
             load(file, {})
+
+
+def test_the_broker_is_named_by_the_file_or_a_variable(tmp_path: Path) -> None:
+    """`TABELLION_BROKER` wins over `REDIS_URL`, which wins over the file; another program's Redis URL is ignored."""
+    file = tmp_path / "tabellion.toml"
+    file.write_text('[celery]\nbroker = "amqp://guest:${SECRET}@rabbit//"\nprefix = "shop"\n')
+    config = load(file, {"SECRET": "s"})
+    assert (config.broker, config.celery_prefix) == ("amqp://guest:s@rabbit//", "shop")
+    assert "guest:s" not in repr(config)
+    assert load(file, {"SECRET": "s", "REDIS_URL": "redis://a/1"}).broker == "redis://a/1"
+    assert load(file, {"REDIS_URL": "redis://a/1", "TABELLION_BROKER": "rediss://b/2"}).broker == "rediss://b/2"
+    assert load(file, {"SECRET": "s", "REDIS_URL": "unix:///run/redis"}).broker == "amqp://guest:s@rabbit//"
+    with pytest.raises(ConfigurationError, match=r"celery\.broker: a URL begins with"):
+        load(file, {"TABELLION_BROKER": "kafka://a"})
+    assert load(None, {}).broker is None

@@ -13,6 +13,8 @@ from tabellion.cli.app import commands
 from tabellion.config import known_keys, known_variables
 from tabellion.engine.events import NAMES
 from tabellion.engine.settlement import STATE_OF
+from tabellion.pipeline import installed_pipelines
+from tests.deploy.expressions import exported
 from tests.docs_navigation import problems
 
 ROOT = Path(__file__).parent.parent
@@ -37,6 +39,17 @@ def test_every_event_is_documented_with_its_meaning() -> None:
     assert set(listed) == set(NAMES)
     for name, meaning in NAMES.items():
         assert listed[name].startswith(meaning)
+
+
+def test_every_metric_is_documented_with_its_labels() -> None:
+    """docs/reference/metrics.md lists exactly the exported metrics: kind, labels and meaning."""
+    rows = re.findall(
+        r"^\| `(\w+)` \| (gauge|counter|histogram) \| (.+) \| (.+) \|$", page("reference/metrics.md"), re.MULTILINE
+    )
+    listed = {name: (kind, tuple(re.findall(r"`(\w+)`", labels)), meaning) for name, kind, labels, meaning in rows}
+    metrics = exported(installed_pipelines().values())
+    assert len(listed) == len(rows)
+    assert listed == {name: (one.kind, one.labels, one.help) for name, one in metrics.items()}
 
 
 def test_every_key_and_variable_is_documented() -> None:

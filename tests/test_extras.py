@@ -32,8 +32,11 @@ PROMISED = {
     "openai": ("openai",),
     "fake": ("fake-model",),
     "browser": ("browser",),
+    "celery": ("celery",),
     "websites": ("visit",),
-    "server": SERVED,
+    "metrics": ("metrics",),
+    "otel": ("otel",),
+    "server": (*SERVED, "metrics"),
     "reading": ("read", "types", "analyses", "read()"),
     "server,reading": (*SERVED, "up", "submit", "worker --with", "status --with", "compact"),
 }
@@ -41,7 +44,7 @@ PROMISED = {
 NAMES = {
     "read": "reading", "read()": "reading", "up": "server,reading", "compact": "reading", "postgres": "postgres",
     "gemini": "gemini", "openai": "openai", "fake-model": "fake", "browser": "browser",
-    "visit": "websites",
+    "visit": "websites", "celery": "celery", "metrics": "metrics", "otel": "otel",
 }  # fmt: skip
 CALL = (
     "import asyncio; from tabellion.models.base import Ask; from tabellion.models.catalog import make; "
@@ -102,7 +105,8 @@ def test_an_extra_alone_is_enough_for_its_commands(
         assert migrated.exit_code == 0, migrated.output
     scripts = {
         "read()": TOLD.format(SCRIPTS["read()"]), "fake-model": SERVE, "browser": TOLD.format(SCRIPTS["browser"]),
-        "visit": TOLD.format(SCRIPTS["visit"]),
+        "visit": TOLD.format(SCRIPTS["visit"]), "otel": TOLD.format(SCRIPTS["otel"]),
+        "celery": TOLD.format(SCRIPTS["celery"]),
         "postgres": TOLD.format("import asyncio; import os; from tabellion import Store; "
                                 "asyncio.run(Store(os.environ['PG']).database.open())"),
         **{name: TOLD.format(CALL.format(name)) for name in ("gemini", "openai")},
@@ -119,7 +123,7 @@ def test_an_extra_alone_is_enough_for_its_commands(
     assert {name: found[name] for name in PROMISED[extra]} == dict.fromkeys(PROMISED[extra], "ok")
     lacking = {name: f"[{by}]" for name, by in NAMES.items() if not set(by.split(",")) <= set(extra.split(","))}
     if "server" in extra:
-        lacking["fake-model"] = "ok"  # what it serves with comes with the server too
+        lacking["fake-model"] = lacking["metrics"] = "ok"  # what they serve with comes with the server too
     assert {name: found[name] for name in lacking} == lacking
     assert not {name: said for name, said in found.items() if said.startswith("WRONG")}
 
@@ -131,7 +135,7 @@ def test_every_extra_is_tested() -> None:
 
 def test_every_imported_package_is_declared() -> None:
     """A package that a module imports has an extra, and a message for users who lack it."""
-    ours = {path.stem for path in (ROOT / "src" / "tabellion").iterdir()} | {"tabellion"}
+    ours = {path.stem for path in (ROOT / "src" / "tabellion").iterdir()} - extras.BRINGS.keys() | {"tabellion"}
     known = set(sys.stdlib_module_names) | ours | {"typer", "typing_extensions", "rich", "click", "__future__"}
     found: dict[str, str] = {}
     for path in (ROOT / "src").rglob("*.py"):

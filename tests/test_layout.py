@@ -30,8 +30,8 @@ LAYERS = [
     "models",
     "accounts",
     "monitor testing",
-    "web config config_keys document pipeline",
-    "cli __init__ __main__",
+    "web config config_keys config_values document pipeline retention",
+    "cli celery __init__ __main__",
     "extractions",
     "pipelines",
 ]

@@ -125,7 +125,7 @@ def test_french_punctuation_has_no_break_spaces() -> None:
 
 def test_a_module_of_a_pipeline_has_its_messages_without_the_registry() -> None:
     """A program may import it directly: the registry is loaded for the first code that no catalogue has."""
-    code = "from tabellion.pipelines.documents.review.finishing import REJECTIONS; print(REJECTIONS['not_ours'])"
+    code = "from tabellion.pipelines.documents.review.rejection import REJECTIONS; print(REJECTIONS['not_ours'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "It is not addressed to us\n"
 

@@ -143,7 +143,7 @@ def test_its_tables_are_created_by_migrate(packages: Mapping[str, str], tmp_path
 def test_an_unknown_pipeline_is_reported() -> None:
     """With the known ones."""
     assert "documents" in installed_pipelines()
-    with pytest.raises(ConfigurationError, match="unknown pipeline 'invoices'; known: 'documents'"):
+    with pytest.raises(ConfigurationError, match="unknown pipeline 'invoices'; known: 'batches', 'documents'"):
         find_pipelines(["invoices"])
 
 

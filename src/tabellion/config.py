@@ -7,15 +7,29 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tabellion.config_keys import DATABASE_VARIABLES, KEYS, TABLES, VARIABLES
+from tabellion.config_keys import KEYS, TABLES, VARIABLES
+from tabellion.config_values import (
+    BROKERS,
+    expand_variables,
+    find_gates_environment,
+    read_broker,
+    read_environments,
+    read_folders,
+    read_gates,
+    read_models,
+    read_networks,
+    read_origin,
+    read_prices,
+)
 from tabellion.engine.environment import Environment
 from tabellion.engine.gates.state import GateSettings
 from tabellion.errors import ConfigurationError
 from tabellion.pipeline import Key, installed_pipelines
+from tabellion.retention import TIMES, read_times
 
 if TYPE_CHECKING:
     from tabellion.engine.context import JobContext
@@ -25,6 +39,7 @@ FILE = "tabellion.toml"
 DATA = Path("tabellion-data")
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
+METRICS = ("key", "loopback")
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -42,6 +57,10 @@ class Config:
     worker: frozenset[str] = frozenset()  #: keys of `[worker]` that are set, e.g. `poll`
     grace: float = 30.0
     poll: float = 1.0
+    metrics_port: int | None = None  #: of the first worker process; None: workers serve no metrics
+    metrics_host: str = "127.0.0.1"
+    broker: str | None = field(default=None, repr=False)  #: its URL, which may have a password
+    celery_prefix: str = "tabellion"
     log_level: str = "info"
     log_json: bool = False
     file: Path | None = None
@@ -52,20 +71,35 @@ class Config:
     types: tuple[Path, ...] = (Path("types"),)
     data: Path = DATA
     lake: str = str(DATA)  #: a folder, or s3://bucket/prefix
+    blobs: str = ""  #: a folder, or s3://bucket/prefix; empty: the data folder
+    cache_bytes: int = 10_000_000_000  #: of copies of files that are in a bucket
     host: str = "127.0.0.1"
     port: int = 8080
     public_url: str = ""  #: its URL for browsers; empty: the address it listens on
     proxies: tuple[str, ...] = LOOPBACK  #: whose `X-Forwarded-For` is trusted, as CIDR
     upload_bytes: int = 100_000_000
-    sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  #: the tables of pipelines
+    #: The tables of pipelines; some have secrets.
+    sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     json_bytes: int = 1_000_000
     rate: float = 200.0  #: requests per second of one key or person
     allow: tuple[str, ...] = ()  #: private networks that URLs of users may point to, as CIDR
+    metrics: str = "key"  #: who reads the metrics of the server: one of METRICS
+    retention: Mapping[str, float | None] = field(default_factory=dict)  #: seconds by rule; None: never removed
     all_workers: bool = True  #: admins of the served environment see the workers of all environments
+
+    def folder_of(self, environment: Environment | None) -> Path:
+        """The folder of an environment's files: the data folder for the first one, one of its name in it for others."""
+        if environment is None or environment == self.environments[0]:
+            return self.data
+        return self.data / environment.name
 
     def section(self, name: str) -> Mapping[str, Any]:
         """The configured keys of a pipeline's table."""
         return self.sections.get(name, {})
+
+    def keep(self, rule: str, default: float | None = None) -> float | None:
+        """The seconds that what a retention rule is about is kept; None: it is never removed."""
+        return self.retention.get(rule, default)
 
 
 def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -> Config:
@@ -80,11 +114,11 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
     _override(settings, variables)
     data = Path(settings.get("data", DATA)).expanduser()
     own_url = f"sqlite:///{data}/tabellion.db"
-    environments = _environments(settings.pop("environments", None), variables, own_url)
+    environments = read_environments(settings.pop("environments", None), variables, own_url)
     level = str(settings.get("log.level", "info")).lower()
     if level not in LEVELS:
         raise ConfigurationError(f"log.level: {level!r} is not one of {', '.join(LEVELS)}")
-    for key in ("worker.concurrency", "worker.processes", "server.upload_bytes", "server.json_bytes"):
+    for key in ("worker.concurrency", "worker.processes", "server.upload_bytes", "server.json_bytes", "cache_bytes"):
         if settings.get(key, 1) < 1:
             raise ConfigurationError(f"{key}: {settings[key]} must be at least 1")
     for key in ("server.rate", "worker.grace"):
@@ -92,10 +126,11 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
             raise ConfigurationError(f"{key}: {settings[key]} must be 0 or more")
     if not settings.get("worker.poll", 1) > 0:
         raise ConfigurationError(f"worker.poll: {settings['worker.poll']} must be more than 0")
-    if not 0 <= settings.get("server.port", 0) <= 65535:
-        raise ConfigurationError(
-            f"server.port: {settings['server.port']} is not a valid port: use 1 to 65535, or 0 to pick one"
-        )
+    for key in ("server.port", "worker.metrics_port"):
+        if not 0 <= settings.get(key, 0) <= 65535:
+            raise ConfigurationError(f"{key}: {settings[key]} is not a valid port: use 1 to 65535, or 0 to pick one")
+    if settings.get("server.metrics", "key") not in METRICS:
+        raise ConfigurationError(f"server.metrics: {settings['server.metrics']!r} is not one of {', '.join(METRICS)}")
     return Config(
         queues=settings.get("queues"),
         pipelines=_pipelines(settings.get("pipelines", [])),
@@ -107,40 +142,57 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         worker=frozenset(key.removeprefix("worker.") for key in settings if key.startswith("worker.")),
         grace=float(settings.get("worker.grace", Config.grace)),
         poll=float(settings.get("worker.poll", Config.poll)),
+        metrics_port=settings.get("worker.metrics_port"),
+        metrics_host=settings.get("worker.metrics_host", Config.metrics_host),
+        broker=read_broker(settings.get("celery.broker"), variables),
+        celery_prefix=settings.get("celery.prefix", Config.celery_prefix),
         log_level=level,
         log_json=settings.get("log.json", False),
         file=path if path.exists() else None,
-        gates=_gates(settings.get("gates", {})),
-        gates_at=_home(settings.get("gates_at"), environments),
-        models=_models(settings.get("models", {}), variables),
-        prices=_prices(settings["prices"]) if "prices" in settings else {},
-        types=_folders(settings["types"]) if "types" in settings else Config.types,
+        gates=read_gates(settings.get("gates", {})),
+        gates_at=find_gates_environment(settings.get("gates_at"), environments),
+        models=read_models(settings.get("models", {}), variables),
+        prices=read_prices(settings["prices"]) if "prices" in settings else {},
+        types=read_folders(settings["types"]) if "types" in settings else Config.types,
         data=data,
-        lake=_expand_variables(settings.get("lake", str(data)), "lake", variables),
+        lake=expand_variables(settings.get("lake", str(data)), "lake", variables),
+        blobs=_blobs(expand_variables(settings.get("blobs", ""), "blobs", variables)),
+        cache_bytes=settings.get("cache_bytes", Config.cache_bytes),
         host=settings.get("server.host", Config.host),
         port=settings.get("server.port", Config.port),
-        public_url=_origin(settings.get("server.public_url", "")),
+        public_url=read_origin(settings.get("server.public_url", "")),
         upload_bytes=settings.get("server.upload_bytes", Config.upload_bytes),
-        sections=_sections(settings),
+        sections=_sections(settings, variables),
         json_bytes=settings.get("server.json_bytes", Config.json_bytes),
         rate=float(settings.get("server.rate", Config.rate)),
-        allow=_networks(settings.get("server.allow", [])),
+        allow=read_networks(settings.get("server.allow", [])),
+        metrics=settings.get("server.metrics", Config.metrics),
         all_workers=settings.get("server.all_workers", Config.all_workers),
-        proxies=_networks(settings.get("server.proxies", list(LOOPBACK)), "server.proxies"),
+        retention=read_times(settings),
+        proxies=read_networks(settings.get("server.proxies", list(LOOPBACK)), "server.proxies"),
     )
 
 
-def _sections(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The configured tables of pipelines; numbers must be more than 0."""
+def _sections(settings: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """The configured tables of pipelines; numbers must be more than 0, and `${NAME}` in texts is replaced."""
     sections: dict[str, dict[str, Any]] = {}
     choices = {key: words for pipeline in installed_pipelines().values() for key, words in pipeline.choices.items()}
     for key in (key for pipeline in installed_pipelines().values() for key in pipeline.keys if key in settings):
+        if key.startswith(TIMES):
+            continue  # see Config.retention
         value = settings[key]
         if value not in choices.get(key, (value,)):
             raise ConfigurationError(f"{key}: {value!r} is not one of {', '.join(choices[key])}")
         if isinstance(value, int | float) and not isinstance(value, bool) and not value > 0:
             raise ConfigurationError(f"{key}: {value} must be more than 0")
         section, _, name = key.partition(".")
+        if isinstance(value, str):
+            value = expand_variables(value, key, variables)
+        elif isinstance(value, dict):
+            value = {
+                inner: expand_variables(text, f"{key}.{inner}", variables) if isinstance(text, str) else text
+                for inner, text in value.items()
+            }
         sections.setdefault(section, {})[name] = value
     return sections
 
@@ -194,6 +246,8 @@ def _override(settings: dict[str, Any], variables: Mapping[str, str]) -> None:
             continue
         if variable == "LOG_LEVEL" and text.lower() not in LEVELS:
             continue  # a level of another program: the variable is a common one
+        if variable == "REDIS_URL" and text.partition("://")[0] not in BROKERS:
+            continue  # of another program, which knows other kinds of URLs
         already_set.add(key)
         settings[key] = _convert_value(key, text, variable)
 
@@ -212,127 +266,17 @@ def _convert_value(key: str, text: str, variable: str) -> Any:
         raise ConfigurationError(f"{variable}={text!r} is not valid: {meaning}") from None
 
 
-def _environments(
-    entries: Mapping[str, Any] | None, variables: Mapping[str, str], default: str
-) -> tuple[Environment, ...]:
-    for variable in DATABASE_VARIABLES:
-        if variables.get(variable) and (variable == DATABASE_VARIABLES[0] or not entries):
-            return (Environment("default", variables[variable]),)
-    if not entries:
-        return (Environment("default", default),)
-    environments = []
-    for name, value in entries.items():
-        entry = {"url": value} if isinstance(value, str) else value
-        if not isinstance(entry, dict) or not isinstance(entry.get("url"), str):
-            raise ConfigurationError(f'environments.{name}: write {name} = "URL" or {name} = {{ url = "URL" }}')
-        unknown = set(entry) - {"url", "share", "deadline"}
-        if unknown:
-            raise ConfigurationError(
-                f"environments.{name}: unknown key {sorted(unknown)[0]!r}; known: url, share, deadline"
-            )
-        for number in ("share", "deadline"):
-            if not isinstance(entry.get(number, 1), int | float) or isinstance(entry.get(number), bool):
-                raise ConfigurationError(f"environments.{name}: {number} = {entry[number]!r} is not a number")
-        url = _expand_variables(entry["url"], f"environments.{name}", variables)
-        environments.append(Environment(name, url, share=entry.get("share"), deadline=entry.get("deadline")))
-    return tuple(environments)
-
-
-def _expand_variables(text: str, key: str, variables: Mapping[str, str]) -> str:
-    """The text with `${NAME}` replaced, so that secrets stay out of the file."""
-
-    def value(match: re.Match[str]) -> str:
-        if match[1] not in variables:
-            raise ConfigurationError(f"{key}: the environment variable {match[1]} is not set")
-        return variables[match[1]]
-
-    return re.sub(r"\$\{(\w+)\}", value, text)
-
-
 def _pipelines(names: list[Any]) -> tuple[str, ...]:
     if any(not isinstance(name, str) for name in names):
         raise ConfigurationError('pipelines: write names, e.g. pipelines = ["documents"]')
     return tuple(names)
 
 
-def _gates(entries: Mapping[str, Any]) -> dict[str, GateSettings]:
-    known = [setting.name for setting in fields(GateSettings)]
-    gates = {}
-    for name, entry in entries.items():
-        if not isinstance(entry, dict):
-            raise ConfigurationError(f"gates.{name}: write {name} = {{ rate = 5, budget = 10 }}")
-        for key in entry:
-            if key not in known:
-                near = difflib.get_close_matches(key, known, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
-                raise ConfigurationError(f"gates.{name}: unknown key {key!r}{hint}")
-        try:
-            gates[name] = GateSettings(**entry)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"gates.{name}: {error}") from error
-    return gates
-
-
-def _home(name: str | None, environments: tuple[Environment, ...]) -> Environment:
-    """The environment whose database has the gates."""
-    for environment in environments:
-        if name in (None, environment.name):
-            return environment
-    names = ", ".join(repr(environment.name) for environment in environments)
-    raise ConfigurationError(f"gates_at: unknown environment {name!r}; known: {names}")
-
-
-def _folders(value: str | list[Any]) -> tuple[Path, ...]:
-    """The folders in order; in a variable they are separated as in PATH."""
-    folders = value.split(os.pathsep) if isinstance(value, str) else value
-    for folder in folders:
-        if not isinstance(folder, str) or not folder:
-            raise ConfigurationError(f'types: {folder!r} is not a folder; write types = ["types", "/srv/types"]')
-    return tuple(Path(folder).expanduser() for folder in folders)
-
-
-def _origin(url: str) -> str:
-    """The URL without its last slash; a path is not allowed, as links do not contain it."""
-    if url and not re.fullmatch(
-        r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/?|https?://\[[0-9A-Fa-f:]+\](:[0-9]{1,5})?/?", url
-    ):
-        raise ConfigurationError(
-            f"server.public_url: {url!r} is not a URL without a path, such as https://docs.example.com"
-        )
-    return url.rstrip("/").lower()
-
-
-def _networks(networks: list[Any], key: str = "server.allow") -> tuple[str, ...]:
-    from tabellion.net.guard import Rules  # most commands fetch no URL
-
-    try:
-        Rules.of(networks)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{key}: {error}") from error
-    return tuple(networks)
-
-
-def _prices(entries: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
-    from tabellion.models import prices  # most commands need no model
-
-    prices.table(entries)
-    for model_name, entry in entries.items():
-        for key in entry.keys() & {"input", "output", "cached"}:
-            if not isinstance(entry[key], int | float) or isinstance(entry[key], bool):
-                raise ConfigurationError(f"prices.{model_name}: {key} = {entry[key]!r} is not a number")
-    return entries
-
-
-def _models(entries: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    models = {}
-    for name, entry in entries.items():
-        if not isinstance(entry, dict):
-            raise ConfigurationError(f'models.{name}: write {name} = {{ model = "…" }}')
-        models[name] = {
-            key: _expand_variables(value, f"models.{name}.{key}", variables) if isinstance(value, str) else value
-            for key, value in entry.items()
-        }
-    return models
+def _blobs(place: str) -> str:
+    """The folder or bucket of received files."""
+    if "://" in place and not re.match(r"s3://[^/]", place):
+        raise ConfigurationError(f"blobs: {place!r} is neither a folder nor s3://bucket/prefix")
+    return place if not place or place.startswith("s3://") else str(Path(place).expanduser())
 
 
 def model_gates(config: Config) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
+import sys
 from collections.abc import Iterator, Sequence
 
 from tabellion.errors import ConfigurationError
@@ -15,6 +16,7 @@ SERVICE = "server,reading"  #: what `tabellion up` needs
 BRINGS: dict[str, tuple[str, ...]] = {
     "argon2": ("server",),
     "asyncpg": ("postgres",),
+    "celery": ("celery",),
     "charset_normalizer": ("websites",),
     "cv2": ("reading",),
     "fastapi": ("server",),
@@ -23,6 +25,7 @@ BRINGS: dict[str, tuple[str, ...]] = {
     "httpx2": ("server", "gemini", "openai", "websites"),
     "jinja2": ("server",),
     "jsonschema_rs": ("server", "gemini", "openai"),
+    "kombu": ("celery",),
     "lxml": ("websites",),
     "lxml_html_clean": ("websites",),
     "numpy": ("reading",),
@@ -31,7 +34,9 @@ BRINGS: dict[str, tuple[str, ...]] = {
     "openai": ("openai",),
     "PIL": ("reading", "openai", "websites"),
     "phonenumbers": ("websites",),
+    "opentelemetry": ("otel",),
     "playwright": ("browser",),
+    "prometheus_client": ("server", "metrics"),
     "protego": ("websites",),
     "pyarrow": ("server",),
     "pydantic": ("reading", "server", "gemini", "openai"),
@@ -40,6 +45,7 @@ BRINGS: dict[str, tuple[str, ...]] = {
     "rapidfuzz": ("reading",),
     "rapidocr": ("reading",),
     "re2": ("reading",),
+    "redis": ("celery",),
     "standardwebhooks": ("server",),
     "starlette": ("server", "fake"),
     "stdnum": ("reading",),
@@ -74,7 +80,8 @@ def require(extra: str) -> None:
     absent = [
         package
         for package, brought_by in BRINGS.items()
-        if brought_by[0] in extras and importlib.util.find_spec(package) is None
+        # Celery replaces modules that it loads lazily by ones without the description that is looked for.
+        if brought_by[0] in extras and package not in sys.modules and importlib.util.find_spec(package) is None
     ]
     if absent:
         raise _missing(absent, extra)

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from tabellion.engine.environment import Environment
     from tabellion.engine.gates.state import GateSettings
     from tabellion.engine.queue import Queue
+    from tabellion.engine.retention import RetentionRule
     from tabellion.engine.schema import Schema
     from tabellion.engine.store import Store
+    from tabellion.monitor.metrics.metric import MetricSource
+    from tabellion.monitor.verify import Violation
     from tabellion.monitor.view import QueueView
     from tabellion.web.blueprint import Blueprint, Served
 
@@ -60,6 +63,7 @@ class Pipeline:
     options: Mapping[str, UpOption] = {}  #: of `tabellion up`, by name
     events: Sequence[str] = ()  #: events that webhook endpoints can subscribe to
     extras: str = ""  #: the extras of this package that it needs
+    begun_by_requests: Sequence[str] = ()  #: tables whose rows' traces begin with the request that made the row
     catalogues: Sequence[str] = ()  #: packages with its texts: `locale/<language>/messages.po` and `pages.po`
 
     # What it works on.
@@ -84,6 +88,13 @@ class Pipeline:
         this one (`concurrency`, required); empty: the general defaults."""
         return {}
 
+    def retention(self, config: Config, environment: Environment) -> Sequence[RetentionRule]:
+        """What of it is removed after a time, also if that is never: deletions may have left files behind.
+
+        The time of a rule NAME is the configuration key `retention.NAME`, which `keys` has: `config.keep(NAME)`.
+        """
+        return ()
+
     # What is shown of it.
 
     def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
@@ -92,6 +103,10 @@ class Pipeline:
 
         return [QueueView(queue) for queue in self.queues(config, environment)]
 
+    def metrics(self, config: Config, environment: Environment | None = None) -> MetricSource | None:
+        """Metrics of its own, in addition to those that every queue has, and how they are read from a database."""
+        return None
+
     def blueprint(self) -> Blueprint | None:
         """Its routes, pages and texts."""
         return None
@@ -99,6 +114,15 @@ class Pipeline:
     def serve(self, config: Config, environment: str, store: Store) -> Served | None:
         """What its routes need in one served environment."""
         return None
+
+    async def verify(
+        self, config: Config, environment: Environment, store: Store, *, files: int | None = 0
+    ) -> Sequence[Violation]:
+        """What `tabellion verify` finds wrong in its tables, read-only; each was looked at twice.
+
+        `files` is how many files are compared with their hashes: 0 none, None all of them.
+        """
+        return ()
 
     # What `tabellion up` does with it besides serving and working.
 
@@ -130,12 +154,9 @@ class Pipeline:
 
     async def require(self, environment: Environment) -> None:
         """Raises NotMigrated for an environment without its tables; changes nothing there."""
-        store = environment.store(read_only=True)
-        try:
+        async with environment.connect() as store:
             await store.database.open()
             found = await self.is_present(store)
-        finally:
-            await store.close()
         if not found:
             raise NotMigrated(
                 f"the pipeline {self.name} has no tables in {environment.address}: `tabellion up` and "

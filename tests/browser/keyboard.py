@@ -19,7 +19,7 @@ CLOSED_LATE = """let closed = null;
         event.stopImmediatePropagation();
         closed = event.target;
     }, {capture: true});
-    window.tellClosed = () => closed.dispatchEvent(new CustomEvent("close", {detail: "late"}));"""
+    window.tellClosed = () => closed !== null && closed.dispatchEvent(new CustomEvent("close", {detail: "late"}));"""
 
 
 class Keyboard:

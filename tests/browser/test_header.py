@@ -94,7 +94,7 @@ def test_a_key_right_after_the_dialog_counts(installation: Installation, chromiu
         expect(box).to_have_count(0)
         with page.expect_response("**/api/review/items?**"):
             page.keyboard.press("3")
-            page.evaluate("tellClosed()")
+            until(page, lambda: page.evaluate("tellClosed()"))  # the browser closes dialogs in its own time
         expect(box).to_be_visible()
 
 

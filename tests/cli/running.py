@@ -67,8 +67,7 @@ class Service:
     @property
     def key(self) -> str:
         """Its admin key."""
-        self.wait_for_line("started")
-        return (self.data / "admin.key").read_text().strip()
+        return Path(self.wait_for_line("started")["key_file"]).read_text().strip()
 
     def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, Any]:
         """Send one request; return status and body."""

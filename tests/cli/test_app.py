@@ -16,7 +16,10 @@ from tabellion.cli.load import WHICH
 from tabellion.errors import ConfigurationError
 from tests.cli.project import Project
 
-JSON_ANYWAY = ("read",)  #: commands that print nothing else
+JSON_ANYWAY = (
+    "metrics",
+    "read",
+)  #: commands that print nothing else
 
 
 @pytest.mark.parametrize("command", commands())

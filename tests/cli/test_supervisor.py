@@ -37,3 +37,12 @@ def test_a_child_that_starts_while_the_signal_arrives_is_stopped_too(monkeypatch
     monkeypatch.setattr(supervisor, "GOODBYE", 5.0)
     supervisor.supervise([], processes=1, id=None, name=None, listen=lambda _event: None, grace=0.0)
     assert [process.wait() for process in processes] == [-signal.SIGTERM]
+
+
+def test_each_child_has_a_port_for_its_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first has the first one; 0 picks any for each, and without one there is none."""
+    for place, port in (("1", 9464), ("3", 9466)):
+        monkeypatch.setenv(supervisor.PLACE, place)
+        assert supervisor.child_port(9464) == port
+        assert supervisor.child_port(0) == 0
+        assert supervisor.child_port(None) is None

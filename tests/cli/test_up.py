@@ -274,6 +274,20 @@ def test_a_lost_key_is_replaced(tmp_path: Path) -> None:
         assert service.stop() == 0
 
 
+def test_a_service_whose_output_is_logged_prints_no_secret(tmp_path: Path) -> None:
+    """With --no-admin, no key and no link are created; on a public address one must exist."""
+    with running(tmp_path / "data", "--no-admin") as service:
+        started = service.wait_for_line("started")
+        assert not {"key", "key_file", "sign_in"} & {*started, *started["environments"][0]}
+        assert not (tmp_path / "data" / "admin.key").exists()
+        assert service.stop() == 0
+    with running(tmp_path / "data", "--no-admin", "--host", "0.0.0.0") as service:
+        assert service.wait() == 3
+        assert "has no API key yet: run `tabellion keys create" in service.errors
+    with owning(f"sqlite:///{tmp_path}/data/tabellion.db", create=False) as owner:
+        assert owner("SELECT hash FROM tabellion_sign_in_links") == []
+
+
 def test_an_option_of_a_pipeline_that_is_not_selected_is_rejected(tmp_path: Path) -> None:
     """Nothing would see it: the error says whose it is."""
     refused = subprocess.run(

@@ -102,7 +102,7 @@ def test_an_unknown_pipeline_is_rejected(theirs: Project) -> None:
     """With the known ones."""
     result = theirs.run("status", "--with", "dokuments")
     assert result.exit_code == 3
-    assert "unknown pipeline 'dokuments'; known: 'documents'" in str(result.exception)
+    assert "unknown pipeline 'dokuments'; known: 'batches', 'documents'" in str(result.exception)
 
 
 def test_a_worker_beside_the_service_works_its_documents(theirs: Project) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -26,6 +27,7 @@ from tabellion.testing import verify
 from tests.cli.running import CLEAN, Service, running
 from tests.pipelines.documents.receiver import receiving
 from tests.pipelines.documents.samples import Sample, many, samples
+from tests.servers import valkey
 from tests.table_owner import owning
 from tests.waiting import eventually
 from tests.workers import ROOT
@@ -45,9 +47,23 @@ max_rate = 200
 """
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/how-to/run-the-service.md"])
-def test_the_curl_session_of_the_docs(page: str, tmp_path: Path) -> None:
-    """Upload, status, result, export: the printed commands do what they say."""
+#: The command that the docs print, and the same service with its work done through Celery.
+STARTS = {
+    "embedded": "tabellion up &",
+    "up --celery": "tabellion up --celery &",
+    "worker --celery": """tabellion up --workers 0 &
+until curl -sf http://127.0.0.1:8080/healthz > /dev/null; do sleep 0.2; done
+tabellion --data tabellion-data worker --celery &""",
+}
+
+
+@pytest.mark.parametrize(
+    ("page", "start"),
+    [("README.md", start) for start in STARTS] + [("docs/how-to/run-the-service.md", "embedded")],
+)
+@pytest.mark.timeout(200)
+def test_the_curl_session_of_the_docs(page: str, start: str, tmp_path: Path) -> None:
+    """Upload, status, result, export: the printed commands do what they say, also with Celery."""
     blocks = re.findall(r"```sh\n(# a session\n.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks, f"{page} has no session"
     if not shutil.which("curl") or not shutil.which("jq"):
@@ -61,15 +77,19 @@ def test_the_curl_session_of_the_docs(page: str, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    script = "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n" + blocks[0].replace("8080", port)
+    session = blocks[0].replace("tabellion up &", STARTS[start]).replace("kill %1; wait", "kill $(jobs -p); wait")
+    script = "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n" + session.replace("8080", port)
     assert port in script
+    assert STARTS[start].splitlines()[0] in script
     kept = {name: value for name, value in os.environ.items() if not name.startswith(CLEAN)}
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     kept |= {"PATH": f"{tmp_path / 'bin'}:{kept['PATH']}", "TABELLION_PORT": port, "PYTHONPATH": paths}
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, env=kept, capture_output=True, text=True,
-        timeout=100, check=False,
-    )  # fmt: skip
+    with valkey() if start != "embedded" else contextlib.nullcontext("") as redis:
+        kept |= {"REDIS_URL": redis} if redis else {}
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, env=kept, capture_output=True, text=True,
+            timeout=150, check=False,
+        )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert '"status":"completed"' in done.stdout.replace('": "', '":"')
     assert letter.truth["total"] in done.stdout

@@ -13,9 +13,8 @@ import pytest
 from tabellion.engine.store import Store
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.heartbeat import WorkerRecord
-from tabellion.pipelines.documents import served
 from tabellion.storage.lake import Lake
-from tabellion.web import health
+from tabellion.web import health, storage_check
 from tabellion.web.environment import ServedEnvironment
 from tests.faults.proxy import proxied
 from tests.servers import Postgres
@@ -123,7 +122,7 @@ def test_a_lake_that_cannot_be_written_is_reported_and_recovers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """503 with the reason, without its path; ready again once it can be written."""
-    monkeypatch.setattr(served, "KEPT", 0.0)
+    monkeypatch.setattr(storage_check, "KEPT", 0.0)
     with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}) as web:
         web.store("prod", lambda store: roster.enlist(store, make_worker()))
         assert web.get("/readyz", key=None).status_code == 200
@@ -140,7 +139,7 @@ def test_a_lake_that_cannot_be_written_is_reported_and_recovers(
 
 def test_a_lake_that_does_not_answer_blocks_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is reported after the timeout, and one check runs at a time however many clients ask."""
-    monkeypatch.setattr(served, "SECONDS", 0.2)
+    monkeypatch.setattr(storage_check, "SECONDS", 0.2)
     looks, answers = [], threading.Event()
 
     def hang(lake: Lake) -> None:
@@ -205,8 +204,9 @@ def test_a_missing_database_file_is_not_ready(tmp_path: Path) -> None:
         (tmp_path / "gone.db").rename(tmp_path / "p.db")
 
 
-def test_unwritable_uploads_are_not_ready(tmp_path: Path) -> None:
+def test_unwritable_uploads_are_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder of blobs that cannot be written is reported."""
+    monkeypatch.setattr(storage_check, "KEPT", 0.0)
     with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}) as web:
         assert ready(web) == (200, [])
         [blobs] = [path for path in tmp_path.rglob("blobs") if path.is_dir()]
@@ -214,3 +214,17 @@ def test_unwritable_uploads_are_not_ready(tmp_path: Path) -> None:
         blobs.write_text("not a folder")
         status, [reason] = ready(web)
         assert (status, "is not writable: nothing can be uploaded" in reason) == (503, True)
+
+
+def test_a_load_balancer_asks_only_whether_requests_are_answered(tmp_path: Path) -> None:
+    """Without a worker, or with one of two databases, pages are still served; without any, they are not."""
+    urls = {name: f"sqlite:///{tmp_path}/{name}/d.db" for name in ("prod", "dev")}
+    with live(tmp_path, urls) as web:
+        assert web.get("/readyz", key=None).status_code == 503
+        assert web.get("/readyz?for=requests", key=None).status_code == 200
+        asyncio.run(_spoil(tmp_path / "dev" / "d.db"))
+        answer = web.get("/readyz?for=requests", key=None)
+        assert (answer.status_code, answer.json()["reasons"]) == (200, [])
+        asyncio.run(_spoil(tmp_path / "prod" / "d.db"))
+        assert web.get("/readyz?for=requests", key=None).status_code == 503
+        assert web.get("/readyz?for=fun", key=None).status_code == 422

@@ -214,6 +214,11 @@ def test_releasing_and_passing_on(app: Live) -> None:
     problem(boss("POST", f"/items/{item}/reopen", {"reason": "x"}), 409, "item_open")
     ended = boss.ok("POST", f"/items/{item}/reject", {"code": "unreadable", "reason": "page 2 is black"})
     assert (ended["item"]["status"], ended["item"]["reason"]) == ("rejected", "unreadable: page 2 is black")
+    rejection = ended["item"]["rejection"]
+    assert (rejection["code"], rejection["note"]) == ("unreadable", "page 2 is black")
+    assert rejection["translatable"] == {"text": {"code": "rejection.unreadable", "params": {}}}
+    last = boss.ok("GET", f"/items/{item}/history")["entries"][-1]
+    assert (last["reason"], last["more"]["code"]) == ("unreadable: page 2 is black", "unreadable")
     assert [one["id"] for one in boss.ok("GET", "/items?status=rejected")["items"]] == [item]
     reopened = boss.ok("POST", f"/items/{item}/reopen", {"reason": "found a better scan"})
     assert (reopened["status"], reopened["reviewer"], reopened["reason"]) == ("pending", None, None)

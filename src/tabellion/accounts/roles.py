@@ -5,12 +5,13 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Literal, cast
 
-Word = Literal["viewer", "reviewer", "operator", "admin"]  #: a role as it is written
+Word = Literal["viewer", "reviewer", "operator", "admin"]  #: a role of a person, as it is written
 
 
 class Role(IntEnum):
     """What a key or a person may do; each role includes those below it."""
 
+    METRICS = 0  #: reads the metrics and nothing else; only for keys
     VIEWER = 1
     REVIEWER = 2
     OPERATOR = 3
@@ -22,4 +23,5 @@ class Role(IntEnum):
         return cast("Word", self.name.lower())
 
 
-ROLES: dict[str, Role] = {role.word: role for role in Role}
+ROLES: dict[str, Role] = {role.word: role for role in Role}  #: of keys
+PERSON_ROLES: dict[str, Role] = {role.word: role for role in Role if role is not Role.METRICS}

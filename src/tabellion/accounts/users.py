@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 from tabellion.accounts import audit, tables
 from tabellion.accounts.audit import COMMAND, AuditEntry
 from tabellion.accounts.keys import NameTaken
-from tabellion.accounts.roles import ROLES, Role
+from tabellion.accounts.roles import PERSON_ROLES, ROLES, Role
 from tabellion.engine.columns import columns_of
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
@@ -86,10 +86,10 @@ def plain_name(text: str) -> str:
 
 
 def get_role(word: str) -> Role:
-    """The role of this name."""
-    if word not in ROLES:
-        raise ConfigurationError(f"unknown role {word!r}; known: {', '.join(ROLES)}")
-    return ROLES[word]
+    """The role of a person, by its name."""
+    if word not in PERSON_ROLES:
+        raise ConfigurationError(f"unknown role {word!r}; known: {', '.join(PERSON_ROLES)}")
+    return PERSON_ROLES[word]
 
 
 async def add(store: Store, name: str, role: str, password: str | None = None, *, by: str = COMMAND) -> User:

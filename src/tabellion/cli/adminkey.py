@@ -14,31 +14,31 @@ if TYPE_CHECKING:
 FILE = "admin.key"
 
 
-def path_in(data: Path) -> Path:
-    """The path of the key file."""
-    return data / FILE
+def path_in(folder: Path) -> Path:
+    """The path of the key file in the folder of an environment."""
+    return folder / FILE
 
 
-async def ensure(store: Store, environment: str, data: Path) -> tuple[Path, str | None]:
-    """The file of a valid admin key, and the key itself if it is new.
+async def ensure(store: Store, environment: str, path: Path) -> str | None:
+    """Makes sure that a file has a valid admin key; returns the key if it is new.
 
     A key that was revoked or belongs to another database is replaced.
     """
     from tabellion.accounts import keys
 
-    path = path_in(data)
     try:
         stored = keys.parse(path.read_text().strip())
     except OSError:
         stored = None
     if stored is not None and stored.environment == environment and await keys.holder(store, stored) is not None:
-        return path, None
+        return None
     try:
         _, text = await keys.create(store, environment, "admin", "admin")
     except keys.NameTaken:  # another installation uses the same database
         _, text = await keys.create(store, environment, "admin", f"admin {secrets.token_hex(3)}")
+    path.parent.mkdir(mode=0o700, exist_ok=True)
     _write(path, text)
-    return path, text
+    return text
 
 
 async def link(store: Store, environment: str) -> Ticket | None:

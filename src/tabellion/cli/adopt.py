@@ -11,6 +11,7 @@ import typer
 
 from tabellion.cli import output
 from tabellion.cli.load import config_of, find_environment
+from tabellion.cli.options import Json, Place
 from tabellion.engine.log import printable
 from tabellion.monitor import adoption
 
@@ -29,10 +30,8 @@ def adopt(
     name: Annotated[str | None, typer.Option(help="The queue's name. [default: the table's]")] = None,
     write: Annotated[Path | None, typer.Option(help="Write the declaration to this new file.")] = None,
     notify: Annotated[bool, typer.Option(help="Also print a trigger that wakes workers (PostgreSQL).")] = False,
-    environment: Annotated[
-        str | None, typer.Option("--environment", "-e", help="The environment; required if there are several.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    environment: Place = None,
+    json: Json = False,
 ) -> None:
     """Write the declaration for an existing table, and print the index it needs. Changes nothing.
 
@@ -45,18 +44,14 @@ def adopt(
 
         tabellion adopt extraction_queue --status status_id --ready 1 --running 2 --done 3 --failed 4 --write queues.py
     """
-
     config = config_of(context)
     states = {"ready": ready, "running": running, "done": done, "failed": failed}
 
     place = find_environment(config, environment)
 
     async def run() -> adoption.Adoption:
-        store = place.store(read_only=True)
-        try:
+        async with place.connect() as store:
             return await adoption.adopt(store, table, status=status, states=states, name=name, key=key)
-        finally:
-            await store.close()
 
     result = asyncio.run(run())
     if write is not None:

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json as json_module
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from tabellion.accounts import audit as trail
 from tabellion.cli import INPUT, PARTIAL, output
-from tabellion.cli.load import config_of, find_environment
-from tabellion.cli.service import service_store
+from tabellion.cli.options import Json, Place, group
+from tabellion.cli.service import run_on_service
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-audit = typer.Typer(
+audit = group(
     help="Verify the audit log and show what was done to a subject, such as a document. Each command has --json.",
     epilog="Examples: `tabellion audit verify` · `tabellion audit show 01hz…`",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
 )
-Place = Annotated[
-    str | None, typer.Option("--environment", "-e", help="The environment; required if there are several.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @audit.command("verify")
@@ -48,18 +38,10 @@ def verify(
 
         tabellion audit verify --known 7d1a…
     """
-
-    result = _do(context, environment, lambda store: trail.verify(store, known=known))
+    result = run_on_service(context, environment, lambda store, _: trail.verify(store, known=known))
     if json:
-        output.as_json(
-            {
-                "whole": result.whole,
-                "entries": result.n,
-                "head": result.head,
-                "broken": result.broken,
-                "why": result.why,
-            }
-        )
+        facts = {"whole": result.whole, "entries": result.n, "head": result.head}
+        output.as_json(facts | {"broken": result.broken, "why": result.why})
     elif result.whole:
         typer.echo(f"{result.n:,} entries, all unchanged; the hash of the last one is {result.head}")
     else:
@@ -83,15 +65,14 @@ def show(
 
         tabellion audit show 01hzx3t9q4 --json | jq '.[] | select(.action == "corrected")'
     """
-
-    entries = _do(context, environment, lambda store: trail.history(store, subject=subject))
+    entries = run_on_service(context, environment, lambda store, _: trail.history(store, subject=subject))
     if json:
         output.as_json(entries)
     elif entries:
         headings = ("n", "at", "who", "did", "field", "before", "after", "why")
         rows = [
-            [entry["n"], entry["at"], entry["actor"], entry["action"], entry["field"], _short(entry, "before"),
-             _short(entry, "after"), entry["reason"]]
+            [entry["n"], entry["at"], entry["actor"], entry["action"], entry["field"], _short(entry, entry["before"]),
+             _short(entry, entry["after"]), ": ".join(filter(None, (entry["more"].get("code"), entry["reason"])))]
             for entry in entries
         ]  # fmt: skip
         output.show(output.table("", headings, rows))
@@ -100,19 +81,8 @@ def show(
         raise typer.Exit(INPUT)
 
 
-def _short(entry: dict[str, Any], name: str) -> str:
-    value = entry[name]
+def _short(entry: trail.HistoryEntry, value: Any) -> str:
     if value is None:
         return "" if entry["field"] is None else "(nothing)"
     text = value if isinstance(value, str) else json_module.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:59] + "…"
-
-
-def _do(context: typer.Context, name: str | None, work: Callable[..., Awaitable[Any]]) -> Any:
-    place = find_environment(config_of(context), name)
-
-    async def run() -> Any:
-        async with service_store(place) as store:
-            return await work(store)
-
-    return asyncio.run(run())

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tabellion.cli import output
 from tabellion.cli.load import config_of, find_environment, find_queue, queues_of
+from tabellion.cli.options import Json, Place
 from tabellion.engine import controls, releasing
 from tabellion.engine.primary_key import can_be_key
 from tabellion.errors import ValueRefused
@@ -22,10 +24,6 @@ if TYPE_CHECKING:
     from tabellion.engine.store import Store
 
 QueueName = Annotated[str, typer.Argument(help="The queue's name.", metavar="QUEUE")]
-Place = Annotated[
-    str | None, typer.Option("--environment", "-e", help="The environment; required if there are several.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def retry(
@@ -54,7 +52,9 @@ def retry(
     count = _do(
         context, queue, environment, lambda store, chosen: controls.restart(store, chosen, keys or None, error), keys
     )
-    _tell(json, {"queue": queue, "retried": count}, f"{count} {'row' if count == 1 else 'rows'} of {queue} retried")
+    output.tell(
+        json, {"queue": queue, "retried": count}, f"{count} {'row' if count == 1 else 'rows'} of {queue} retried"
+    )
     if keys and count < len(keys):
         typer.echo(f"{len(keys) - count} of {len(keys)} keys are not failed rows", err=True)
         raise typer.Exit(6)
@@ -102,7 +102,7 @@ def release(
     done = "would be released" if dry_run else "released"
     sentence = f"{count} {'row' if count == 1 else 'rows'} of {queue} {done}"
     summary = {"queue": queue, "dry_run": dry_run, "released": count, "keys": answer.released}
-    _tell(json, summary | {"kept": [asdict(row) for row in answer.kept]}, sentence)
+    output.tell(json, summary | {"kept": [asdict(row) for row in answer.kept]}, sentence)
     for row in answer.kept:
         typer.echo(_why_kept(queue, row), err=True)
     if answer.kept:
@@ -139,12 +139,11 @@ def cancel(
 
         tabellion cancel ocr 4711 --reason "wrong file"
     """
-
     user = _user()
     done = _do(
         context, queue, environment, lambda store, chosen: controls.cancel(store, chosen, key, reason, by=user), [key]
     )
-    _tell(json, {"queue": queue, "key": key, "cancelled": done}, f"{queue} {key} cancelled" if done else "")
+    output.tell(json, {"queue": queue, "key": key, "cancelled": done}, f"{queue} {key} cancelled" if done else "")
     if not done:
         typer.echo(f"{queue} {key} is neither ready nor running: nothing to cancel", err=True)
         raise typer.Exit(5)
@@ -163,9 +162,8 @@ def pause(
 
         tabellion pause ocr --reason "new model on Monday"
     """
-
     _do(context, queue, environment, lambda store, chosen: controls.pause(store, chosen, reason))
-    _tell(json, {"queue": queue, "paused": True}, f"{queue} paused; resume it with `tabellion resume {queue}`")
+    output.tell(json, {"queue": queue, "paused": True}, f"{queue} paused; resume it with `tabellion resume {queue}`")
 
 
 def resume(context: typer.Context, queue: QueueName, environment: Place = None, json: Json = False) -> None:
@@ -175,9 +173,8 @@ def resume(context: typer.Context, queue: QueueName, environment: Place = None, 
 
         tabellion resume ocr
     """
-
     _do(context, queue, environment, controls.resume)
-    _tell(json, {"queue": queue, "paused": False}, f"{queue} resumed")
+    output.tell(json, {"queue": queue, "paused": False}, f"{queue} resumed")
 
 
 def limit(
@@ -198,14 +195,13 @@ def limit(
 
         tabellion limit ocr
     """
-
     _do(context, queue, environment, lambda store, chosen: controls.limit(store, chosen, running))
     sentence = (
         f"the limit of {queue} is now {running} running jobs"
         if running is not None
         else f"{queue} is back to its declared limit"
     )
-    _tell(json, {"queue": queue, "limit": running}, sentence)
+    output.tell(json, {"queue": queue, "limit": running}, sentence)
 
 
 def _user() -> str:
@@ -239,12 +235,3 @@ async def _check_keys(store: Store, queue: Queue, keys: Sequence[str]) -> None:
             raise ValueRefused(
                 f"{key!r} is not a key of {queue.table}: its column {column.name} has the type {column.type}"
             )
-
-
-def _tell(json: bool, value: dict[str, Any], sentence: str) -> None:
-    if json:
-        from tabellion.cli import output
-
-        output.as_json(value)
-    elif sentence:
-        typer.echo(sentence)

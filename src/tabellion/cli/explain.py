@@ -10,6 +10,7 @@ import typer
 
 from tabellion.cli import output
 from tabellion.cli.load import config_of, find_environment, find_queue, queues_of
+from tabellion.cli.options import Json, Place
 from tabellion.engine.explanation import Explanation
 from tabellion.engine.log import printable
 
@@ -18,10 +19,8 @@ def explain(
     context: typer.Context,
     queue: Annotated[str, typer.Argument(help="The queue's name.")],
     key: Annotated[str, typer.Argument(help="The row's key.")],
-    environment: Annotated[
-        str | None, typer.Option("--environment", "-e", help="The environment; required if there are several.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    environment: Place = None,
+    json: Json = False,
 ) -> None:
     """Explain why a row is not running, with its history.
 
@@ -29,16 +28,12 @@ def explain(
 
         tabellion explain ocr 4711
     """
-
     config = config_of(context)
     chosen = find_queue(queues_of(context, config), queue)
 
     async def run() -> Explanation:
-        store = find_environment(config, environment).store(read_only=True)
-        try:
+        async with find_environment(config, environment).connect() as store:
             return await store.explain(chosen, key)
-        finally:
-            await store.close()
 
     explanation = asyncio.run(run())
     if json:

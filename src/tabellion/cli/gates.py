@@ -10,6 +10,7 @@ import typer
 
 from tabellion.cli import output
 from tabellion.cli.load import config_of, load_pipelines, present
+from tabellion.cli.options import Json
 from tabellion.engine.gates import row as gate_row
 from tabellion.engine.gates.state import GateSettings, GateState
 from tabellion.errors import ConfigurationError, NotMigrated
@@ -26,7 +27,7 @@ def gates(
     budget: Annotated[float | None, typer.Option(help="Dollars per day (UTC).")] = None,
     profile: Annotated[str | None, typer.Option(help="adaptive or classic.")] = None,
     reset: Annotated[bool, typer.Option("--reset", help="Close the circuit breaker.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Show every gate, or change one in all workers at once.
 
@@ -40,7 +41,6 @@ def gates(
 
         tabellion gates gemini --reset
     """
-
     options = {"rate": rate, "min_rate": min_rate, "max_rate": max_rate, "budget": budget, "profile": profile}
     changes = {key: value for key, value in options.items() if value is not None}
     if (changes or reset) and name is None:
@@ -79,8 +79,7 @@ def _money(gate: GateReport) -> str:
 async def _run(
     config: Any, settings: Mapping[str, GateSettings], name: str | None, changes: dict[str, Any], reset: bool
 ) -> list[GateReport]:
-    store = present(config.gates_at).store(read_only=not (changes or reset))
-    try:
+    async with present(config.gates_at).connect(read_only=not (changes or reset)) as store:
         known = await _load_gates(store, settings)
         if name is not None and name not in known:
             hint = f"known: {', '.join(map(repr, known))}" if known else "there are no gates yet"
@@ -90,13 +89,10 @@ async def _run(
             await row.edit(changes, reset=reset)
             known = await _load_gates(store, settings)
         return [picture(gate, state, now) for gate, (state, now) in known.items() if name in (None, gate)]
-    finally:
-        await store.close()
 
 
 async def _load_gates(store: Any, settings: Any) -> dict[str, Any]:
     """Every gate with its state; without a register, the configured ones in their initial state."""
-
     try:
         return await gate_row.gates(store, settings)
     except NotMigrated:

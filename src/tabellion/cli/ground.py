@@ -35,7 +35,6 @@ def ground(
 
         tabellion ground invoice.pdf invoice.json
     """
-
     values = _values(data)
     try:
         with open_document(file, password=password) as document:

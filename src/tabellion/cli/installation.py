@@ -4,44 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import json
 import logging
 import os
 import signal
-import socket
-import subprocess
 import sys
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tabellion.cli import adminkey, datafolder, service
+from tabellion.cli import datafolder
+from tabellion.cli.observing import begun_by_requests, observe, process_traces
 from tabellion.cli.queue_module import declared_queues
+from tabellion.cli.up_environments import StartedEnvironment, start_environments
+from tabellion.cli.up_workers import Crew, Processes, Thread
 from tabellion.config import Config
 from tabellion.delivery.outbox import webhooks_queue
 from tabellion.engine.environment import Environment
 from tabellion.engine.log import log_to_stderr
 from tabellion.engine.store import Store
-from tabellion.engine.worker import heartbeat
-from tabellion.engine.worker.worker import Worker, complete_future
-from tabellion.engine.worker_rows import read_workers
-from tabellion.errors import Busy, ConfigurationError, TabellionError, Unreachable
+from tabellion.engine.worker.worker import Worker
+from tabellion.errors import Busy, ConfigurationError, Unreachable
 from tabellion.monitor.view import QueueView
 from tabellion.net.guard import Rules
 from tabellion.pipeline import Background, Pipeline, gates_of
+from tabellion.retention import rules_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from tabellion.accounts.sessions import Ticket
     from tabellion.web.environment import ServedEnvironment
 
 FORCED = 130  #: the exit code after a second Ctrl-C
-GOODBYE = 15.0  #: seconds beyond the grace time before worker processes are killed
 LOOK = 0.3  #: seconds between two checks whether everything is done
 
 
@@ -49,21 +45,26 @@ class Installation:
     """The API, its workers and background tasks, which run and stop together."""
 
     def __init__(
-        self, config: Config, place: Environment, pipelines: Sequence[Pipeline], *, host: str, port: int,
-        workers: int = 1, demo: bool = False, until_done: bool = False, as_json: bool = False,
-        file: Path | None = None, **options: Any,
+        self, config: Config, places: Sequence[Environment], pipelines: Sequence[Pipeline], *, host: str, port: int,
+        workers: int | None = 1, celery: bool = False, demo: bool = False, until_done: bool = False,
+        as_json: bool = False, with_admin: bool = True, file: Path | None = None, **options: Any,
     ) -> None:  # fmt: skip
-        self.config, self.place, self.pipelines = config, place, list(pipelines)
-        self.host, self.port, self.workers = host, port, workers
+        self.config, self.places, self.pipelines = config, list(places), list(pipelines)
+        self.host, self.port, self.workers, self.celery = host, port, workers, celery
         self.demo, self.until_done, self.options = demo, until_done, options
-        self._json, self._file = as_json, file
+        self._json, self._file, self._with_admin = as_json, file, with_admin
         self._stop_count = 0  #: how often it was asked to stop
         self._stopping = asyncio.Event()
         self._app: FastAPI | None = None
         self._crew: Crew | None = None
+        self._observing = contextlib.ExitStack()
 
     async def run(self) -> int:
         """Runs until it is stopped; returns the exit code."""
+        with self._observing, process_traces():
+            return await self._run()
+
+    async def _run(self) -> int:
         from tabellion.web.app import make_app, serve_environment
         from tabellion.web.server import listening
 
@@ -77,19 +78,23 @@ class Installation:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.stop)
         with datafolder.lock_folder(self.config.data) as self._note:
-            store = self.place.store()
+            stores: list[Store] = []
             try:
-                await service.prepare(store, self.pipelines)
-                await _bury(store)
-                key_file, key = await adminkey.ensure(store, self.place.name, self.config.data)
-                environment = serve_environment(self.config, self.pipelines, self.place.name, store, own=own_views)
-                self._app = make_app(self.config, [environment], self.pipelines)
+                started = await start_environments(
+                    self.config, self.places, self.pipelines, stores, with_admin=self._with_admin
+                )
+                served = [
+                    serve_environment(self.config, self.pipelines, one.place.name, one.store, own=own_views)
+                    for one in started
+                ]
+                self._app = make_app(self.config, served, self.pipelines)
                 if not self._stop_count:
-                    await self._together(environment, key_file, key, await adminkey.link(store, self.place.name))
+                    await self._together(started, served)
             finally:
                 for pipeline in self.pipelines:
                     pipeline.close()
-                await store.close()
+                for store in stores:
+                    await store.close()
         self._say("stopped", "stopped" if self._stop_count < 2 else "stopped immediately; running jobs were released")
         return FORCED if self._stop_count > 1 else 0
 
@@ -118,33 +123,31 @@ class Installation:
         module = self.config.queues
         return [QueueView(queue) for queue in declared_queues(module)] if module is not None else []
 
-    async def _together(
-        self, environment: ServedEnvironment, key_file: Path, key: str | None, link: Ticket | None
-    ) -> None:
+    async def _together(self, started: Sequence[StartedEnvironment], served: Sequence[ServedEnvironment]) -> None:
         """Runs everything concurrently; the first error stops the rest, and is raised when all have ended."""
         from tabellion.web.server import serve
 
         assert self._app is not None  # noqa: S101 - set by run()
-        started = asyncio.Event()
+        listens = asyncio.Event()
 
         def on_started(address: str) -> None:
             self._note(address)
-            self._greet(address, key_file, key, link)
-            started.set()
+            self._greet(address, started)
+            listens.set()
 
         self._crew = self._workers()
-        runs = {
-            pipeline.name: Background(
-                self.config, self.place, environment.store, environment.served.get(pipeline.name), self._stopping,
-                self.options, self._say,
-            )
+        # Options, such as a watched folder, are for the first environment.
+        runs = [
+            (pipeline, Background(self.config, place, environment.store, environment.served.get(pipeline.name),
+                                  self._stopping, {} if number else self.options, self._say))
+            for number, (place, environment) in enumerate(zip(self.places, served, strict=True))
             for pipeline in self.pipelines
-        }  # fmt: skip
+        ]  # fmt: skip
         coroutines = [
             serve(self._app, self.host, self.port, started=on_started, signals=False),
             self._crew.run(),
-            *(pipeline.background(runs[pipeline.name]) for pipeline in self.pipelines),
-            self._run_demo_and_drain(runs, started),
+            *(pipeline.background(run) for pipeline, run in runs),
+            self._run_demo_and_drain(runs, listens),
         ]
         tasks = [asyncio.create_task(work) for work in coroutines]
         for task in tasks:
@@ -164,21 +167,27 @@ class Installation:
             self.stop()
 
     def _workers(self) -> Crew:
-        if self.workers > 1:
+        if self.celery or (self.workers or 0) > 1:
             names = [pipeline.name for pipeline in self.pipelines]
-            return Processes(self.workers, self._file, self.place.name, self.config.grace, names)
+            places = [place.name for place in self.places]
+            return Processes(self.workers, self._file, places, self.config.grace, names, celery=self.celery)
         self._set_up_log()
         if self.workers == 0:
             return Thread(None)
-        queues = [queue for pipeline in self.pipelines for queue in pipeline.queues(self.config, self.place)]
-        return Thread(
-            Worker(
-                [self.place], [*queues, webhooks_queue(Rules.of(self.config.allow))],
-                concurrency=self.config.concurrency, grace=self.config.grace, poll=self.config.poll,
-                name=self.config.worker_name,
-                gates=gates_of(self.config, self.pipelines), gates_at=self.config.gates_at,
-            )
+        only = self.places[0] if len(self.places) == 1 else None
+        queues = [queue for pipeline in self.pipelines for queue in pipeline.queues(self.config, only)]
+        webhooks = webhooks_queue(Rules.of(self.config.allow))
+        worker = Worker(
+            self.places, [*queues, webhooks],
+            concurrency=self.config.concurrency, grace=self.config.grace, poll=self.config.poll,
+            name=self.config.worker_name,
+            gates=gates_of(self.config, self.pipelines), gates_at=self.config.gates_at,
+            retention=lambda place: rules_of(self.config, self.pipelines, [webhooks], place),
         )  # fmt: skip
+        assert self._app is not None  # noqa: S101 - set by run()
+        metrics = self._observing.enter_context(observe(worker, begun=begun_by_requests(self.pipelines)))
+        self._app.state.process_samples = metrics.samples
+        return Thread(worker)
 
     def _set_up_log(self) -> None:
         level = self.config.log_level
@@ -188,38 +197,45 @@ class Installation:
             logging.getLogger("tabellion.worker").setLevel(logging.WARNING)
             logging.getLogger("tabellion.queue").setLevel(logging.CRITICAL)  # some samples fail on purpose
 
-    async def _run_demo_and_drain(self, runs: Mapping[str, Background], started: asyncio.Event) -> None:
-        """Runs the demo if requested; with `until_done`, stops when nothing is left to do."""
-        await started.wait()
+    async def _run_demo_and_drain(self, runs: Sequence[tuple[Pipeline, Background]], listens: asyncio.Event) -> None:
+        """Runs the demo if requested, in the first environment; with `until_done`, stops when nothing is left to do."""
+        await listens.wait()
         if self.demo:
             live = not self._json and sys.stdout.isatty()
             shown = self._with_demo()
+            first = dict(reversed(runs))
             for pipeline in shown:
-                text, facts = await pipeline.demo(runs[pipeline.name], live=live)
+                text, facts = await pipeline.demo(first[pipeline], live=live)
                 # One after the other: a pipeline shows what it does with the results of those before it.
                 self._say("demo", text if len(shown) == 1 else f"\n{pipeline.title}\n{text}", **facts)
         while self.until_done and not self._stopping.is_set():
             # A database that is unreachable for a moment is checked again.
             with contextlib.suppress(Unreachable, Busy):
-                if all([await pipeline.is_idle(runs[pipeline.name]) for pipeline in self.pipelines]):
+                if all([await pipeline.is_idle(run) for pipeline, run in runs]):
                     self.stop()
                     return
             await asyncio.sleep(LOOK)
 
-    def _greet(self, address: str, key_file: Path, key: str | None, link: Ticket | None) -> None:
-        from tabellion.accounts import links
-
-        data, database = str(self.config.data.absolute()), self.place.address
-        facts = {"url": address, "data": data, "database": database, "key_file": str(key_file.absolute())}
-        lines = [f"tabellion is up: {address}   (the API: {address}/docs)", f"data: {data}   database: {database}"]
-        if link is not None:
-            facts["sign_in"] = links.address(self.config.public_url or address, link)
-            lines.append(f"sign in (once, within 15 minutes): {facts['sign_in']}")
-        if key is not None:
-            facts["key"] = key
-            lines.append(f"admin key (shown once): {key}")
-        lines.append(f"admin key file: {key_file}   press Ctrl-C to stop")
-        self._say("started", "\n".join(lines), **facts)
+    def _greet(self, address: str, started: Sequence[StartedEnvironment]) -> None:
+        data = str(self.config.data.absolute())
+        environments = [one.facts(self.config.public_url or address) for one in started]
+        lines = [f"tabellion is up: {address}   (the API: {address}/docs)"]
+        for facts in environments:
+            before = f"environment {facts['name']}: " if len(environments) > 1 else f"data: {data}   "
+            lines.append(f"{before}database: {facts['database']}")
+            if "sign_in" in facts:
+                lines.append(f"sign in (once, within 15 minutes): {facts['sign_in']}")
+            if "key" in facts:
+                lines.append(f"admin key (shown once): {facts['key']}")
+            if "problem" in facts:
+                lines.append(f"it is served once its database answers: {facts['problem']}")
+            elif "key_file" in facts:
+                lines.append(f"admin key file: {facts['key_file']}")
+        if len(environments) > 1:
+            lines.append(f"data: {data}")
+        lines[-1] += "   press Ctrl-C to stop"
+        first = {name: value for name, value in environments[0].items() if name != "name"}
+        self._say("started", "\n".join(lines), url=address, data=data, **first, environments=environments)
 
     def _say(self, event: str, sentence: str, **facts: Any) -> None:
         try:
@@ -229,95 +245,3 @@ class Installation:
             # The reader of our output has gone. The service continues, and must not fail when it prints again.
             with open(os.devnull, "w") as nowhere:
                 os.dup2(nowhere.fileno(), sys.stdout.fileno())
-
-
-class Crew:
-    """The workers of the queues."""
-
-    async def run(self) -> None:
-        """Runs until stopped."""
-
-    def stop(self) -> None:
-        """Stops gracefully; a second call stops at once."""
-
-
-class Thread(Crew):
-    """A worker in a thread with its own event loop, so that its handlers do not delay the API."""
-
-    def __init__(self, worker: Worker | None) -> None:
-        self._worker = worker
-        self._stopped = asyncio.Event()
-
-    async def run(self) -> None:
-        """Runs until stopped; without a worker it only waits."""
-        worker = self._worker
-        if worker is None:
-            await self._stopped.wait()
-            return
-        loop = asyncio.get_running_loop()
-        ended: asyncio.Future[None] = loop.create_future()
-
-        def work() -> None:
-            failure: BaseException | None = None
-            try:
-                asyncio.run(worker.serve())
-            except BaseException as error:
-                failure = error
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(complete_future, ended, failure)
-
-        threading.Thread(target=work, name="tabellion worker", daemon=True).start()
-        await ended
-
-    def stop(self) -> None:
-        """Stops the worker."""
-        self._stopped.set()
-        if self._worker is not None:
-            self._worker.stop()
-
-
-class Processes(Crew):
-    """Worker processes, kept alive by `tabellion worker`."""
-
-    def __init__(self, count: int, file: Path | None, environment: str, grace: float, pipelines: Sequence[str]) -> None:
-        self._grace = grace
-        self._stop_count = 0
-        self._process: subprocess.Popen[bytes] | None = None
-        options = ["--config", str(file)] if file is not None else []
-        self._command = [
-            sys.executable, "-m", "tabellion", *options, *(f"--with={name}" for name in pipelines), "worker",
-            "--processes", str(count), "--environment", environment,
-        ]  # fmt: skip
-
-    async def run(self) -> None:
-        """Runs until stopped; raises if the workers end by themselves."""
-        # Its own session: Ctrl-C in the terminal reaches only this process, which passes it on once.
-        self._process = subprocess.Popen(  # noqa: S603 - our own command line
-            self._command, start_new_session=True, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent
-        )
-        if self._stop_count:
-            self._process.send_signal(signal.SIGTERM)
-        code = await asyncio.to_thread(self._process.wait)
-        if not self._stop_count:
-            raise TabellionError(f"the workers ended with exit code {code}: their messages above say why")
-
-    def stop(self) -> None:
-        """Sends SIGTERM to the workers; kills them if they do not end in time."""
-        self._stop_count += 1
-        process = self._process
-        if process is not None and process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-            if self._stop_count == 1:
-                asyncio.get_running_loop().call_later(self._grace + GOODBYE, process.kill)
-
-
-def _die_with_parent() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-
-
-async def _bury(store: Store) -> None:
-    """Ends the leases of killed workers of this machine, so that their jobs do not wait for the expiry."""
-    for worker in await read_workers(store.database, alive=False):
-        if worker["ending"] is None and worker["host"] == socket.gethostname() and heartbeat.is_gone(worker["pid"]):
-            await heartbeat.leave(store, worker["id"], "was killed", crashed=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -11,26 +9,23 @@ import typer
 
 from tabellion.accounts import keys as accounts
 from tabellion.cli import output
-from tabellion.cli.load import config_of, find_environment
-from tabellion.cli.service import service_store
+from tabellion.cli.options import Json, Place, group
+from tabellion.cli.service import run_on_service
+from tabellion.engine.store import Store
 
-keys = typer.Typer(
+keys = group(
     help="Create, list and revoke API keys. Each command has --json.",
     epilog="Examples: `tabellion keys create --role operator` · `tabellion keys list --json`",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
 )
-Place = Annotated[
-    str | None, typer.Option("--environment", "-e", help="The environment; required if there are several.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 DAY = 86_400.0
 
 
 @keys.command("create")
 def create(
     context: typer.Context,
-    role: Annotated[str, typer.Option(help="viewer, reviewer, operator or admin; each includes those before it.")],
+    role: Annotated[
+        str, typer.Option(help="metrics, viewer, reviewer, operator or admin; each includes those before it.")
+    ],
     name: Annotated[str, typer.Option(help="A name for the key, shown in the list.")] = "",
     days: Annotated[float | None, typer.Option(min=0.001, help="Time until it expires. [default: never]")] = None,
     environment: Place = None,
@@ -43,12 +38,15 @@ def create(
         tabellion keys create --role operator --name "scanner in the mail room"
 
         curl -H "Authorization: Bearer $(tabellion keys create --role viewer)" localhost:8080/api/queues
+
+        tabellion keys create --role metrics --name prometheus > /etc/prometheus/tabellion.key
     """
 
-    async def work(store: Any, place: str) -> tuple[str, str]:
-        return await accounts.create(store, place, role, name, seconds=None if days is None else days * DAY)
+    async def create_key(store: Store, place: str) -> tuple[str, str, str]:
+        seconds = None if days is None else days * DAY
+        return place, *await accounts.create(store, place, role, name, seconds=seconds)
 
-    place, (id_, text) = _do(context, environment, work)
+    place, id_, text = run_on_service(context, environment, create_key)
     if json:
         output.as_json({"id": id_, "key": text, "environment": place, "role": role, "name": name})
         return
@@ -64,8 +62,7 @@ def listing(context: typer.Context, environment: Place = None, json: Json = Fals
 
         tabellion keys list
     """
-
-    _, rows = _do(context, environment, accounts.listing)
+    rows: list[dict[str, Any]] = [dict(row) for row in run_on_service(context, environment, accounts.listing)]
     for row in rows:
         for column in ("created_at", "expires_at", "last_used_at", "revoked_at"):
             if row[column] is not None:
@@ -96,25 +93,8 @@ def revoke(
 
         tabellion keys revoke 3f9c0a71b2de
     """
-
-    async def work(store: Any, place: str) -> bool:
-        return await accounts.revoke(store, place, id)
-
-    _, revoked = _do(context, environment, work)
-    if json:
-        output.as_json({"id": id, "revoked": revoked})
-    elif revoked:
-        typer.echo(f"key {id} revoked")
+    revoked = run_on_service(context, environment, lambda store, place: accounts.revoke(store, place, id))
+    output.tell(json, {"id": id, "revoked": revoked}, f"key {id} revoked" if revoked else "")
     if not revoked:
         typer.echo(f"no active key has the id {id}", err=True)
         raise typer.Exit(5)
-
-
-def _do(context: typer.Context, name: str | None, work: Callable[..., Awaitable[Any]]) -> tuple[str, Any]:
-    place = find_environment(config_of(context), name)
-
-    async def run() -> Any:
-        async with service_store(place) as store:
-            return await work(store, place.name)
-
-    return place.name, asyncio.run(run())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import typer
 
@@ -22,22 +24,29 @@ WHICH = (
     'which queues? Name the module that declares them: --queues shop.queues, or queues = "shop.queues" in '
     "tabellion.toml. Those of a pipeline are --with its name, e.g. --with documents"
 )
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({"config": None, "queues": None, "with": (), "data": None})
 
 
-def config_of(context: typer.Context) -> Config:
+def _options(context: typer.Context | None) -> Mapping[str, Any]:
+    """The global options of a call; none where the configuration says everything."""
+    options: Mapping[str, Any] = NO_OPTIONS if context is None else context.obj
+    return options
+
+
+def config_of(context: typer.Context | None) -> Config:
     """The configuration of this call."""
-    data = context.obj.get("data")
+    data = _options(context).get("data")
     variables = {**os.environ, "TABELLION_DATA": str(data.expanduser().absolute())} if data is not None else None
-    return configuration.load(context.obj["config"], variables)
+    return configuration.load(_options(context)["config"], variables)
 
 
-def load_pipelines(context: typer.Context, config: Config) -> list[Pipeline]:
+def load_pipelines(context: typer.Context | None, config: Config) -> list[Pipeline]:
     """The pipelines selected by this call or by the configuration."""
-    names: tuple[str, ...] = context.obj["with"] or config.pipelines
+    names: tuple[str, ...] = _options(context)["with"] or config.pipelines
     return find_pipelines(names)
 
 
-def pipelines_of(context: typer.Context, config: Config) -> list[Pipeline]:
+def pipelines_of(context: typer.Context | None, config: Config) -> list[Pipeline]:
     """The selected pipelines, or the default ones if neither a database, a module of queues nor a pipeline was
     named."""
     selected = load_pipelines(context, config)
@@ -54,7 +63,7 @@ def with_option(context: typer.Context, config: Config) -> str:
     return "".join(f" --with {name}" for name in names)
 
 
-def queues_of(context: typer.Context, config: Config, *, together: bool = True) -> list[Queue]:
+def queues_of(context: typer.Context | None, config: Config, *, together: bool = True) -> list[Queue]:
     """The queues of the user's module, in the order it declares them, then those of the selected pipelines."""
     name, pipelines = module_of(context, config), pipelines_of(context, config)
     if name is None and not pipelines:
@@ -74,10 +83,19 @@ def queues_of(context: typer.Context, config: Config, *, together: bool = True) 
     return queues
 
 
-def module_of(context: typer.Context, config: Config) -> str | None:
+def module_of(context: typer.Context | None, config: Config) -> str | None:
     """The name of the user's module of queues."""
-    name: str | None = context.obj["queues"] or config.queues
+    name: str | None = _options(context)["queues"] or config.queues
     return name
+
+
+def broker_of(config: Config) -> str:
+    """The URL of Celery's broker."""
+    if config.broker is None:
+        raise ConfigurationError(
+            "which broker? Set celery.broker in tabellion.toml, or REDIS_URL, e.g. redis://127.0.0.1:6379/0"
+        )
+    return config.broker
 
 
 def find_queue(queues: Sequence[Queue], name: str) -> Queue:

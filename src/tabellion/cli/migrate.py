@@ -9,6 +9,7 @@ import typer
 
 from tabellion.cli import output, service
 from tabellion.cli.load import config_of, find_environment, load_pipelines, module_of
+from tabellion.cli.options import Json, OnlyPlace
 from tabellion.cli.queue_module import declared_queues
 from tabellion.engine import register
 from tabellion.engine.store import Store
@@ -30,8 +31,8 @@ def migrate(
         str | None,
         typer.Option("--grant", metavar="ROLE", help="With --sql: also the grants that this role needs (PostgreSQL)."),
     ] = None,
-    environment: Annotated[str | None, typer.Option("--environment", "-e", help="Only this environment.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    environment: OnlyPlace = None,
+    json: Json = False,
 ) -> None:
     """Create or update the register (our own few tables) where it is missing or old.
 
@@ -48,7 +49,6 @@ def migrate(
 
         tabellion migrate --queues shop.queues --sql --grant app | psql "$ADMIN_DATABASE_URL"
     """
-
     config = config_of(context)
     chosen = [find_environment(config, environment, new=True)] if environment else list(config.environments)
     pipelines = load_pipelines(context, config)
@@ -92,15 +92,12 @@ def _show(rows: list[dict[str, Any]]) -> None:
 
 
 async def _migrate(place: Environment, pipelines: list[Pipeline]) -> dict[str, int]:
-    store = place.store()
-    try:
+    async with place.connect(read_only=False) as store:
         await store.database.open()
         before = await store.version()
         after = await store.migrate()
         await service.prepare(store, pipelines)
         return {"before": before, "version": after}
-    finally:
-        await store.close()
 
 
 async def _script(place: Environment, pipelines: list[Pipeline]) -> tuple[int, str, str]:
@@ -108,7 +105,6 @@ async def _script(place: Environment, pipelines: list[Pipeline]) -> tuple[int, s
 
     A missing file is not created, and an unreachable server is treated as an empty database.
     """
-
     store = Store("sqlite:///:memory:") if place.missing_file() else place.store(read_only=True)
     try:
         try:

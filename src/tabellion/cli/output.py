@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import json as json_module
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,15 @@ from tabellion.engine.log import printable
 
 def as_json(value: Any) -> None:
     """One JSON document on standard output."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    typer.echo(json_module.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def tell(json: bool, value: Any, sentence: str) -> None:
+    """What a command has done: as JSON, or as a sentence if there is one."""
+    if json:
+        as_json(value)
+    elif sentence:
+        typer.echo(sentence)
 
 
 def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[Any]], whole: Sequence[str] = ()) -> Any:
@@ -26,7 +34,6 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[Any]], wh
 
     Columns in `whole` are never wrapped: people copy their values.
     """
-
     result = Table(
         title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False,
         collapse_padding=True,
@@ -42,7 +49,6 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[Any]], wh
 
 def show(*parts: Any) -> None:
     """Prints tables and texts."""
-
     console = Console(file=sys.stdout, highlight=False)
     for part in parts:
         console.print(part)

@@ -64,7 +64,6 @@ def read(
 
         tabellion read contract.pdf --words --model gemini
     """
-
     if ocr not in ("auto", "never", "always"):
         raise typer.BadParameter(f"--ocr {ocr}: must be auto, never or always")
     for option, folder in (("--out", out), ("--draw", draw)):
@@ -74,7 +73,8 @@ def read(
         typer.echo(f"skipped {skipped} files that are not documents", err=True)
     if not paths:
         raise typer.BadParameter("no documents: the folders contain no PDFs or images")
-    standard_input = _standard_input() if STANDARD_INPUT in paths else b""
+    # One byte more than allowed, so that it is rejected as too large.
+    standard_input = sys.stdin.buffer.read(Limits().bytes + 1) if STANDARD_INPUT in paths else b""
     sources = [(path, standard_input if path == STANDARD_INPUT else path) for path in paths]
     names = _Names()
     with Sandbox(size=jobs) as sandbox, _Progress(len(paths)) as progress:
@@ -97,7 +97,6 @@ def read(
 
 def _make_folder(option: str, folder: Path | None) -> None:
     """Creates the folder before anything is read, so that nothing is read in vain."""
-
     if folder is not None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -122,16 +121,11 @@ def _documents(files: Sequence[Path]) -> tuple[list[Path], int]:
 
 def _readable(path: Path) -> bool:
     """Whether a file with another ending, or none, is a document by its content."""
-
     try:
         with open_source(path, Limits()):
             return True
     except (Unreadable, OSError):
         return False
-
-
-def _standard_input() -> bytes:
-    return sys.stdin.buffer.read(Limits().bytes + 1)  # one byte more than allowed, so that it is rejected as too large
 
 
 def _readings(

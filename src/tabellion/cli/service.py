@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import typer
 
 from tabellion.accounts import tables
-from tabellion.cli.load import present
+from tabellion.cli.load import config_of, find_environment, present
 from tabellion.delivery import endpoints
 from tabellion.engine import sql
 from tabellion.engine.schema import in_order
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from tabellion.engine.sql import Dialect
     from tabellion.engine.store import Store
 
+Result = TypeVar("Result")
 ANSWER = 3.0  #: seconds that a worker waits at its start for a database to answer
 
 
@@ -65,7 +68,6 @@ def full_script(dialect: Dialect, pipelines: Sequence[Pipeline]) -> str:
 
 def grants(role: str, pipelines: Sequence[Pipeline]) -> list[str]:
     """The GRANTs for using these tables."""
-
     names = [name for schema in schemas_of(pipelines) for name in (schema.version_table, *schema.tables)]
     return [f"GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(names)} TO {sql.column(role)};"] if names else []
 
@@ -81,10 +83,24 @@ async def service_store(environment: Environment) -> AsyncIterator[Store]:
         yield store
 
 
+def run_on_service(
+    context: typer.Context, environment: str | None, work: Callable[[Store, str], Coroutine[Any, Any, Result]]
+) -> Result:
+    """The result of work on the store of a served environment, which also gets the environment's name."""
+    place = find_environment(config_of(context), environment)
+
+    async def run() -> Result:
+        async with service_store(place) as store:
+            return await work(store, place.name)
+
+    return asyncio.run(run())
+
+
 async def _present(environment: Environment) -> list[Pipeline]:
     found: list[Pipeline] = []
     missing: list[NotMigrated] = []
-    for pipeline in installed_pipelines().values():
+    # If none is there, the error is about a pipeline that runs by default.
+    for pipeline in sorted(installed_pipelines().values(), key=lambda one: not one.default):
         if not pipeline.schemas():
             continue
         try:
@@ -98,12 +114,9 @@ async def _present(environment: Environment) -> list[Pipeline]:
 
 
 async def _has_accounts(environment: Environment) -> bool:
-    store = environment.store(read_only=True)
-    try:
+    async with environment.connect() as store:
         await store.database.open()
         return await tables.SCHEMA.version(store.database) > 0
-    finally:
-        await store.close()
 
 
 @dataclass(frozen=True)
@@ -186,12 +199,9 @@ def _queues_of(pipeline: Pipeline, queues: Sequence[Queue]) -> list[Queue]:
 
 async def _find_tables(environment: Environment, queues: Sequence[Queue]) -> set[str]:
     """Those tables of the queues that a database has."""
-    store = environment.store(read_only=True)
-    try:
+    async with environment.connect() as store:
         await open_soon(store)
         return {queue.table for queue in queues if await store.table(queue.table) is not None}
-    finally:
-        await store.close()
 
 
 async def open_soon(store: Store) -> None:

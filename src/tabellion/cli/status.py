@@ -17,6 +17,7 @@ from rich.text import Text
 
 from tabellion.cli import output
 from tabellion.cli.load import config_of, find_environment, find_queue, present, queues_of
+from tabellion.cli.options import Json, OnlyPlace
 from tabellion.engine.timestamps import iso
 from tabellion.monitor import snapshot
 from tabellion.monitor.active_workers import active_workers
@@ -39,8 +40,8 @@ def status(
     workers: Annotated[
         bool, typer.Option("--workers", help="Only workers: the jobs each one holds, the oldest, the newest, its note.")
     ] = False,
-    environment: Annotated[str | None, typer.Option("--environment", "-e", help="Only this environment.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    environment: OnlyPlace = None,
+    json: Json = False,
 ) -> None:
     """Show queues, running jobs and workers of every environment.
 
@@ -54,7 +55,6 @@ def status(
 
         tabellion status ocr --json | jq '.[0].errors'
     """
-
     config = config_of(context)
     queues = queues_of(context, config)
     chosen = [find_queue(queues, queue)] if queue else queues
@@ -165,7 +165,6 @@ async def _keep_up(stores: Any, queues: Any, pictures: Any) -> None:
 
 def picture_of(pictures: list[Snapshot]) -> Any:
     """The snapshots of all environments as one renderable."""
-
     parts: list[Any] = []
     for picture in pictures:
         parts += _environment(picture)

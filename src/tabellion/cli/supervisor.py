@@ -23,6 +23,7 @@ from tabellion.errors import TabellionError
 
 CHILD = "TABELLION_CHILD"  # set in a child's environment: the last part of its id
 ID = "TABELLION_CHILD_ID"  # its whole id, where it does not follow from the process
+PLACE = "TABELLION_CHILD_PLACE"  # its number among the processes, from 1; kept when it is restarted
 PARENT = "TABELLION_PARENT"
 ENVIRONMENTS = "TABELLION_CHILD_ENVIRONMENTS"  # the names of those that the supervisor found usable
 FOR_GOOD = (0, 2, 3)  # exit codes after which a restart would not help: success, usage, configuration
@@ -41,6 +42,11 @@ def child_id() -> str:
     return os.environ.get(ID) or f"worker-{socket.gethostname()}-{os.getpid()}-{os.environ[CHILD]}"
 
 
+def child_port(first: int | None) -> int | None:
+    """The port of a child's metrics: the first child has the first one; 0 picks any."""
+    return first and first + int(os.environ.get(PLACE, "1")) - 1
+
+
 def child_environments(environments: Sequence[Environment]) -> list[Environment]:
     """Those of these environments that the supervisor found usable."""
     names = os.environ[ENVIRONMENTS].split(",")
@@ -57,10 +63,10 @@ def die_with_parent() -> None:
 
 
 class _WorkerProcess:
-    def __init__(self, id: str | None, environments: Sequence[Environment]) -> None:  # noqa: A002
+    def __init__(self, place: str, id: str | None, environments: Sequence[Environment]) -> None:  # noqa: A002
         suffix = uuid.uuid4().hex[:8]
         names = ",".join(environment.name for environment in environments)
-        variables = os.environ | {CHILD: suffix, PARENT: str(os.getpid()), ENVIRONMENTS: names}
+        variables = os.environ | {CHILD: suffix, PLACE: place, PARENT: str(os.getpid()), ENVIRONMENTS: names}
         variables |= {ID: id} if id else {}
         self.started_at = time.monotonic()
         self.stop_count = 0  #: of the supervisor when it last passed a signal on
@@ -113,7 +119,7 @@ def supervise(
         for place in [place for place, at in due.items() if time.monotonic() >= at or stop_count]:
             del due[place]
             if not stop_count:
-                children[place] = _WorkerProcess(id_of(place), environments)
+                children[place] = _WorkerProcess(place, id_of(place), environments)
                 children[place].stop(stop_count)  # a signal that arrived meanwhile did not find it
         for place, child in list(children.items()):
             code = child.process.poll()

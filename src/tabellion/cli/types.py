@@ -10,11 +10,10 @@ import typer
 
 from tabellion.cli import output
 from tabellion.cli.load import config_of
-from tabellion.engine.log import printable
-from tabellion.errors import ConfigurationError
+from tabellion.cli.options import Json, group
+from tabellion.cli.type_files import check_file, report
 from tabellion.models.strict import strict
 from tabellion.reading.types import typefile
-from tabellion.reading.types.yamlnode import TypeFileError
 
 if TYPE_CHECKING:
     from tabellion.reading.types.doctype import DocumentType
@@ -22,12 +21,10 @@ if TYPE_CHECKING:
 
 SCHEMAS = ("json", "gemini", "openai", "form", "prompt", "hints")
 
-types = typer.Typer(
+types = group(
     help="Check, list and show document types: the YAML files that say which fields a kind of document has.",
     epilog="Examples: `tabellion types check types/lease.yaml` · `tabellion types list --json` · "
     "`tabellion types show invoice --schema openai`",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
 )
 
 
@@ -35,7 +32,7 @@ types = typer.Typer(
 def check(
     context: typer.Context,
     files: Annotated[list[Path] | None, typer.Argument(help="Type files. [default: all in your folders]")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """List every error in a type file, by line and column, with the fix.
 
@@ -47,58 +44,25 @@ def check(
 
         tabellion types check --json | jq '.[].mistakes[]'
     """
-
     folders = config_of(context).types
     paths = files or [path for path in typefile.available(folders).values() if path.parent != typefile.SHIPPED]
-    results = [_check_file(path) for path in paths]
-    if json:
-        output.as_json(results)
-    elif not results:
-        typer.echo(f"no type files in {', '.join(str(folder) for folder in folders)}")
-    else:
-        for result in results:
-            _tell(result)
-    if any(result["error"] for result in results):
-        raise typer.Exit(5)
-    if any(result["mistakes"] for result in results):
-        raise typer.Exit(3)
+    none = f"no type files in {', '.join(str(folder) for folder in folders)}"
+    report([_check_file(path) for path in paths], ("fields", "rules"), none, json=json)
 
 
 def _check_file(path: Path) -> dict[str, Any]:
-    result: dict[str, Any] = {"file": str(path), "ok": False, "mistakes": [], "error": None}
-    try:
-        doctype = typefile.read(path)
-    except TypeFileError as error:
-        return result | {"mistakes": [asdict(mistake) for mistake in error.mistakes]}
-    except ConfigurationError as error:
-        return result | {"error": str(error)}
-    return result | {"ok": True, "type": _summary(doctype)}
-
-
-def _tell(result: dict[str, Any]) -> None:
-    if result["error"]:
-        typer.echo(f"error: {printable(result['error'])}", err=True)
-    elif result["ok"]:
-        summary = result["type"]
-        typer.echo(f"{result['file']}: ok, {summary['name']} {summary['version']}, "
-                   f"{summary['fields']} fields, {summary['rules']} rules")  # fmt: skip
-    for mistake in result["mistakes"]:
-        typer.echo(f"{result['file']}:{mistake['line']}:{mistake['column']}: {printable(mistake['what'])}")
-        if mistake["fix"]:
-            first, *more = mistake["fix"].split("\n")
-            for line in (f"   fix: {first}", *more):
-                typer.echo(printable(line))
+    return check_file(path, typefile.read, _summary)
 
 
 @types.command("list")
-def list_(context: typer.Context, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def list_(context: typer.Context, json: Json = False) -> None:
     """List the document types: your own first, then the built-in ones.
 
     Examples:
 
         tabellion types list
     """
-
+    columns = ("name", "version", "title", "fields", "rules")
     listed = []
     for name, path in typefile.available(config_of(context).types).items():
         result = _check_file(path)
@@ -109,18 +73,8 @@ def list_(context: typer.Context, json: Annotated[bool, typer.Option("--json", h
     if json:
         output.as_json(listed)
         return
-    rows = [
-        (
-            entry["name"],
-            entry["version"],
-            entry["title"],
-            entry["fields"],
-            entry["rules"],
-            entry["wrong"] or entry["from"],
-        )
-        for entry in listed
-    ]
-    output.show(output.table("", ("name", "version", "title", "fields", "rules", "from"), rows))
+    rows = [[*(entry[column] for column in columns), entry["wrong"] or entry["from"]] for entry in listed]
+    output.show(output.table("", (*columns, "from"), rows))
 
 
 @types.command("show")
@@ -128,7 +82,7 @@ def show(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="A type's name, or the path of its file.")],
     schema: Annotated[str | None, typer.Option(help=f"What it compiles to: {', '.join(SCHEMAS)}.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Show one document type: its fields and rules, or what it compiles to.
 
@@ -138,7 +92,6 @@ def show(
 
         tabellion types show invoice --schema gemini
     """
-
     if schema is not None and schema not in SCHEMAS:
         raise typer.BadParameter(f"--schema is one of {', '.join(SCHEMAS)}")
     doctype = typefile.load(name, config_of(context).types)

@@ -36,9 +36,17 @@ def up(
         int | None,
         typer.Option("--workers", "-w", min=0, help="0: API only; 1: in this process; more: processes. [default: 1]"),
     ] = None,
+    celery: Annotated[
+        bool, typer.Option("--celery", help="Work through Celery; --workers then counts its processes.")
+    ] = False,
     environment: Annotated[
-        str | None, typer.Option("--environment", "-e", help="Which environment. [default: the first]")
+        list[str] | None,
+        typer.Option("--environment", "-e", help="Only this environment; may be repeated. [default: all]"),
     ] = None,
+    no_admin: Annotated[
+        bool,
+        typer.Option("--no-admin", help="Create neither an admin key nor a sign-in link, e.g. if output is logged."),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     **options: Any,
 ) -> None:
@@ -47,6 +55,9 @@ def up(
     The first start creates the data folder and an admin key, which is printed once and stored in `admin.key`. Ctrl-C
     shuts down gracefully: requests are answered, jobs finished or put back. A second Ctrl-C does not wait.
 
+    All environments of the configuration are served. Each has its own users, keys and admin key; a watched folder and
+    the demo are for the first.
+
     Examples:
 
         tabellion up
@@ -54,10 +65,15 @@ def up(
         tabellion up --demo
 
         tabellion up --port 9000 --data /srv/tabellion --consume /srv/inbox
+
+        tabellion up --environment prod
+
+        REDIS_URL=redis://127.0.0.1:6379/0 tabellion up --celery
     """
     from tabellion import extras
 
     extras.require(extras.SERVICE)
+    from tabellion.cli import celery_worker
     from tabellion.cli.installation import Installation
     from tabellion.cli.load import find_environment, load_pipelines
     from tabellion.cli.worker_defaults import with_worker_defaults
@@ -68,15 +84,20 @@ def up(
         if name in options and option.variable is not None:
             os.environ[option.variable] = str(options[name])  # worker processes inherit it
     config = load_config(context, data)
-    place = find_environment(config, environment, new=True) if environment else config.environments[0]
+    if celery:
+        celery_worker.check(config)
+        if workers == 0:
+            raise typer.BadParameter("--workers 0 serves the API only: omit one of them", param_hint="--celery")
+    names = dict.fromkeys(environment or ())
+    places = [find_environment(config, name, new=True) for name in names] or list(config.environments)
     pipelines = load_pipelines(context, config) or defaults()
     _check_options(options, pipelines)
-    if workers is None:
+    if workers is None and not celery:
         workers = with_worker_defaults(replace(config, processes=1), pipelines).processes
     installation = Installation(
-        config, place, pipelines, host=host or config.host,
-        port=config.port if port is None else port, workers=workers, demo=demo, until_done=until_done, as_json=json,
-        file=context.obj["config"], **options,
+        config, places, pipelines, host=host or config.host,
+        port=config.port if port is None else port, workers=workers, celery=celery, demo=demo, until_done=until_done,
+        as_json=json, with_admin=not no_admin, file=context.obj["config"], **options,
     )  # fmt: skip
     code = asyncio.run(installation.run())
     if code:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,23 +12,18 @@ from tabellion.accounts import links, passwords, sessions
 from tabellion.accounts import users as accounts
 from tabellion.cli import output
 from tabellion.cli.datafolder import address_in
-from tabellion.cli.load import config_of, find_environment
-from tabellion.cli.service import service_store
+from tabellion.cli.load import config_of
+from tabellion.cli.options import Json, Place, group
+from tabellion.cli.service import run_on_service
 
 if TYPE_CHECKING:
     from tabellion.accounts.users import User
     from tabellion.engine.store import Store
 
-users = typer.Typer(
+users = group(
     help="Manage the users of the web pages: add, list, link, password, disable. Each command has --json.",
     epilog="Examples: `tabellion users add anna --role reviewer` · `tabellion users link anna`",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
 )
-Place = Annotated[
-    str | None, typer.Option("--environment", "-e", help="The environment; required if there are several.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Name = Annotated[str, typer.Argument(help="The user's name, as `tabellion users list` shows it.")]
 Url = Annotated[
     str | None, typer.Option("--url", help="Where the pages are. [default: server.public_url, or this machine]")
@@ -53,11 +46,11 @@ def add(
         tabellion users add anna --role reviewer
     """
 
-    async def work(store: Store, place: str) -> tuple[User, Any]:
+    async def add_user(store: Store, place: str) -> tuple[str, User, Any]:
         user = await accounts.add(store, name, role)
-        return user, await links.make(store, place, user.name)
+        return place, user, await links.make(store, place, user.name)
 
-    place, (user, ticket) = _do(context, environment, work)
+    place, user, ticket = run_on_service(context, environment, add_user)
     link = links.address(_base(context, url), ticket)
     if json:
         output.as_json({"name": user.name, "role": user.role.word, "environment": place, "link": link})
@@ -75,13 +68,10 @@ def listing(context: typer.Context, environment: Place = None, json: Json = Fals
         tabellion users list
     """
 
-    async def work(store: Store, _: str) -> list[User]:
-        return await accounts.listing(store)
-
     def moment(seconds: float | None) -> str | None:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
-    _, found = _do(context, environment, work)
+    found = run_on_service(context, environment, lambda store, _: accounts.listing(store))
     rows = [
         {
             "name": user.name, "role": user.role.word, "state": "disabled" if user.disabled_at else "active",
@@ -107,23 +97,20 @@ def password(context: typer.Context, name: Name, environment: Place = None, json
 
         pass show tabellion/anna | tabellion users password anna
     """
-
     if sys.stdin.isatty():
         text = typer.prompt("New password", hide_input=True, confirmation_prompt="Repeat the new password")
     else:
         text = sys.stdin.readline().rstrip("\r\n")
     passwords.check_new(text, name)
 
-    async def work(store: Store, _: str) -> None:
+    async def set_password(store: Store, _: str) -> None:
         user = await accounts.get_by_name(store, name)
         await accounts.set_password(store, user, await passwords.hash_password(text))
         await sessions.end_all(store, user.id)
 
-    _do(context, environment, work)
-    if json:
-        output.as_json({"name": name.lower(), "password": True})
-    else:
-        typer.echo(f"{name.lower()} has a new password; open sessions have ended")
+    run_on_service(context, environment, set_password)
+    sentence = f"{name.lower()} has a new password; open sessions have ended"
+    output.tell(json, {"name": name.lower(), "password": True}, sentence)
 
 
 @users.command("disable")
@@ -143,14 +130,12 @@ def disable(
         tabellion users disable anna --undo
     """
 
-    async def work(store: Store, _: str) -> None:
+    async def change_user(store: Store, _: str) -> None:
         await accounts.change(store, (await accounts.get_by_name(store, name)).id, disabled=not undo)
 
-    _do(context, environment, work)
-    if json:
-        output.as_json({"name": name.lower(), "disabled": not undo})
-    else:
-        typer.echo(f"{name.lower()} {'is enabled' if undo else 'is disabled'}")
+    run_on_service(context, environment, change_user)
+    sentence = f"{name.lower()} {'is enabled' if undo else 'is disabled'}"
+    output.tell(json, {"name": name.lower(), "disabled": not undo}, sentence)
 
 
 @users.command("link")
@@ -164,32 +149,19 @@ def link(
         tabellion users link anna
     """
 
-    async def work(store: Store, place: str) -> tuple[User, Any]:
+    async def make_link(store: Store, place: str) -> tuple[User, Any]:
         user = await accounts.get_by_name(store, name)
         return user, await links.make(store, place, user.name)
 
-    _, (user, ticket) = _do(context, environment, work)
+    user, ticket = run_on_service(context, environment, make_link)
     if ticket is None:
         typer.echo(f"{user.name} is disabled: `tabellion users disable {user.name} --undo`", err=True)
         raise typer.Exit(5)
     address = links.address(_base(context, url), ticket)
-    if json:
-        output.as_json({"name": user.name, "link": address, "seconds": links.SECONDS})
-    else:
-        typer.echo(address)
+    output.tell(json, {"name": user.name, "link": address, "seconds": links.SECONDS}, address)
 
 
 def _base(context: typer.Context, url: str | None) -> str:
     config = config_of(context)
     running = address_in(config.data)
     return (url or config.public_url or running or f"http://{config.host}:{config.port}").rstrip("/")
-
-
-def _do(context: typer.Context, name: str | None, work: Callable[[Store, str], Awaitable[Any]]) -> tuple[str, Any]:
-    place = find_environment(config_of(context), name)
-
-    async def run() -> Any:
-        async with service_store(place) as store:
-            return await work(store, place.name)
-
-    return place.name, asyncio.run(run())

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tabellion.cli import output
-from tabellion.cli.load import config_of, find_environment, with_option
-from tabellion.cli.service import service_store
+from tabellion.cli.load import config_of, with_option
+from tabellion.cli.options import Json, Place, group
+from tabellion.cli.service import run_on_service
 from tabellion.delivery import endpoints
 from tabellion.net import guard
 from tabellion.pipeline import known_events
@@ -18,19 +17,13 @@ from tabellion.pipeline import known_events
 if TYPE_CHECKING:
     from tabellion.engine.store import Store
 
-webhooks = typer.Typer(
+webhooks = group(
     help="Add, list and change webhook endpoints. Each command has --json.",
     epilog="Examples: `tabellion webhooks add https://erp.example.com/hook` · `tabellion webhooks list --json` · "
     "`tabellion webhooks rotate we_12ab`",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
 )
 
 Id = Annotated[str, typer.Argument(help="The endpoint's id.", metavar="ID")]
-Place = Annotated[
-    str | None, typer.Option("--environment", "-e", help="The environment; required if there are several.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @webhooks.command("add")
@@ -52,18 +45,17 @@ def add(
 
         tabellion webhooks add https://erp.example.com/hook --event document.failed
     """
-
     rules = guard.Rules.of(config_of(context).allow)
 
     events = tuple(event) if event else (endpoints.EVERYTHING,)
 
-    async def add_endpoint(store: Store) -> endpoints.Endpoint:
+    async def add_endpoint(store: Store, _: str) -> endpoints.Endpoint:
         await guard.vet_url(url, rules)  # reject now an address that no delivery could be sent to
         return await endpoints.add(store, url, () if events == ("none",) else events, known=known_events())
 
-    endpoint = _do(context, environment, add_endpoint)
+    endpoint = run_on_service(context, environment, add_endpoint)
     facts = {"id": endpoint.id, "url": endpoint.url, "events": list(endpoint.events), "secret": endpoint.secret}
-    _tell(json, facts, f"added {endpoint.id}: {endpoint.url}\nsecret (shown once): {endpoint.secret}")
+    output.tell(json, facts, f"added {endpoint.id}: {endpoint.url}\nsecret (shown once): {endpoint.secret}")
 
 
 @webhooks.command("list")
@@ -74,8 +66,7 @@ def show(context: typer.Context, environment: Place = None, json: Json = False) 
 
         tabellion webhooks list
     """
-
-    listed = _do(context, environment, endpoints.listing)
+    listed = run_on_service(context, environment, lambda store, _: endpoints.listing(store))
     if json:
         output.as_json(listed)
     elif not listed:
@@ -98,9 +89,8 @@ def rotate(context: typer.Context, id: Id, environment: Place = None, json: Json
 
         tabellion webhooks rotate we_12ab
     """
-
-    secret = _do(context, environment, lambda store: endpoints.rotate(store, id))
-    _tell(json, {"id": id, "secret": secret}, f"new secret of {id} (shown once): {secret}")
+    secret = run_on_service(context, environment, lambda store, _: endpoints.rotate(store, id))
+    output.tell(json, {"id": id, "secret": secret}, f"new secret of {id} (shown once): {secret}")
 
 
 @webhooks.command("disable")
@@ -117,9 +107,10 @@ def disable(
 
         tabellion webhooks disable we_12ab --reason "moves on Monday"
     """
-
-    _do(context, environment, lambda store: endpoints.disable(store, id, reason))
-    _tell(json, {"id": id, "disabled": reason}, f"{id} is disabled; `tabellion webhooks enable {id}` enables it again")
+    run_on_service(context, environment, lambda store, _: endpoints.disable(store, id, reason))
+    output.tell(
+        json, {"id": id, "disabled": reason}, f"{id} is disabled; `tabellion webhooks enable {id}` enables it again"
+    )
 
 
 @webhooks.command("enable")
@@ -130,10 +121,9 @@ def enable(context: typer.Context, id: Id, environment: Place = None, json: Json
 
         tabellion webhooks enable we_12ab && tabellion retry webhooks --error "is disabled"
     """
-
-    _do(context, environment, lambda store: endpoints.enable(store, id))
+    run_on_service(context, environment, lambda store, _: endpoints.enable(store, id))
     retry = f"tabellion retry webhooks --all{with_option(context, config_of(context))}"
-    _tell(json, {"id": id, "disabled": None}, f"{id} is enabled; `{retry}` sends its failed deliveries again")
+    output.tell(json, {"id": id, "disabled": None}, f"{id} is enabled; `{retry}` sends its failed deliveries again")
 
 
 @webhooks.command("remove")
@@ -144,23 +134,5 @@ def remove(context: typer.Context, id: Id, environment: Place = None, json: Json
 
         tabellion webhooks remove we_12ab
     """
-
-    _do(context, environment, lambda store: endpoints.remove(store, id))
-    _tell(json, {"id": id, "removed": True}, f"{id} removed")
-
-
-def _do(context: typer.Context, environment: str | None, move: Callable[[Store], Awaitable[Any]]) -> Any:
-    async def run() -> Any:
-        async with service_store(find_environment(config_of(context), environment)) as store:
-            return await move(store)
-
-    return asyncio.run(run())
-
-
-def _tell(json: bool, value: dict[str, Any], sentence: str) -> None:
-    if json:
-        from tabellion.cli import output
-
-        output.as_json(value)
-    else:
-        typer.echo(sentence)
+    run_on_service(context, environment, lambda store, _: endpoints.remove(store, id))
+    output.tell(json, {"id": id, "removed": True}, f"{id} removed")

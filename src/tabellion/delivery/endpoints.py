@@ -27,7 +27,6 @@ STATES: tuple[DeliveryState, ...] = get_args(DeliveryState)
 OVERLAP = 86_400.0  #: seconds that a replaced secret continues to sign
 SECRET_BYTES = 32
 LONGEST_URL = 2048
-SOME = 500  #: deliveries deleted by one statement
 
 _COLUMNS: dict[str, tuple[tuple[str, str], ...]] = {
     "tabellion_webhook_endpoints": (
@@ -181,6 +180,18 @@ async def add(
     return endpoint
 
 
+def ensure(id: str, url: str, secret: str, dialect: Dialect) -> tuple[str, dict[str, Any]]:  # noqa: A002
+    """A statement that adds the endpoint of one URL, which receives only deliveries that name it.
+
+    If it exists with another secret, this one replaces it, and the former one continues to sign for a day.
+    """
+    statement = f"""INSERT INTO tabellion_webhook_endpoints AS e (id, url, events, secret)
+VALUES (:id, :url, '[]', :secret)
+ON CONFLICT (id) DO UPDATE SET former_secret = e.secret, former_until = {sql.later(repr(OVERLAP), dialect)},
+  secret = excluded.secret WHERE e.secret <> excluded.secret"""
+    return statement, {"id": id, "url": url, "secret": secret}
+
+
 async def listing(store: Store) -> list[ListedEndpoint]:
     """Every endpoint without its secrets, oldest first, with the counts of its deliveries."""
     await SCHEMA.prepare(store)
@@ -240,22 +251,6 @@ async def forget_subject(store: Store, subject: str) -> list[tuple[str, dict[str
     if await store.table("tabellion_webhook_deliveries") is None:
         return []
     return [("DELETE FROM tabellion_webhook_deliveries WHERE document_id = :subject", {"subject": subject})]
-
-
-async def forget_delivered(store: Store, older_than: float) -> int:
-    """Deletes deliveries made more than `older_than` seconds ago, and returns how many. Failed ones stay: somebody may
-    want to send them again."""
-    if await store.table("tabellion_webhook_deliveries") is None:
-        return 0
-    removed = 0
-    while True:
-        rows = await store.database.fetch(
-            f"""DELETE FROM tabellion_webhook_deliveries WHERE id IN (SELECT id FROM tabellion_webhook_deliveries
-WHERE status = 'delivered' AND finished_at < {sql.later(repr(-older_than), store.dialect)} LIMIT {SOME}) RETURNING id"""
-        )
-        removed += len(rows)
-        if len(rows) < SOME:
-            return removed
 
 
 def of_row(row: CurrentEndpoint) -> Endpoint:

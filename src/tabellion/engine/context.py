@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from tabellion.engine.environment import Environment
@@ -46,6 +46,12 @@ class JobContext:
     async def fetch(self, text: str, *values: Any) -> list[Any]:
         """Runs one statement with `$1` placeholders on the job's own database, in a transaction of its own."""
         return await self._there(lambda: self._store.database.fetch(text, *values))
+
+    async def transact(
+        self, statements: Sequence[tuple[str, Sequence[Any]]], *, guarded: bool = False
+    ) -> list[list[Any]]:
+        """Runs several statements in one transaction there; `guarded`: none of them if the first returns no row."""
+        return await self._there(lambda: self._store.database.transact(statements, guarded=guarded))
 
     async def admit(self, gate: str, job: Job | None, estimate: float = 0.0) -> Pass:
         """Waits for a call's turn at this gate; raises GateClosed when it will not come soon."""

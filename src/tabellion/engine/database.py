@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -48,9 +48,12 @@ class Database(Protocol):
         """Runs one statement in a transaction of its own; the caller declares the type of the rows."""
 
     async def transact(
-        self, statements: Sequence[tuple[str, Sequence[Any]]], *, guarded: bool = False
+        self, statements: Iterable[tuple[str, Sequence[Any]]], *, guarded: bool = False
     ) -> list[list[Any]]:
-        """Runs several statements in one transaction; `guarded`: none of them if the first returns no row."""
+        """Runs several statements in one transaction; `guarded`: none of them if the first returns no row.
+
+        They are taken one by one while it runs; an object that makes them may be iterated more than once.
+        """
 
     async def try_out(self, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
         """Tries statements on a row and rolls everything back; no answers if `lock` returns no row."""

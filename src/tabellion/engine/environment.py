@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -32,6 +34,15 @@ class Environment:
         if self._deadline is None:
             return Store(self.url, read_only=read_only)
         return Store(self.url, deadline=self._deadline, read_only=read_only)
+
+    @contextlib.asynccontextmanager
+    async def connect(self, *, read_only: bool = True) -> AsyncIterator[Store]:
+        """A new Store for the duration of a block, which creates no register."""
+        store = self.store(read_only=read_only)
+        try:
+            yield store
+        finally:
+            await store.close()
 
     def missing_file(self) -> str | None:
         """The path of a SQLite file that does not exist; opening it would create an empty one."""

@@ -59,6 +59,7 @@ class Settlement:
     also: Sequence[tuple[str, Mapping[str, Any]]] = ()  #: statements that commit with it, for any outcome
     guard: tuple[str, Mapping[str, Any]] | None = None  #: a query that must return a row, or nothing is written
     seconds: float | None = None  #: how long the handler ran, for the event
+    ended_at: float | None = None  #: when the handler ended, by time.monotonic(), for the event
     traceback: str | None = None  #: where the handler raised, for the event
     form: Mapping[str, Any] | None = None  #: the code and parameters of the error, if it has them
     written: bool = False  #: whether the error has its stored form

@@ -6,19 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tabellion.engine import sql
+from tabellion.engine import moves, sql
 from tabellion.engine.database import Answers, Database, TrialStatements
 from tabellion.engine.declaration import Bound
-from tabellion.engine.moves import (
-    Numbered,
-    at_cancel,
-    at_claim,
-    at_renewal,
-    at_restart,
-    at_settlement,
-    extra_condition,
-    native_key,
-)
 from tabellion.engine.queue import STATES, StateName, format_state
 from tabellion.engine.settlement import Outcome
 from tabellion.errors import Busy, DeclarationProblem, Forbidden, StoreError, Unreachable
@@ -146,7 +136,7 @@ async def _check_by_trial(database: Database, bound: Bound) -> tuple[list[Refusa
     entered: set[StateName] = set()
     for key, state in await _rows_to_try(database, bound):
         lock = f"SELECT 1 FROM {sql.name(bound.queue.table)} AS t WHERE t.{sql.column(bound.key.name)} = "
-        lock += native_key(bound, "$1")
+        lock += moves.native_key(bound, "$1")
         if state in STATES:
             lock += f" AND {sql.holds(bound.queue.states[state], bound.dialect)}"
         if bound.dialect == "postgresql":
@@ -177,7 +167,7 @@ async def _rows_to_try(database: Database, bound: Bound) -> list[tuple[str, str]
     """Keys and states of a few rows: ready ones as a claim finds them, otherwise those nearest to ready."""
     key, table = f"t.{sql.column(bound.key.name)}", sql.name(bound.queue.table)
     ready = f"SELECT CAST({key} AS text) AS key, 'ready' AS state FROM {table} AS t"
-    ready += f" WHERE {sql.holds(bound.queue.states['ready'], bound.dialect)} {extra_condition(bound)}"
+    ready += f" WHERE {sql.holds(bound.queue.states['ready'], bound.dialect)} {moves.extra_condition(bound)}"
     states = " ".join(
         f"WHEN {sql.holds(bound.queue.states[state], bound.dialect)} THEN '{state}'"
         for state in ("ready", "failed", "running", "done")
@@ -199,19 +189,19 @@ ORDER BY CASE state WHEN 'ready' THEN 1 WHEN 'failed' THEN 2 WHEN 'running' THEN
 def _trials(bound: Bound, key: str, state: str) -> Sequence[TrialStatements]:
     """Every change of state that a queue makes, starting from the row's own state."""
     table = sql.name(bound.queue.table)
-    where = f"WHERE t.{sql.column(bound.key.name)} = {native_key(bound, '$1')}"
+    where = f"WHERE t.{sql.column(bound.key.name)} = {moves.native_key(bound, '$1')}"
 
-    def change(items: str) -> Numbered:
+    def change(items: str) -> moves.Numbered:
         return f"UPDATE {table} AS t SET {items} {where}", [key]
 
-    def settle(outcome: Outcome) -> Numbered:
-        return change(", ".join(at_settlement(bound, outcome, error=TRIED, columns=())))
+    def settle(outcome: Outcome) -> moves.Numbered:
+        return change(", ".join(moves.at_settlement(bound, outcome, error=TRIED, columns=())))
 
     columns = ", ".join(f"t.{sql.column(column)}" for column in bound.queue.states["running"])
     running = f"CASE WHEN {sql.holds(bound.queue.states['running'], bound.dialect)} THEN 1 ELSE 0 END AS tabellion_runs"
     look = f"SELECT {running}, {columns} FROM {table} AS t {where}", [key]
-    restart = TrialStatements(RESTART, [change(at_restart(bound))])
-    claim = change(at_claim(bound, worker="'tabellion'", attempt="1"))
+    restart = TrialStatements(RESTART, [change(moves.at_restart(bound))])
+    claim = change(moves.at_claim(bound, worker="'tabellion'", attempt="1"))
     from_ready = (
         TrialStatements(
             CLAIM,
@@ -220,17 +210,17 @@ def _trials(bound: Bound, key: str, state: str) -> Sequence[TrialStatements]:
                 TrialStatements(DONE, [settle("done")]),
                 TrialStatements(FAIL, [settle("failed")], (restart,)),
                 TrialStatements(RETRY, [settle("retried")]),
-                *([TrialStatements(RENEW, [change(at_renewal(bound))])] if bound.queue.renew_mirrors else []),
+                *([TrialStatements(RENEW, [change(moves.at_renewal(bound))])] if bound.queue.renew_mirrors else []),
             ),
         ),
-        TrialStatements(CANCEL, [change(at_cancel(bound, error=TRIED))]),
+        TrialStatements(CANCEL, [change(moves.at_cancel(bound, error=TRIED))]),
     )
     if state == "ready":
         return from_ready
     if state == "running":
         return (TrialStatements(RETRY, [settle("retried")], from_ready),)
     # No move leads from `done`, or from a state outside the queue, to ready: a refusal of that change means nothing.
-    return (TrialStatements(RESTART if state == "failed" else "", [change(at_restart(bound))], from_ready),)
+    return (TrialStatements(RESTART if state == "failed" else "", [change(moves.at_restart(bound))], from_ready),)
 
 
 async def _refusals(database: Database, bound: Bound, answers: Answers) -> dict[str, Refusal]:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from tabellion.engine.context import JobContext, asker_of
+from tabellion.engine.gates.passes import Pass
 from tabellion.engine.job import Job, current_job
 from tabellion.engine.memo import Asker
 from tabellion.errors import ConfigurationError, GateClosed
 from tabellion.models import prices
 from tabellion.models.base import Ask, Blob, Model, Part, Reply, Schema, Usage, takes
 from tabellion.models.errors import BadOutput, KeyRefused, ModelError, Throttled, Unavailable
+from tabellion.models.observers import ModelCall, outcome_of, report_call
 from tabellion.models.split import in_parts
 
 MARGIN = 30.0  # seconds beyond a call's own deadline during which no other job makes the same call
@@ -70,6 +73,7 @@ class GatedModel:
         while True:
             memo = await context.recall(key, asker, self.model, ask.deadline + MARGIN)
             if memo.reply is not None:
+                report_call(ModelCall(self.name, self.model, self.gate, "memo", job=job))
                 return load_reply(memo.reply, "resume" if memo.same else "duplicate")
             if memo.mine:
                 break
@@ -108,7 +112,28 @@ class GatedModel:
         self, context: JobContext, job: Job | None, parts: Sequence[Part], schema: Schema | None, ask: Ask
     ) -> Reply:
         estimate = prices.estimate(self.model, parts, ask) or 0.0
+        asked_at = time.monotonic()
         admitted = await context.admit(self.gate, job, estimate)
+        called_at = time.monotonic()
+        result: Reply | BaseException | None = None
+        try:
+            result = await self._call_admitted(admitted, job, parts, schema, ask)
+            return result
+        except BaseException as error:
+            result = error
+            raise
+        finally:
+            usage, cost = getattr(result, "usage", None), getattr(result, "cost", None)
+            report_call(
+                ModelCall(
+                    self.name, self.model, self.gate, outcome_of(result), time.monotonic() - called_at,
+                    called_at - asked_at, usage or Usage(), cost, job,
+                )
+            )  # fmt: skip
+
+    async def _call_admitted(
+        self, admitted: Pass, job: Job | None, parts: Sequence[Part], schema: Schema | None, ask: Ask
+    ) -> Reply:
         try:
             reply = await self._model.call(parts, schema, ask)
         except Throttled as error:

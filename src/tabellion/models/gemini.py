@@ -93,7 +93,7 @@ class Gemini(Remote["genai.Client"]):
                 contents.append(types.Part(file_data=types.FileData(file_uri=uploaded[index][1], mime_type=part.type)))
             else:
                 contents.append(types.Part(inline_data=types.Blob(data=part.data, mime_type=part.type)))
-        thinking = self._choose_thinking_budget(ask)
+        thinking = LEAST_THOUGHT if ask.thinking == 0 and "-pro" in self.model else ask.thinking
         config = types.GenerateContentConfig(
             system_instruction=ask.system,
             temperature=ask.temperature,
@@ -112,9 +112,6 @@ class Gemini(Remote["genai.Client"]):
             raise self._translate_error(error) from None
         answer = response.sdk_http_response
         return (answer.body or "", answer.headers or {}) if answer is not None else ("", {})
-
-    def _choose_thinking_budget(self, ask: Ask) -> int | None:
-        return LEAST_THOUGHT if ask.thinking == 0 and "-pro" in self.model else ask.thinking
 
     def _translate_error(self, error: Any) -> ModelError:
         response = error.response

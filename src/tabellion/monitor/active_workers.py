@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Annotated
 
-from tabellion.answers import Answer
+from tabellion.answers import Answer, Doc
 from tabellion.engine import orphans, sql
 from tabellion.engine.declaration import Bound
 from tabellion.engine.queue import Queue
@@ -18,18 +19,23 @@ from tabellion.monitor.workers import HeldJobs, held_jobs
 SHOWN = 200
 
 
-class ActiveWorker(Answer):
-    """One worker and one queue of an environment; a worker that holds nothing has no queue."""
+class WorkingWorker(Answer):
+    """One worker and one queue of an environment; a worker that holds no job has no queue."""
 
     environment: str
-    worker: str | None  #: None: rows that are running without the name of a worker
+    worker: Annotated[str | None, Doc("Null: rows that are running without the name of a worker.")]
     queue: str | None
-    jobs: int
-    oldest_at: str | None
-    newest_at: str | None
-    key: str | None  #: the key of the job that has this note
-    note: str | None
-    registered: bool  #: False: only the row's own column names it, without a claim in the register
+    jobs: Annotated[int, Doc("How many jobs of this queue it holds.")]
+    oldest_at: Annotated[str | None, Doc("When the job that it has held longest was claimed.")]
+    newest_at: Annotated[str | None, Doc("When its latest job was claimed.")]
+    note: Annotated[str | None, Doc("What the handler said last of its oldest job that has a note: `page 12 of 40`.")]
+    registered: Annotated[bool, Doc("False: only the row names it; it does not use the register.")]
+
+
+class ActiveWorker(WorkingWorker):
+    """A worker with data of the job that its note is about."""
+
+    key: str | None
 
 
 async def active_workers(
@@ -112,11 +118,7 @@ def _since(bound: Bound) -> str:
 
 
 def _active(environment: str, worker: str | None, held: HeldJobs, *, registered: bool = True) -> ActiveWorker:
-    return {
-        "environment": environment, "worker": worker, "queue": held["queue"], "jobs": held["jobs"],
-        "oldest_at": held["oldest_at"], "newest_at": held["newest_at"], "key": held["key"], "note": held["note"],
-        "registered": registered,
-    }  # fmt: skip
+    return {"environment": environment, "worker": worker, **held, "registered": registered}
 
 
 def _idle(environment: str, worker: str) -> ActiveWorker:

@@ -7,14 +7,14 @@ import contextlib
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine.environment import Environment
 from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
 from tabellion.errors import Forbidden, NotMigrated, StoreError, TabellionError, Unreachable
-from tabellion.monitor.active_workers import ActiveWorker, environment_workers
+from tabellion.monitor.active_workers import ActiveWorker, WorkingWorker, environment_workers
 
 logger = logging.getLogger("tabellion.monitor")
 DEADLINE = 2.0  #: seconds that an environment has to answer
@@ -22,19 +22,6 @@ KNOWN = 2.0  #: seconds for which an answer is given to others too
 STALE = 15.0  #: seconds after which an answer that nobody waited for is of no use
 
 ProblemWord = Literal["unreachable", "too_slow", "not_migrated", "forbidden", "failed"]
-
-
-class WorkingWorker(Answer):
-    """One worker and one queue of an environment; a worker that holds no job has no queue."""
-
-    environment: str
-    worker: Annotated[str | None, Doc("Null: rows that are running without the name of a worker.")]
-    queue: str | None
-    jobs: Annotated[int, Doc("How many jobs of this queue it holds.")]
-    oldest_at: Annotated[str | None, Doc("When the job that it has held longest was claimed.")]
-    newest_at: Annotated[str | None, Doc("When its latest job was claimed.")]
-    note: Annotated[str | None, Doc("What the handler said last of its oldest job that has a note: `page 12 of 40`.")]
-    registered: Annotated[bool, Doc("False: only the row names it; it does not use the register.")]
 
 
 class EnvironmentProblem(Answer):
@@ -171,8 +158,4 @@ def _retrieve(task: asyncio.Task[list[ActiveWorker]]) -> None:
 
 def _shown(worker: ActiveWorker) -> WorkingWorker:
     """The worker without the key of its row: who works on what is shown, and no data."""
-    return {
-        "environment": worker["environment"], "worker": worker["worker"], "queue": worker["queue"],
-        "jobs": worker["jobs"], "oldest_at": worker["oldest_at"], "newest_at": worker["newest_at"],
-        "note": worker["note"], "registered": worker["registered"],
-    }  # fmt: skip
+    return cast("WorkingWorker", {name: value for name, value in worker.items() if name != "key"})

@@ -16,20 +16,8 @@ from tabellion.engine.store import Store
 from tabellion.engine.table import Table
 from tabellion.engine.transitions import Refusal, try_transitions
 from tabellion.errors import ConfigurationError, DeclarationError, NotMigrated, StoreError
+from tabellion.monitor import guessing
 from tabellion.monitor.declaration_text import declaration_text
-from tabellion.monitor.guessing import (
-    USUAL_FLAGS,
-    Guess,
-    ask_for,
-    count_rows,
-    find_flags,
-    flag_states,
-    guess_condition,
-    guess_key,
-    guess_mirrors,
-    guess_order,
-    guess_states,
-)
 from tabellion.monitor.rights import bound_by_row_security
 from tabellion.monitor.status_column import StatusColumn, find_computed_status, find_status_column, refuse_computed
 
@@ -63,8 +51,8 @@ class _Draft:
 
     table: Table
     status: StatusColumn | None
-    states: dict[StateName, Guess]
-    others: list[Guess]  #: arguments besides the states
+    states: dict[StateName, guessing.Guess]
+    others: list[guessing.Guess]  #: arguments besides the states
     notes: list[str] = field(default_factory=list)
 
     def queue(self, name: str | None) -> Queue:
@@ -153,25 +141,31 @@ def _draft(
     if column is None:
         states, others = _flag_states(table), []
     else:
-        states = guess_states(column, chosen)
+        states = guessing.guess_states(column, chosen)
         if missing := [state for state in STATES if state not in states]:
-            raise ConfigurationError(ask_for(table.name, column, missing))
-        others = [Guess("status", column.column.name, column.why)]
+            raise ConfigurationError(guessing.ask_for(table.name, column, missing))
+        others = [guessing.Guess("status", column.column.name, column.why)]
     used = {name for guess in states.values() if isinstance(guess.value, dict) for name in guess.value}
     used |= {column.column.name} if column else set()
-    chosen_key = Guess("key", key) if key is not None else guess_key(table)
-    others += [guess for guess in (chosen_key, guess_condition(table), guess_order(table)) if guess is not None]
-    return _Draft(table, column, states, [*others, *guess_mirrors(table, store.dialect, used)])
+    chosen_key = guessing.Guess("key", key) if key is not None else guessing.guess_key(table)
+    others += [
+        guess
+        for guess in (chosen_key, guessing.guess_condition(table), guessing.guess_order(table))
+        if guess is not None
+    ]
+    return _Draft(table, column, states, [*others, *guessing.guess_mirrors(table, store.dialect, used)])
 
 
-def _flag_states(table: Table) -> dict[StateName, Guess]:
-    flags = find_flags(table)
+def _flag_states(table: Table) -> dict[StateName, guessing.Guess]:
+    flags = guessing.find_flags(table)
     if len(flags) == len(STATES) - 1:
-        return flag_states(flags)
+        return guessing.flag_states(flags)
     alter = f"ALTER TABLE {sql.name(table.name)} ADD COLUMN"
     if flags:
         lacking = [state for state in STATES[1:] if state not in flags]
-        columns = " ".join(f"{alter} {USUAL_FLAGS[state]} boolean NOT NULL DEFAULT false;" for state in lacking)
+        columns = " ".join(
+            f"{alter} {guessing.USUAL_FLAGS[state]} boolean NOT NULL DEFAULT false;" for state in lacking
+        )
         raise ConfigurationError(
             f"{' and '.join(flags.values())} of {table.name!r} cannot say that a row is {' or '.join(lacking)}: "
             f"{columns} then adopt it again; or use --status COLUMN"
@@ -197,7 +191,7 @@ async def _refine_draft(
         for state in doubted:
             if not isinstance(value := last[0].states[state].value, dict):
                 refused.setdefault(state, set()).add(value)
-        states = guess_states(draft.status, chosen, refused)
+        states = guessing.guess_states(draft.status, chosen, refused)
         if len(states) < len(STATES):
             break
         other = _Draft(draft.table, draft.status, states, draft.others, draft.notes)
@@ -232,9 +226,9 @@ def _remark(draft: _Draft, queue: Queue, leftovers: int) -> None:
     status = draft.status
     if status is not None:
         used = [guess.value for guess in draft.states.values()]
-        others = [f"{value!r} ({count_rows(n)})" for value, n in status.seen.items() if value not in used]
+        others = [f"{value!r} ({guessing.count_rows(n)})" for value, n in status.seen.items() if value not in used]
         if status.nulls and not isinstance(used[0], dict):
-            others.append(f"NULL ({count_rows(status.nulls)})")
+            others.append(f"NULL ({guessing.count_rows(status.nulls)})")
         if others:
             draft.notes.append(f"other values of {status.column.name}, which the queue ignores: {', '.join(others)}")
     if leftovers:
@@ -243,7 +237,7 @@ def _remark(draft: _Draft, queue: Queue, leftovers: int) -> None:
             if "started_at" in queue.mirrors
             else "no column has the start time: run `tabellion release` once no program works on them"
         )
-        draft.notes.append(f"running now and not in the register: {count_rows(leftovers)}; {rest}")
+        draft.notes.append(f"running now and not in the register: {guessing.count_rows(leftovers)}; {rest}")
 
 
 async def _null_flags(store: Store, draft: _Draft) -> list[str]:
@@ -254,8 +248,8 @@ async def _null_flags(store: Store, draft: _Draft) -> list[str]:
         rows = await store.database.fetch(f"SELECT count(*) AS n FROM {table} WHERE {column} IS NULL")
         if rows[0]["n"]:
             notes.append(
-                f"{name} is NULL in {count_rows(rows[0]['n'])}, and such rows are never claimed: UPDATE {table} SET "
-                f"{column} = false WHERE {column} IS NULL; and set it to false in new rows"
+                f"{name} is NULL in {guessing.count_rows(rows[0]['n'])}, and such rows are never claimed: "
+                f"UPDATE {table} SET {column} = false WHERE {column} IS NULL; and set it to false in new rows"
             )
     return notes
 
@@ -270,7 +264,7 @@ def _stale(queue: Queue, leftovers: int) -> str | None:
     )
 
 
-def _status_first(draft: _Draft) -> list[Guess]:
+def _status_first(draft: _Draft) -> list[guessing.Guess]:
     first = [guess for guess in draft.others if guess.argument in ("status", "key")]
     rest = [guess for guess in draft.others if guess not in first]
     return [*first, *(draft.states[state] for state in STATES), *rest]

@@ -11,6 +11,7 @@ from typing import TypedDict
 
 from tabellion.errors import StoreError
 from tabellion.monitor.overview import Overview, OverviewPicture
+from tabellion.monitor.watching import Watched
 
 logger = logging.getLogger("tabellion.monitor")
 EVERY = 1.0  #: seconds between two readings
@@ -54,14 +55,14 @@ class Subscription:
         return newest
 
 
-class OverviewFeed:
+class OverviewFeed(Watched):
     """The subscribers of one environment, and the task that reads for them."""
 
     def __init__(self, overview: Overview, every: float = EVERY) -> None:
+        super().__init__(every)
         self.overview = overview
-        self._every = every
         self._watches: set[Subscription] = set()
-        self._task: asyncio.Task[None] | None = None
+        self._published: News = {"problem": ""}
         self._looking = asyncio.Lock()
         self._last: tuple[float, OverviewPicture] | None = None  #: when it expires, and the overview
         self._changes = 0
@@ -93,40 +94,30 @@ class OverviewFeed:
     async def watch(self) -> AsyncIterator[Subscription]:
         """A subscription, which starts with the current overview."""
         subscription = Subscription()
+        if not self._watches:
+            self._published = {"problem": ""}
         self._watches.add(subscription)
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._look_on())
         try:
-            yield subscription
+            async with self.looking():
+                yield subscription
         finally:
             self._watches.discard(subscription)
 
-    async def close(self) -> None:
-        """Stops reading."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
-
-    async def _look_on(self) -> None:
-        published: News = {"problem": ""}
-        while self._watches:
-            news: News
-            try:
-                news = await self.picture()
-            except StoreError as error:
-                logger.warning("looking at %s: %s", self.overview.environment, type(error).__name__)
-                news = {"problem": type(error).__name__}
-            except Exception as error:  # e.g. of a pipeline's figure: subscribers must hear of it, and of its end
-                news = {"problem": type(error).__name__}
-                if news != published:  # not once a second
-                    logger.exception("looking at %s", self.overview.environment)
-            if _drop_volatile(news) != _drop_volatile(published):
-                published = news
-            for watch in list(self._watches):
-                watch.see(published)
-            await asyncio.sleep(self._every)
+    async def _look(self) -> None:
+        news: News
+        try:
+            news = await self.picture()
+        except StoreError as error:
+            logger.warning("looking at %s: %s", self.overview.environment, type(error).__name__)
+            news = {"problem": type(error).__name__}
+        except Exception as error:  # e.g. of a pipeline's figure: subscribers must hear of it, and of its end
+            news = {"problem": type(error).__name__}
+            if news != self._published:  # not once a second
+                logger.exception("looking at %s", self.overview.environment)
+        if _drop_volatile(news) != _drop_volatile(self._published):
+            self._published = news
+        for watch in list(self._watches):
+            watch.see(self._published)
 
 
 def _drop_volatile(news: Mapping[str, object]) -> Mapping[str, object]:

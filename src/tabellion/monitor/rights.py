@@ -14,13 +14,16 @@ from tabellion.errors import DeclarationProblem, Forbidden
 READ = ("SELECT",)
 WRITE = ("SELECT", "INSERT", "UPDATE")
 ALL = (*WRITE, "DELETE")
-#: The rights on each table of the register; old workers and memos are deleted.
+#: The rights that are required on each table of the register; old workers and memos are deleted.
 REGISTER: dict[str, tuple[str, ...]] = {
     "tabellion_schema": READ,
     **dict.fromkeys(register.TABLES, WRITE),
     "tabellion_workers": ALL,
     "tabellion_memos": ALL,
+    "tabellion_leftovers": ALL,
 }
+#: The rights that are granted: old attempts and counts are deleted too, but a worker that may not do so can work.
+GRANTED = REGISTER | {"tabellion_attempts": ALL, "tabellion_counts": ALL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +115,11 @@ async def bound_by_row_security(store: Store, table: Table) -> str:
 def register_grants(role: str, schema: str = "public") -> list[str]:
     """The GRANTs for using the register."""
     to = sql.column(role)
-    right_sets = dict.fromkeys(REGISTER.values())
+    right_sets = dict.fromkeys(GRANTED.values())
     return [
         f"GRANT USAGE ON SCHEMA {sql.column(schema)} TO {to};",
         *(
-            f"GRANT {', '.join(rights)} ON {', '.join(name for name in REGISTER if REGISTER[name] == rights)} TO {to};"
+            f"GRANT {', '.join(rights)} ON {', '.join(name for name in GRANTED if GRANTED[name] == rights)} TO {to};"
             for rights in right_sets
         ),
     ]

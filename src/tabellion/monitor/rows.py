@@ -208,7 +208,11 @@ FROM tabellion_attempts AS a WHERE a.queue = $1 AND a.key IN ({marks})
 
 
 def _serialize_row(row: _Row, last: _Attempt | None, view: QueueView) -> QueueRow:
-    mirrors = {mirror: _format_mirror(mirror, row[mirror]) for mirror in view.queue.mirrors if mirror in row}
+    mirrors = {
+        mirror: iso(row[mirror]) if mirror in TIMES and isinstance(row[mirror], int | float) else row[mirror]
+        for mirror in view.queue.mirrors
+        if mirror in row
+    }
     raw_error = (last["error"] if last is not None else None) or mirrors.get("error")
     raw_error = str(raw_error) if raw_error is not None else None
     error = hide_folders(message(raw_error)) or None
@@ -225,10 +229,6 @@ def _serialize_row(row: _Row, last: _Attempt | None, view: QueueView) -> QueueRo
         "translatable": attempt["translatable"] if attempt is not None and attempt["error"] else _of_mirror(raw_error),
         "fingerprint": fingerprint(raw_error) if raw_error else None,
     }
-
-
-def _format_mirror(mirror: str, value: Any) -> Any:
-    return iso(value) if mirror in TIMES and isinstance(value, int | float) else value
 
 
 def _attempt(row: _Attempt) -> LastAttempt:

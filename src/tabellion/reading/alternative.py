@@ -69,7 +69,9 @@ def beside(offers: Offers, chosen: Mapping[str, Field], *readings: Mapping[str, 
     from_readings: dict[str, list[Alternative]] = {}
     for reading in readings:
         for name, field in reading.items():
-            from_readings.setdefault(name, []).append(_build_alternative(field))
+            source = _WORDS.get(field.source, field.source)
+            alternative = Alternative(field.value, field.page, field.box, field.quote, source)
+            from_readings.setdefault(name, []).append(alternative)
     found = {
         name: distinct(
             chosen[name].value if name in chosen else None, [*from_readings.get(name, ()), *offers.get(name, ())]
@@ -77,10 +79,6 @@ def beside(offers: Offers, chosen: Mapping[str, Field], *readings: Mapping[str, 
         for name in {**chosen, **from_readings, **offers}
     }
     return {name: alternatives for name, alternatives in found.items() if alternatives}
-
-
-def _build_alternative(field: Field) -> Alternative:
-    return Alternative(field.value, field.page, field.box, field.quote, _WORDS.get(field.source, field.source))
 
 
 def _key(value: Any) -> str:

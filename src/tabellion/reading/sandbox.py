@@ -26,6 +26,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
+from tabellion.engine.processors import available_processors
 from tabellion.errors import TabellionError
 from tabellion.messages import Message
 from tabellion.reading.child import FRAME, send
@@ -68,7 +69,7 @@ class Sandbox:
         recycle: int = 100,
         allowed: tuple[str, ...] = ("tabellion.reading.",),
     ) -> None:
-        self.size = size or os.cpu_count() or 1
+        self.size = size or available_processors()
         self.limits = limits or Limits()
         self.recycle = recycle
         self.allowed = allowed

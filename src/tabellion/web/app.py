@@ -19,13 +19,16 @@ from tabellion.delivery import endpoints
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError, StoreError
 from tabellion.monitor.active_workers_feed import ActiveWorkersFeed
+from tabellion.monitor.metrics.database_metrics import DatabaseReader
+from tabellion.monitor.metrics.exposition import Exposition
+from tabellion.monitor.metrics.scraping import EnvironmentScrape
 from tabellion.monitor.overview import Overview
 from tabellion.monitor.overview_feed import OverviewFeed
 from tabellion.monitor.view import QueueView, together
 from tabellion.net.guard import Rules
 from tabellion.pipeline import Pipeline, gates_of
-from tabellion.web import blueprint, cursors, health, openapi, policy, reference
-from tabellion.web.api import overview, queues, users, webhooks
+from tabellion.web import blueprint, health, openapi, policy, reference
+from tabellion.web.api import metrics, overview, queues, users, webhooks
 from tabellion.web.auth import Authenticator
 from tabellion.web.blueprint import Blueprint
 from tabellion.web.environment import ServedEnvironment
@@ -41,7 +44,7 @@ from tabellion.web.streams import Streams
 from tabellion.web.validation import build_problem
 
 #: Routes of every installation; those of pipelines come first, so that fixed paths precede paths with parameters.
-MODULES = (health, reference, webhooks, overview, queues, users, static, door, people, dashboard)
+MODULES = (health, reference, webhooks, overview, metrics, queues, users, static, door, people, dashboard)
 DESCRIPTION = "Queues and pipelines over HTTP. Errors are problems (RFC 9457) with a stable `code`."
 
 
@@ -75,7 +78,10 @@ def make_app(
     if len({environment.name for environment in environments}) < len(environments):
         raise ConfigurationError("each environment of the application must have a unique name")
     if len({environment.store.url for environment in environments}) < len(environments):
-        raise ConfigurationError("two environments of the application share a database: their keys would open both")
+        raise ConfigurationError(
+            "two environments of the application share a database: their keys would open both; serve "
+            "each of them by itself, with `tabellion up --environment`"
+        )
     return _build_app(config, list(environments), list(pipelines), limits or _limits(config))
 
 
@@ -96,6 +102,10 @@ def _look_out(
                 gates_at=gates_at, figures=figures,
             )
         )  # fmt: skip
+        place = next((place for place in config.environments if place.name == environment.name), None)
+        sources = [source for pipeline in pipelines if (source := pipeline.metrics(config, place)) is not None]
+        reader = DatabaseReader(environment.store, environment.monitor.picture, sources)
+        environment.scrape = EnvironmentScrape(environment.name, reader)
     return gates_store
 
 
@@ -137,6 +147,7 @@ def _build_app(
         for environment in environments:
             for served in environment.served.values():
                 await served.close()
+            await environment.scrape.close()
             await environment.monitor.close()
         if active_workers is not None:
             await active_workers.close()
@@ -159,10 +170,13 @@ def _build_app(
     app.state.policy = merge_policies(policy.API, app.state.pages, *(part.policy for part in blueprints))
     app.state.places = sorted((*PLACES, *(place for part in blueprints for place in part.places)), key=_order)
     app.state.rules = Rules.of(config.allow)
-    app.state.auth = Authenticator({environment.name: environment for environment in environments})
+    app.state.auth = Authenticator(
+        {environment.name: environment for environment in environments}, local_metrics=config.metrics == "loopback"
+    )
+    app.state.exposition = Exposition()
+    app.state.process_samples = tuple  #: of the worker in this process, if there is one
     app.state.streams = Streams(limits)
     app.state.pace = RateLimiter(limits)
-    app.state.cursor_key = cursors.installation_key(config.data)
     app.state.closing = asyncio.Event()
     for router in (*(router for part in blueprints for router in part.routers), *(module.router for module in MODULES)):
         app.router.routes.extend(router.routes)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import ipaddress
 import time
 from dataclasses import dataclass, field
 
@@ -12,6 +15,7 @@ from tabellion.accounts.keys import Holder
 from tabellion.accounts.roles import Role
 from tabellion.accounts.sessions import Ticket
 from tabellion.engine.store import Store
+from tabellion.errors import StoreError, Unreachable
 from tabellion.messages import Message
 from tabellion.web import cookies, csrf
 from tabellion.web.environment import ServedEnvironment
@@ -19,6 +23,11 @@ from tabellion.web.problems import Problem
 
 CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tabellion"'}
 FIX = Message("fix.send_key")
+LOCAL = "loopback"  #: the name of a caller on this machine without a key
+ANSWER = 2.0  #: seconds that a database has to check the key of a scrape
+REMEMBERED = 3600.0  #: seconds for which a key that reads metrics is known while the database does not answer
+MOST_SCRAPERS = 100
+PROXIED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")  #: headers that proxies add
 
 
 @dataclass(slots=True)
@@ -26,11 +35,15 @@ class Authenticator:
     """Authenticates requests by key or session, each for the environment of its key or session."""
 
     environments: dict[str, ServedEnvironment]
+    local_metrics: bool = False  #: whether metrics need no key on this machine
+    _scrapers: dict[str, tuple[float, ServedEnvironment, Holder]] = field(default_factory=dict)
     _noted: dict[str, float] = field(default_factory=dict)
 
     async def enter(self, request: Request, needed: Role) -> tuple[ServedEnvironment, Holder]:
         """The environment and the caller; raises a Problem if they are not authenticated or their role is too low."""
         header = request.headers.get("authorization")
+        if needed is Role.METRICS:
+            return await self._scraper(request, header)
         environment, holder = await (self._session(request) if header is None else self._key(header))
         if holder.role < needed:
             code = "problem.role_of_key" if holder.user is None else "problem.role_of_user"
@@ -39,6 +52,29 @@ class Authenticator:
                 fix=Message("fix.key_role", role=needed.word) if holder.user is None else Message("fix.ask_admin"),
                 role=needed.word,
             )  # fmt: skip
+        return environment, holder
+
+    async def _scraper(self, request: Request, header: str | None) -> tuple[ServedEnvironment, Holder]:
+        """The caller of the metrics: their answer must not depend on the database, which may be what they report."""
+        if header is None and self.local_metrics and is_local(request):
+            environment = next(iter(self.environments.values()))
+            return environment, Holder(LOCAL, environment.name, Role.METRICS, LOCAL)
+        secret = hashlib.sha256((header or "").encode()).hexdigest()
+        try:
+            async with asyncio.timeout(ANSWER):
+                environment, holder = await (self._session(request) if header is None else self._key(header))
+        except (StoreError, TimeoutError):
+            known = self._scrapers.get(secret)
+            if known is None or time.monotonic() - known[0] > REMEMBERED:
+                raise Unreachable("the database does not answer, so that the key cannot be checked") from None
+            return known[1], known[2]
+        except Problem:
+            self._scrapers.pop(secret, None)
+            raise
+        if header is not None:
+            self._scrapers[secret] = (time.monotonic(), environment, holder)
+            while len(self._scrapers) > MOST_SCRAPERS:
+                del self._scrapers[next(iter(self._scrapers))]
         return environment, holder
 
     async def visitor(self, request: Request) -> tuple[ServedEnvironment, Holder] | None:
@@ -80,3 +116,18 @@ class Authenticator:
         if now - self._noted.get(holder.id, -keys.NOTED) >= keys.NOTED:
             self._noted[holder.id] = now
             await keys.note(store, holder.id)
+
+
+def is_local(request: Request) -> bool:
+    """Whether a program on this machine asks for itself: not a proxy for others, nor a page of another site."""
+    if any(name in request.headers for name in PROXIED):
+        return False
+    host = request.url.hostname or ""
+    return _is_loopback(request.client.host if request.client else "") and (host == "localhost" or _is_loopback(host))
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False

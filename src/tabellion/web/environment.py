@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tabellion.engine.store import Store
+from tabellion.monitor.metrics.scraping import EnvironmentScrape
 from tabellion.monitor.overview_feed import OverviewFeed
 from tabellion.monitor.view import QueueView
 from tabellion.web.blueprint import Served
@@ -19,4 +20,6 @@ class ServedEnvironment:
     store: Store
     views: Sequence[QueueView] = ()  #: the queues that are shown
     served: Mapping[str, Served] = field(default_factory=dict)  #: by pipeline
+    cursor_key: bytes | None = None  #: signs cursors; read when the first is needed
     monitor: OverviewFeed = field(init=False)  #: set by the application, which knows the gates
+    scrape: EnvironmentScrape = field(init=False)  #: likewise

@@ -17,9 +17,11 @@ from starlette.types import Message as Event
 from tabellion.engine.log import printable
 from tabellion.errors import Busy, Full, NotMigrated, Unreachable
 from tabellion.messages import Message
+from tabellion.storage.blobs import BlobsUnavailable
 from tabellion.storage.files import Unwritable
 from tabellion.web.limits import HEADER_BYTES
 from tabellion.web.problems import Problem
+from tabellion.web.request_traces import record_request
 
 logger = logging.getLogger("tabellion.web")
 REQUEST_ID = "X-Request-Id"
@@ -94,8 +96,11 @@ class HeadersMiddleware:
                 raise  # the answer has begun: all that is left is to let the server close the connection
             await problem.response(request_id)(scope, body.receive, send_with_headers)
         finally:
-            milliseconds = 1000 * (time.monotonic() - started_at)
-            logger.info("%s %s %s %.1f ms %s", method, printable(scope["path"])[:200], status, milliseconds, request_id)
+            seconds = time.monotonic() - started_at
+            logger.info(
+                "%s %s %s %.1f ms %s", method, printable(scope["path"])[:200], status, 1000 * seconds, request_id
+            )
+            record_request(scope, status, seconds)
 
 
 class _BodyNotWanted(Exception):  # noqa: N818 - what happened
@@ -150,6 +155,9 @@ def last_resort(error: Exception, request_id: str) -> Problem:
     if isinstance(error, Full | Unwritable) or (isinstance(error, OSError) and error.errno in NO_ROOM):
         logger.error("request %s: %s: %s", request_id, type(error).__name__, printable(str(error)))
         return Problem(507, "no_space", fix=Message("fix.tell_operator"))
+    if isinstance(error, BlobsUnavailable):
+        logger.warning("request %s: %s: %s", request_id, type(error).__name__, printable(str(error)))
+        return Problem(503, "storage_unreachable", fix=Message("fix.try_shortly"), headers={"Retry-After": "5"})
     if isinstance(error, Unreachable | Busy | NotMigrated):
         logger.warning("request %s: %s: %s", request_id, type(error).__name__, printable(str(error)))
         return Problem(503, "database_unreachable", fix=Message("fix.try_shortly"), headers={"Retry-After": "5"})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from tabellion.answers import Answer
@@ -56,13 +56,22 @@ async def healthz() -> Response:
     "/readyz", response_model=Readiness, summary="Check that the service is ready",
     responses={503: {"content": NOT_READY, "description": "Not ready; the body lists the reasons."}},
 )  # fmt: skip
-async def readyz(request: Request) -> Response:
+async def readyz(
+    request: Request,
+    purpose: Annotated[
+        Literal["work", "requests"],
+        Query(alias="for", description="`requests`: only whether requests can be answered, for load balancers."),
+    ] = "work",
+) -> Response:
     """200 when every database answers, has its tables and a worker, and files can be written; 503 with the reasons when
-    not."""
+    not. With `for=requests`, 200 unless the server is shutting down or no database answers: a load balancer must not
+    take the pages away that show what is wrong, or one environment for the sake of another."""
     state = request.app.state
     environments: dict[str, ServedEnvironment] = state.auth.environments
     stations = await asyncio.gather(*(_whole(environment, state.pipelines) for environment in environments.values()))
     reasons = [f"{report['name']}: {reason}" for report, found in stations for reason in found]
+    if purpose == "requests" and any(report["database"] == "ok" for report, _ in stations):
+        reasons = []
     if state.closing.is_set():
         reasons.append("the server is shutting down")
     readiness = {

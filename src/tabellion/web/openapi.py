@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, TypeAdapter
@@ -12,6 +12,7 @@ from tabellion.accounts.roles import Role
 from tabellion.messages import Message
 from tabellion.web import problems, shapes
 from tabellion.web.blueprint import Blueprint, Route
+from tabellion.web.policy import Authentication
 from tabellion.web.routing import JSON, Guarded
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _schemas(answers: Iterable[Any], bodies: Iterable[type[BaseModel]]) -> dict[
     return dict(combined["$defs"])
 
 
-def _complete(route: Route, operation: dict[str, Any], role: Role | None, marks: set[str]) -> None:
+def _complete(route: Route, operation: dict[str, Any], role: Role | Authentication | None, marks: set[str]) -> None:
     method, path = route
     statuses = {*ALWAYS}
     if role is not None:
@@ -143,7 +144,7 @@ def _complete(route: Route, operation: dict[str, Any], role: Role | None, marks:
     _parameters(operation, marks)
     responses: dict[str, Any] = operation["responses"]
     for status in sorted(statuses):
-        if status == 422 or not _has_content(responses.get(str(status))):
+        if status == 422 or "content" not in responses.get(str(status), {}):
             responses[str(status)] = {"description": SAID[status], "content": PROBLEM}
     for number, response in responses.items():
         if number[0] in "45" and "content" not in response:
@@ -165,7 +166,3 @@ def _parameters(operation: dict[str, Any], marks: set[str]) -> None:
         parameters = [*parameters, copy.deepcopy(LAST_EVENT)]
     if parameters:
         operation["parameters"] = parameters
-
-
-def _has_content(response: Mapping[str, Any] | None) -> bool:
-    return response is not None and "content" in response

@@ -18,6 +18,7 @@ from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import PageSummary
 from tabellion.reading.sandbox import Sandbox
+from tabellion.storage.blobs import Blobs
 from tabellion.web.problems import Problem
 
 #: Widths in pixels; a requested width is rounded up to one of them.
@@ -39,14 +40,14 @@ class Pictures:
         self._sandbox: Sandbox | None = None
         self._drawing: dict[Path, asyncio.Task[None]] = {}
 
-    async def picture(self, source: Path, sha256: str, number: int, width: int, rotation: int) -> Path:
+    async def picture(self, source: Path | Blobs, sha256: str, number: int, width: int, rotation: int) -> Path:
         """The image file of page `number` with this width, rotated as the page was read; drawn if necessary."""
         path = self.folder / sha256[:2] / sha256 / f"{number}-{width}-{rotation}.png"
         if _touch(path):
             return path
         task = self._drawing.get(path)
         if task is None:
-            task = asyncio.get_running_loop().create_task(self._draw(path, source, number, width, rotation))
+            task = asyncio.get_running_loop().create_task(self._draw(path, source, sha256, number, width, rotation))
             self._drawing[path] = task
             task.add_done_callback(lambda _: self._drawing.pop(path, None))
         await asyncio.shield(task)
@@ -61,7 +62,16 @@ class Pictures:
             except Unreadable as error:
                 raise _build_problem(error) from None
 
-    async def _draw(self, path: Path, source: Path, number: int, width: int, rotation: int) -> None:
+    async def _draw(
+        self, path: Path, source: Path | Blobs, sha256: str, number: int, width: int, rotation: int
+    ) -> None:
+        if isinstance(source, Blobs):
+            async with source.open(sha256) as file:
+                await self._draw_file(path, file, number, width, rotation)
+        else:
+            await self._draw_file(path, source, number, width, rotation)
+
+    async def _draw_file(self, path: Path, source: Path, number: int, width: int, rotation: int) -> None:
         def look(sandbox: Sandbox) -> bytes:
             return draw(source, number, width=width, rotation=rotation, sandbox=sandbox, limits=LIMITS)
 
@@ -78,7 +88,11 @@ class Pictures:
 
     async def forget(self, sha256: str) -> None:
         """Removes the images of a file that is gone."""
-        await asyncio.to_thread(_remove, self.folder / sha256[:2] / sha256)
+        await asyncio.to_thread(remove_pictures, self.folder, sha256)
+
+    async def hashes(self) -> list[str]:
+        """The hashes of the files that have images here."""
+        return await asyncio.to_thread(lambda: [folder.name for folder in self.folder.glob("[0-9a-f][0-9a-f]/*")])
 
     async def close(self) -> None:
         """Stops the processes that draw."""
@@ -160,6 +174,11 @@ def _write(path: Path, content: bytes) -> None:
     with os.fdopen(handle, "wb") as file:
         file.write(content)
     temporary.replace(path)
+
+
+def remove_pictures(folder: Path, sha256: str) -> None:
+    """Removes the images of a file from the folder of an installation."""
+    _remove(folder / sha256[:2] / sha256)
 
 
 def _remove(folder: Path) -> None:

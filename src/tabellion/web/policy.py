@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol
+
 from tabellion.accounts.roles import Role
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from tabellion.accounts.keys import Holder
+    from tabellion.web.environment import ServedEnvironment
 
 OPEN = None  #: no authentication: these routes show no data
 
-Policy = dict[tuple[str, str], Role | None]
+
+class Authentication(Protocol):
+    """Another way to authenticate the callers of a route than by keys and sessions, for programs that have neither."""
+
+    @property
+    def word(self) -> str:
+        """Who may call, for the OpenAPI document."""
+
+    async def enter(self, request: Request) -> tuple[ServedEnvironment, Holder]:
+        """The environment and the caller; raises a Problem if they are not authenticated."""
+
+
+Policy = dict[tuple[str, str], Role | Authentication | None]
 
 SERVICE: Policy = {
     ("GET", "/healthz"): OPEN,
@@ -34,6 +54,7 @@ PEOPLE: Policy = {
 }
 
 MONITOR: Policy = {
+    ("GET", "/api/metrics"): Role.METRICS,
     ("GET", "/api/overview"): Role.VIEWER,
     ("GET", "/api/overview/events"): Role.VIEWER,
     ("GET", "/api/workers"): Role.VIEWER,

@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from tabellion.accounts.roles import Role
 from tabellion.messages import Message
 from tabellion.web import csrf
 from tabellion.web.problems import Problem
@@ -40,7 +41,8 @@ class Guarded(APIRoute):
         async def handle(request: Request) -> Response:
             role = request.app.state.policy[(request.method, self.path)]
             if role is not None:
-                environment, holder = await request.app.state.auth.enter(request, role)
+                enter = request.app.state.auth.enter(request, role) if isinstance(role, Role) else role.enter(request)
+                environment, holder = await enter
                 request.state.environment, request.state.holder = environment, holder
                 request.app.state.pace.check(holder.id)
             else:

@@ -6,7 +6,7 @@ import asyncio
 import ipaddress
 import logging
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ import uvicorn
 
 from tabellion.accounts import keys
 from tabellion.engine.store import Store
-from tabellion.errors import ConfigurationError
+from tabellion.errors import Busy, ConfigurationError, Unreachable
 from tabellion.web.connections import Connection
 from tabellion.web.limits import HEADER_BYTES
 
@@ -115,12 +115,19 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-async def check_listening(host: str, places: Iterable[tuple[str, Store]]) -> None:
-    """Raises if other machines could reach an environment that has no API key yet."""
+async def check_listening(host: str, places: Sequence[tuple[str, Store]]) -> None:
+    """Raises if other machines could reach an environment that has no API key yet. One of several whose database does
+    not answer is passed over: without its database no request to it is answered either."""
     if is_loopback(host):
         return
     for environment, store in places:
-        if not await keys.any_alive(store, environment):
+        try:
+            has_key = await keys.any_alive(store, environment)
+        except (Unreachable, Busy):
+            if len(places) == 1:
+                raise
+            continue
+        if not has_key:
             raise ConfigurationError(
                 f"{host} can be reached from other machines, but environment {environment!r} has no API key yet: "
                 f"run `tabellion keys create --environment {environment} --role admin` first, or listen on 127.0.0.1"

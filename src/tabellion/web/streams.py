@@ -9,10 +9,12 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
 from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 
 from tabellion.accounts.roles import Role
 from tabellion.errors import StoreError
 from tabellion.messages import Message
+from tabellion.web.answers import EVENT_STREAM
 from tabellion.web.limits import RequestLimits
 from tabellion.web.problems import Problem
 
@@ -47,6 +49,21 @@ class Streams:
         finally:
             self._open[holder] -= 1
             self._open += Counter()  # drops those at zero
+
+
+def stream(request: Request, texts: AsyncIterator[str]) -> Response:
+    """The answer that sends these texts as events, while its key or session is valid; raises a Problem if there are
+    too many streams."""
+    streams: Streams = request.app.state.streams
+    streams.check(request.state.holder.id)
+
+    async def send() -> AsyncIterator[str]:
+        with streams.track(request.state.holder.id):
+            yield "retry: 2000\n\n"
+            async for text in while_let_in(request, Role.VIEWER, texts):
+                yield text
+
+    return StreamingResponse(send(), headers={"X-Accel-Buffering": "no"}, media_type=EVENT_STREAM)
 
 
 async def while_let_in(request: Request, needed: Role, texts: AsyncIterator[str]) -> AsyncIterator[str]:

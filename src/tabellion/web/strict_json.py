@@ -69,7 +69,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) < len(pairs):
         names: set[str] = set()
         repeated = next(name for name, _ in pairs if name in names or names.add(name))  # type: ignore[func-returns-value]
-        raise Problem(400, "json_invalid", Message("problem.json_key_repeated", name=_quote_name(repeated)))
+        quoted = repeated if len(repeated) <= 60 else repeated[:60] + "…"
+        raise Problem(400, "json_invalid", Message("problem.json_key_repeated", name=json.dumps(quoted)))
     return result
 
 
@@ -108,7 +109,3 @@ def _check_text(text: str, path: tuple[str | int, ...]) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise Problem(400, "json_invalid", Message("problem.lone_surrogate")) from None
-
-
-def _quote_name(name: str) -> str:
-    return json.dumps(name if len(name) <= 60 else name[:60] + "…")

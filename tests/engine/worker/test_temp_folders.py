@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -50,6 +51,28 @@ def test_a_dead_workers_folder_is_removed_by_the_next(tmp_path: Path) -> None:
     assert sorted(folder.name for folder in tmp_path.iterdir()) == ["living", "newcomer"]
     newcomer.close()
     living.close()
+
+
+def test_a_removal_that_was_interrupted_is_finished_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that dies while it removes a folder leaves nothing that others would have to wait for."""
+    (tmp_path / "w1").mkdir()
+    (tmp_path / "w1" / ".alive").touch()
+    (tmp_path / "w1" / "job").mkdir()
+
+    def interrupt(folder: Path, **_: bool) -> None:
+        (folder / ".alive").unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            Folders("w2", tmp_path).open()
+    folders = Folders("w3", tmp_path)
+    folders.open()
+    assert [path.name for path in tmp_path.iterdir()] == ["w3"]
+    folders.close()
 
 
 def test_a_folder_without_a_lock_is_still_being_created(tmp_path: Path) -> None:

@@ -58,9 +58,9 @@ def test_own_queues_are_listed(tmp_path: Path) -> None:
     )
     (tmp_path / "tabellion.toml").write_text(f'queues = "{tmp_path}/own.py"\n' + CONFIG.format(folder=tmp_path))
     config = load(tmp_path / "tabellion.toml", {})
-    installation = Installation(config, config.environments[0], [PIPELINE], host="", port=0)
+    installation = Installation(config, config.environments, [PIPELINE], host="", port=0)
     assert [view.name for view in installation.own_queues()] == ["mine"]
-    plain = Installation(replace(config, queues=None), config.environments[0], [PIPELINE], host="", port=0)
+    plain = Installation(replace(config, queues=None), config.environments, [PIPELINE], host="", port=0)
     assert plain.own_queues() == []
     (tmp_path / "own.py").write_text(
         "from tabellion import Queue\nmine = Queue('mine', name='webhooks', ready=1, running=2, done=3, failed=4)\n"

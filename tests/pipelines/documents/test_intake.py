@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 from pathlib import Path
@@ -77,7 +78,7 @@ def test_a_file_deleted_while_it_arrives_is_copied_again(
     assert (one.status, going) == ("queued", [])
     with owning(sqlite_url, create=False) as owner:
         assert [row["id"] for row in owner("SELECT id FROM tabellion_documents")] == [one.id]
-    assert settings.blobs.has(hashlib.sha256(paper()).hexdigest())
+    assert asyncio.run(settings.blobs.has(hashlib.sha256(paper()).hexdigest()))
 
 
 def test_an_unknown_type_and_a_rejected_duplicate(sqlite_url: str, settings: Settings) -> None:

@@ -600,7 +600,7 @@ def test_a_file_uploaded_while_it_is_deleted_is_not_lost(
     key = ask(url, go)
     process_all(url, settings)
     assert document(url, key)["status"] == "completed"
-    assert settings.blobs.has(document(url, key)["sha256"])
+    assert asyncio.run(settings.blobs.has(document(url, key)["sha256"]))
 
 
 def test_a_file_deleted_before_its_row_is_written_is_copied_again(
@@ -619,7 +619,7 @@ def test_a_file_deleted_before_its_row_is_written_is_copied_again(
 
     monkeypatch.setattr(intake, "submit", slow)
     second = ask(url, lambda store: take_in(store, settings, paper(0), name="again.pdf", type="invoice"))
-    assert (submits, settings.blobs.has(put(settings, 0).sha256)) == (2, True)
+    assert (submits, asyncio.run(settings.blobs.has(put(settings, 0).sha256))) == (2, True)
     assert [row["id"] for row in rows(url, "SELECT id FROM tabellion_documents")] == [second.id]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -49,5 +50,5 @@ def test_grades_have_bounds() -> None:
 
 def test_a_missing_image_is_left_out(tmp_path: Path) -> None:
     """A report without its screenshot is still one."""
-    assert load_image(Blobs(tmp_path), "0" * 64, "image/png") is None
-    assert load_image(Blobs(tmp_path), None, "image/png") is None
+    assert asyncio.run(load_image(Blobs(tmp_path), "0" * 64, "image/png")) is None
+    assert asyncio.run(load_image(Blobs(tmp_path), None, "image/png")) is None

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tabellion import messages
-from tabellion.accounts.roles import ROLES
+from tabellion.accounts.roles import PERSON_ROLES
 from tabellion.errors import Unreachable
 from tabellion.pipelines.documents import lookup
 from tabellion.web.pages.page import negotiate_language
@@ -78,7 +78,7 @@ def test_a_page_loads_only_our_files(place: Live, document: str, admin: Browser,
 
 def test_the_navigation_shows_what_the_role_allows(place: Live) -> None:
     """The header links only to pages that the role may open."""
-    for role in ROLES:
+    for role in PERSON_ROLES:
         browser = signed_in(place, role)
         text = browser.get("/documents").text
         for path in re.findall(r'<a href="(/[a-z]+)"', text):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
 
 import asyncpg
@@ -66,7 +67,7 @@ class PostgreSQL:
         self._most = connections
         self._used = 0
         self._free = asyncio.Semaphore(connections)
-        self._writer = counts.new_writer()
+        self._writer = secrets.token_hex(4)  #: the name of this process in the rows that count attempts
 
     async def open(self) -> None:
         """Finds out whether the connection is direct: a pooler reports a process id that is not the server's."""
@@ -126,7 +127,7 @@ class PostgreSQL:
         return [dict(row) for row in await self._fetch(text, values, pinned=False)]
 
     async def transact(
-        self, statements: Sequence[tuple[str, Sequence[Any]]], *, guarded: bool = False
+        self, statements: Iterable[tuple[str, Sequence[Any]]], *, guarded: bool = False
     ) -> list[list[Any]]:
         """Runs several statements in one transaction; `guarded`: none of them if the first returns no row."""
         async with self.connection() as connection:
@@ -137,7 +138,7 @@ class PostgreSQL:
                 return []
 
     async def _run_all(
-        self, connection: Connection, statements: Sequence[tuple[str, Sequence[Any]]], guarded: bool
+        self, connection: Connection, statements: Iterable[tuple[str, Sequence[Any]]], guarded: bool
     ) -> list[list[Any]]:
         results: list[list[Any]] = []
         for text, values in statements:

@@ -6,18 +6,7 @@ import re
 
 import asyncpg
 
-from tabellion.errors import (
-    Busy,
-    ConfigurationError,
-    Forbidden,
-    Full,
-    NotMigrated,
-    Rule,
-    StoreError,
-    TabellionError,
-    Unreachable,
-    ValueRefused,
-)
+from tabellion import errors
 
 BAD_URL = "the database URL cannot be parsed; percent-encode / # @ : and ? in its password"
 GONE = (
@@ -45,7 +34,7 @@ BUSY = (
 )
 
 
-_RULES: dict[str, Rule] = {
+_RULES: dict[str, errors.Rule] = {
     "23514": "check", "23505": "unique", "23P01": "unique", "23503": "reference", "23502": "null", "P0001": "trigger",
 }  # fmt: skip
 _FUNCTION = re.compile(r"function (\S+?)\(")
@@ -54,7 +43,7 @@ _FUNCTION = re.compile(r"function (\S+?)\(")
 def translate_error(error: Exception, deadline: float) -> Exception:
     """The driver's exception as one of ours, with the rule of the table that was violated."""
     ours = _classify_error(error, deadline)
-    if isinstance(ours, StoreError) and isinstance(error, asyncpg.PostgresError):
+    if isinstance(ours, errors.StoreError) and isinstance(error, asyncpg.PostgresError):
         raised = _FUNCTION.search(error.context or "")
         ours.function = raised.group(1) if raised else ""
         ours.rule = "trigger" if raised else _RULES.get(error.sqlstate or "", "")
@@ -64,30 +53,30 @@ def translate_error(error: Exception, deadline: float) -> Exception:
 
 def _classify_error(error: Exception, deadline: float) -> Exception:
     text = str(error) or type(error).__name__
-    if isinstance(error, TabellionError):
+    if isinstance(error, errors.TabellionError):
         return error
     if isinstance(error, TimeoutError):
-        return Unreachable(f"no response from the database within {deadline:g} s")
+        return errors.Unreachable(f"no response from the database within {deadline:g} s")
     misfit = isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError)
     if misfit or isinstance(
         error,
         asyncpg.DataError | asyncpg.IntegrityConstraintViolationError | asyncpg.exceptions.DatatypeMismatchError,
     ):
-        return ValueRefused(text)
+        return errors.ValueRefused(text)
     if isinstance(error, asyncpg.UndefinedTableError) and "tabellion_" in text:
-        return NotMigrated(f"{text}: run `tabellion migrate`")
+        return errors.NotMigrated(f"{text}: run `tabellion migrate`")
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
-        return Forbidden(f"{text}: the database role needs this right (GRANT SELECT, INSERT, UPDATE …)")
+        return errors.Forbidden(f"{text}: the database role needs this right (GRANT SELECT, INSERT, UPDATE …)")
     if isinstance(error, asyncpg.ClientConfigurationError):
-        return ConfigurationError(BAD_URL)
+        return errors.ConfigurationError(BAD_URL)
     if isinstance(error, BUSY):
-        return Busy(f"{type(error).__name__}: {text}")
+        return errors.Busy(f"{type(error).__name__}: {text}")
     if isinstance(error, asyncpg.DiskFullError):
-        return Full(f"{type(error).__name__}: {text}")
+        return errors.Full(f"{type(error).__name__}: {text}")
     if isinstance(error, GONE):
-        return Unreachable(f"{type(error).__name__}: {text}")
+        return errors.Unreachable(f"{type(error).__name__}: {text}")
     if isinstance(error, asyncpg.RaiseError):
-        return StoreError(text)  # the message that a trigger raised
+        return errors.StoreError(text)  # the message that a trigger raised
     if isinstance(error, asyncpg.PostgresError):
-        return StoreError(f"{type(error).__name__}: {text}")
+        return errors.StoreError(f"{type(error).__name__}: {text}")
     return error

@@ -9,7 +9,7 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tabellion.engine import counts, sql
@@ -59,7 +59,7 @@ class SQLite:
         return (await self.transact([(text, values)]))[0]
 
     async def transact(
-        self, statements: Sequence[tuple[str, Sequence[Any]]], *, guarded: bool = False
+        self, statements: Iterable[tuple[str, Sequence[Any]]], *, guarded: bool = False
     ) -> list[list[Any]]:
         """Runs several statements in one transaction; `guarded`: none of them if the first returns no row."""
 
@@ -73,7 +73,7 @@ class SQLite:
             return []
 
     def _run_all(
-        self, connection: Connection, statements: Sequence[tuple[str, Sequence[Any]]], guarded: bool
+        self, connection: Connection, statements: Iterable[tuple[str, Sequence[Any]]], guarded: bool
     ) -> list[list[Any]]:
         results: list[list[Any]] = []
         for text, values in statements:

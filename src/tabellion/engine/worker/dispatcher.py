@@ -34,6 +34,7 @@ class Dispatcher:
     runner: Runner
     root: Path  #: the folder of the jobs' temporary folders
     contexts: Mapping[WorkerEnvironment, JobContext]
+    listens = True  #: whether notifications of the databases wake this worker
 
     def __init__(self, record: WorkerRecord, listeners: Listeners, queues: Sequence[Queue]) -> None:
         self.record = record
@@ -66,6 +67,8 @@ class Dispatcher:
         """Takes claimed jobs and starts those for which there is a slot."""
         runs = []
         wants_claimed = self.listeners.wants("claimed", lane.queue.name)
+        took = time.monotonic() - asked_at
+        self.listeners.count_claimed(lane.environment.name, lane.queue.name, len(jobs), took)
         for job in jobs:
             job.root = self.root
             job.environment = lane.environment.name
@@ -75,7 +78,7 @@ class Dispatcher:
             self._lane_of[job.token] = lane
             runs.append(Run(job))
             if wants_claimed:
-                lane.environment.event("claimed", job)
+                lane.environment.event("claimed", job, seconds=took)
         lane.environment.leases.add(runs, asked_at)
         spent = [run for run in runs if run.job.attempt > run.job.queue.bounds(run.job.values)]
         for run in spent:
@@ -146,18 +149,25 @@ class Dispatcher:
             self.record.failed += 1
         elif outcome == "retried":
             self.record.retried += 1
-        if self.listeners.wants(outcome or "lease_lost", settlement.job.queue.name):
+        queue, cost = settlement.job.queue, settlement.job.cost
+        written_in = None if settlement.ended_at is None else time.monotonic() - settlement.ended_at
+        event_name = outcome or "lease_lost"
+        self.listeners.count_ended(environment.name, queue.name, event_name, settlement.seconds, written_in, cost)
+        if self.listeners.wants(event_name, queue.name):
             error = verdict.error or (settlement.error if outcome is not None else None)
             due_in = settlement.after if outcome == settlement.outcome else None
             environment.event(
-                outcome or "lease_lost", settlement.job, error=error, seconds=settlement.seconds, due_in=due_in,
-                traceback=settlement.traceback,
+                event_name, settlement.job, error=error, seconds=settlement.seconds, due_in=due_in,
+                traceback=settlement.traceback, cost=cost, settle_seconds=written_in,
             )  # fmt: skip
-        queue = settlement.job.queue
         if queue.health is not None:
             self.health.settled(environment, queue, outcome, settlement.seconds)
         # The next row of a queue with a limit could not be claimed before this one ended, even with free slots.
         limited = queue.limit is not None or queue.name in environment.limits
         new_work = limited or (queue in self._leading_on if outcome == "done" else outcome == "released")
         if new_work and not self.poller.stopping:
-            self.poller.ring()
+            self.on_new_work(environment)
+
+    def on_new_work(self, environment: WorkerEnvironment) -> None:
+        """Has the poller look for rows that a settlement of this worker has made ready."""
+        self.poller.ring()

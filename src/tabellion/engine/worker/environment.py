@@ -15,6 +15,7 @@ from tabellion.engine.environment import Environment
 from tabellion.engine.events import Event
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
+from tabellion.engine.retention import RetentionRule, prune_some
 from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.worker import heartbeat
 from tabellion.engine.worker.leases import Leases
@@ -33,6 +34,7 @@ SWEEP = 5.0
 CONTROLS = 1.0
 FOREIGN = 60.0
 ROLL_UP = 60.0
+PRUNE, PRUNE_SECONDS = 10.0, 0.5  # between two turns of pruning, and of one turn of each rule
 LOOK_AGAIN = 30.0  # seconds before a skipped queue is checked again
 LISTEN_PAUSE = 0.005
 LISTEN_AGAIN = 5.0
@@ -44,9 +46,13 @@ REMIND = 60.0  # seconds after which a database that is still unreachable is rep
 class WorkerEnvironment:
     """One environment: its store, the claims held there, and the tasks that maintain them."""
 
-    def __init__(self, environment: Environment, queues: Sequence[Queue], dispatcher: Dispatcher) -> None:
+    def __init__(
+        self, environment: Environment, queues: Sequence[Queue], dispatcher: Dispatcher,
+        rules: Sequence[RetentionRule] = (),
+    ) -> None:  # fmt: skip
         self.name, self.address, self.share = environment.name, environment.address, environment.share
         self.queues = queues
+        self._rules = rules
         self.record = dispatcher.record
         self.store = environment.store()
         self.up = False
@@ -123,7 +129,8 @@ class WorkerEnvironment:
             await self.skipped.check(queue)
         if self._since is None:
             self._since = await self.store.now()
-        await heartbeat.enlist(self.store, self.record)
+        if self.record.slots:  # a process that only sends hints is not listed as a worker
+            await heartbeat.enlist(self.store, self.record)
         await self._release_unknown_claims()
         await self._read_controls()
         self._lost.clear()
@@ -151,6 +158,7 @@ class WorkerEnvironment:
             asyncio.create_task(self._every(FOREIGN, self._report_foreign)),
             asyncio.create_task(self._every(ROLL_UP, self._roll_up_counts)),
             asyncio.create_task(self._every(LOOK_AGAIN, self.skipped.check_again)),
+            *([asyncio.create_task(self._every(PRUNE, self._prune))] if self._rules else []),
             asyncio.create_task(self._listen()),
             *(
                 asyncio.create_task(self._every(queue.health, functools.partial(self._report_health, queue)))
@@ -176,7 +184,7 @@ class WorkerEnvironment:
                 self.trouble(error)
 
     async def _listen(self) -> None:
-        while True:
+        while self._dispatcher.listens:
             try:
                 await self.store.database.listen(lambda _payload: self._dispatcher.wake(), LISTEN_PAUSE)
                 return
@@ -228,7 +236,12 @@ class WorkerEnvironment:
         with contextlib.suppress(StoreError):
             outcome, error = await self.leases.read_outcome(run.job)
         name = outcome if outcome in ("cancelled", "superseded") else "lease_lost"
-        self.event(name, run.job, error=error if outcome == name else None, seconds=run.seconds)
+        self._tell_ended(name, run.job, run.seconds, error if outcome == name else None)
+
+    def _tell_ended(self, name: str, job: Job, seconds: float | None, error: str | None) -> None:
+        """Counts a claim that ended without a settlement of this worker, and emits its event."""
+        self._dispatcher.listeners.count_ended(self.name, job.queue.name, name, seconds, None, job.cost)
+        self.event(name, job, error=error, seconds=seconds, cost=job.cost)
 
     def _give_up(self, run: Run) -> None:
         """Stops a handler whose lease is about to expire; if it did not stop at its timeout, settles without it."""
@@ -256,7 +269,7 @@ class WorkerEnvironment:
 
     async def _sweep(self, queue: Queue) -> None:
         for settlement in await self.store.sweep(queue):
-            self.event(settlement.outcome, settlement.job, error=settlement.error, seconds=settlement.seconds)
+            self._tell_ended(settlement.outcome, settlement.job, settlement.seconds, settlement.error)
             self._dispatcher.wake()
         count = await self.store.take_over(queue)
         if count:
@@ -281,6 +294,18 @@ class WorkerEnvironment:
         # Another worker may be doing it, or the role may not delete: the counts are right in any case.
         with contextlib.suppress(StoreError):
             await counts.roll_up(self.store.database)
+
+    async def _prune(self) -> None:
+        """Applies the retention rules for a moment; one that cannot be applied stops neither the others nor work."""
+
+        def report_failure(rule: RetentionRule, error: Exception) -> None:
+            self.event("prune_failed", note=rule.name, error=str(error))
+
+        # The database may refuse what is about all rules, too; other tasks notice if it is unreachable.
+        with contextlib.suppress(StoreError):
+            removed = await prune_some(self.store, self._rules, self.record.id, PRUNE_SECONDS, report_failure)
+            for name, count in removed.items():
+                self.event("pruned", note=name, count=count)
 
     async def _read_controls(self) -> None:
         rows = await self.store.database.fetch(

@@ -184,7 +184,7 @@ class Runner:
         run.ended_at = run.ended_at or time.monotonic()
         run.job.close()
         if settlement is not None:
-            settlement.seconds = run.seconds
+            settlement.seconds, settlement.ended_at = run.seconds, run.ended_at
         self._report(run, settlement)
         run.reported = True
 

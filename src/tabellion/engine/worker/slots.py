@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from tabellion.engine.gates.gate import Gate
 from tabellion.engine.job import Job
 from tabellion.engine.pace import PaceKeeper
+from tabellion.engine.processors import available_processors
 from tabellion.engine.queue import Queue
 from tabellion.engine.worker.environment import WorkerEnvironment
 from tabellion.engine.worker.runner import Run
@@ -19,7 +19,7 @@ from tabellion.engine.worker.runner import Run
 FAST = 0.005  # seconds: jobs that take less are claimed ahead of free slots, or a claim would cost more than the work
 AHEAD = 0.02  # seconds of such work that may be claimed ahead
 MOST_AHEAD = 250
-THREADS = min(32, (os.cpu_count() or 1) + 4)  # default room for a queue whose handler is a plain `def`
+THREADS = min(32, available_processors() + 4)  # default room for a queue whose handler is a plain `def`
 
 
 @dataclass(eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import secrets
 import shutil
 import tempfile
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 from tabellion.errors import ConfigurationError
 
 NEW = ".new-"  # prefix of the folder of a worker that is just starting
+DEAD = ".dead-"  # prefix of a folder that is being removed: whoever finds it may finish that
 ABANDONED = 60.0  # seconds after which an unfinished folder was left by a killed worker
 
 
@@ -46,7 +48,7 @@ class Folders:
     def close(self) -> None:
         """Removes the folder with everything in it."""
         if self._lock is not None:
-            shutil.rmtree(self.root, ignore_errors=True)
+            _remove(self.root)
             os.close(self._lock)
             self._lock = None
 
@@ -54,10 +56,20 @@ class Folders:
         """Removes the folders of dead workers, and returns them."""
         cleared = []
         for folder in self.base.iterdir():
-            if folder.is_dir() and _is_dead(folder):
-                shutil.rmtree(folder, ignore_errors=True)
+            if folder.is_dir() and (folder.name.startswith(DEAD) or _is_dead(folder)):
+                _remove(folder)
                 cleared.append(folder)
         return cleared
+
+
+def _remove(folder: Path) -> None:
+    """Removes a folder under another name: without its lock it would look like one that is being created."""
+    dead = folder
+    if not folder.name.startswith(DEAD):
+        dead = folder.with_name(f"{DEAD}{secrets.token_hex(8)}")
+        with contextlib.suppress(OSError):  # another worker removes it
+            folder.rename(dead)
+    shutil.rmtree(dead, ignore_errors=True)
 
 
 def _is_dead(folder: Path) -> bool:

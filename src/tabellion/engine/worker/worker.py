@@ -9,7 +9,7 @@ import signal
 import socket
 import threading
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -20,6 +20,7 @@ from tabellion.engine.gates.open_gates import OpenGates
 from tabellion.engine.gates.state import GateSettings
 from tabellion.engine.log import LogListener, log_by_default
 from tabellion.engine.queue import Queue
+from tabellion.engine.retention import RetentionRule
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.worker.dispatcher import Dispatcher
 from tabellion.engine.worker.environment import WorkerEnvironment
@@ -62,6 +63,7 @@ class Worker:
         folder: Path | None = None,
         gates: Mapping[str, GateSettings] | None = None,
         gates_at: Environment | None = None,
+        retention: Callable[[Environment], Sequence[RetentionRule]] | None = None,
     ) -> None:
         self.environments = list(environments)
         self.queues = list(queues)
@@ -71,6 +73,7 @@ class Worker:
         self.grace = grace
         self.poll = poll
         self.gates = dict(gates or {})
+        self._retention = retention or (lambda _: ())
         self.gates_at = gates_at or (self.environments[0] if self.environments else None)
         boot = uuid.uuid4().hex
         self.id = make_id(id, name) or f"worker-{socket.gethostname()}-{os.getpid()}-{boot[:8]}"
@@ -164,11 +167,12 @@ class Worker:
         self._hurry, self._stop_event = asyncio.Event(), asyncio.Event()
         stop = self._stop_event
         self._obey()
-        dispatcher = self._dispatcher = Dispatcher(self.record, self.listeners, self.queues)
+        dispatcher = self._dispatcher = self._make_dispatcher()
         self._runner = dispatcher.runner = Runner(handlers, dispatcher.report)
         dispatcher.root = self._folders.open()
         environments = self._worker_environments = [
-            WorkerEnvironment(environment, self.queues, dispatcher) for environment in self.environments
+            WorkerEnvironment(environment, self.queues, dispatcher, self._retention(environment))
+            for environment in self.environments
         ]
         assert self.gates_at is not None  # noqa: S101 - the first environment, and there is one
         self._gates = OpenGates(self.gates_at.url, self.gates, dispatcher.wake, dispatcher.on_gate_changed)
@@ -178,9 +182,8 @@ class Worker:
         self._slots = dispatcher.slots = Slots(self.concurrency, lanes(environments, self.queues))
         for lane in self._slots.lanes:
             lane.gate = self._gates.get_gate(lane.queue.uses) if lane.queue.uses else None
-        self._poller = dispatcher.poller = Poller(self.poll, dispatcher)
-        plan = plan_of(self.environments, self.queues, self.concurrency)
-        self.listeners.tell(Event("worker_started", worker=self.id, note=plan))
+        self._poller = dispatcher.poller = self._make_poller(dispatcher)
+        self.listeners.tell(Event("worker_started", worker=self.id, note=self._describe_plan()))
         tasks = [asyncio.create_task(environment.run()) for environment in environments]
         try:
             # Declarations are checked before the first claim, but a database that hangs delays the start only briefly.
@@ -214,6 +217,18 @@ class Worker:
             )
             self._folders.close()
             self.listeners.tell(Event("worker_stopped", worker=self.id, note=self.record.tally))
+
+    def _make_dispatcher(self) -> Dispatcher:
+        """The dispatcher of this kind of worker."""
+        return Dispatcher(self.record, self.listeners, self.queues)
+
+    def _make_poller(self, dispatcher: Dispatcher) -> Poller:
+        """What decides when this kind of worker claims."""
+        return Poller(self.poll, dispatcher)
+
+    def _describe_plan(self) -> str:
+        """What this worker is about to do, for the log line at its start."""
+        return plan_of(self.environments, self.queues, self.concurrency)
 
     def _obey(self) -> None:
         if self._stop_event is None or self._hurry is None:

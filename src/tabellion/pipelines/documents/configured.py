@@ -12,7 +12,7 @@ from tabellion.errors import ConfigurationError
 from tabellion.monitor.view import QueueView
 from tabellion.pipelines.documents.settings import LOCAL, Settings, Types
 from tabellion.pipelines.documents.webhooks import document_outbox
-from tabellion.storage.blobs import Blobs
+from tabellion.storage.configured_blobs import open_blobs
 from tabellion.storage.lake import Lake
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def settings_of(config: Config, environment: Environment | None = None) -> Setti
     section = config.section("documents")
     subfolder = environment.name if environment is not None and environment != config.environments[0] else None
     return Settings(
-        blobs=Blobs((config.data / subfolder if subfolder else config.data) / "blobs"),
+        blobs=open_blobs(config.blobs, config.data, f"{subfolder}/blobs" if subfolder else "blobs", config.cache_bytes),
         lake=Lake(f"{config.lake.rstrip('/')}/{subfolder}" if subfolder else config.lake),
         types=Types(config.types),
         model=functools.partial(model, config=config),

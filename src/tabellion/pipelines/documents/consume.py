@@ -31,6 +31,7 @@ from tabellion.pipelines.documents.lookup import ENDED, problem
 from tabellion.pipelines.documents.row import Failure
 from tabellion.pipelines.documents.submit import FileGone
 from tabellion.storage import files
+from tabellion.storage.blobs import BlobsUnavailable
 
 TAKING, WAITING, CONSUMED, FAILED = ".taking", ".waiting", "consumed", "failed"
 LOCK = ".lock"
@@ -220,7 +221,7 @@ class Consumer:
             # It was still being written: a partial file was submitted, and the complete one follows.
             await asyncio.to_thread(self._inbox.place, held, name)
             return False
-        except (StoreError, FileGone, files.Unwritable, OSError) as error:
+        except (StoreError, FileGone, BlobsUnavailable, files.Unwritable, OSError) as error:
             # Not the file's fault: it goes back where it was, and is tried again two looks later.
             self._trouble(f"nothing can be submitted for now: {error}")
             await asyncio.to_thread(self._inbox.place, held, name)

@@ -9,6 +9,7 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import cast
 
 from tabellion.accounts.audit import AuditEntry
@@ -40,6 +41,7 @@ from tabellion.reading.reader import Reading, read_local
 from tabellion.reading.types.doctype import DocumentType, Processing
 from tabellion.reading.types.yamlnode import TypeFileError
 from tabellion.storage import files
+from tabellion.storage.blobs import BlobsUnavailable
 from tabellion.storage.files import Unwritable
 from tabellion.storage.lake import LakeError
 
@@ -74,15 +76,16 @@ class Extraction:
             row |= await self._write_outputs(job, completed, row)
             await self._commit(job, completed, row)
             return row
+        except (LakeError, Unwritable, BlobsUnavailable) as error:
+            # This is not the document's fault, and other documents will meet it too.
+            self._outage.record_failure(error, job)
+            code = "file_unavailable" if isinstance(error, BlobsUnavailable) else "outputs_failed"
+            raise await self._postpone(job, code, error, self._outage.left) from error
         except (RateLimited, LeaseLost):
             raise
         except TypeFileError as error:
             # Until the file is corrected, the documents of this type wait, and only they.
             raise await self._postpone(job, "configuration", error) from error
-        except (LakeError, Unwritable) as error:
-            # This is not the document's fault either, and other documents will meet it too.
-            self._outage.record_failure(error, job)
-            raise await self._postpone(job, "outputs_failed", error, self._outage.left) from error
         except Permanent as error:
             raise Failed(error, job.attempt, tried) from error
         except Exception as error:
@@ -93,14 +96,14 @@ class Extraction:
             self._outage.end(job)
 
     async def _begin(self, job: Job) -> Locks:
-        """Waits while outputs cannot be written; returns people's decisions on the document so far."""
+        """Waits while files cannot be read or written; returns people's decisions on the document so far."""
         context = context_of(job)
         context.users.add(self)
         if not self._outage.admits(job):
             # So that rows are not claimed and released in a tight loop.
             await asyncio.sleep(min(PAUSE, self._outage.base))
             if self._outage.error is not None:
-                raise LakeError(str(self._outage.error))
+                raise self._outage.error.with_traceback(None)
         was_read = job["version"] > 1 or job["result"] is not None
         locks = await locks_of(context, job.text_key) if was_read else NONE
         if job["told"] is not None:
@@ -115,10 +118,11 @@ class Extraction:
         """The reading with the answers of a model."""
         settings = self.settings
         tried.append(Message("tried.model", name=model.name, model=model.model))
-        return await extract(
-            model, reading, settings.blobs.path(job["sha256"]), doctype, ask=Ask(deadline=settings.model_deadline),
-            sandbox=settings.sandbox, limits=settings.limits, most_pages=settings.pages_sent,
-        )  # fmt: skip
+        async with settings.blobs.open(job["sha256"]) as blob:
+            return await extract(
+                model, reading, blob, doctype, ask=Ask(deadline=settings.model_deadline),
+                sandbox=settings.sandbox, limits=settings.limits, most_pages=settings.pages_sent,
+            )  # fmt: skip
 
     async def _write_outputs(self, job: Job, completed: Completed, row: Row) -> Row:
         """Writes the outputs. A kill from here on leaves files that the next attempt overwrites, never a row without
@@ -200,22 +204,26 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
             self._threads = ThreadPoolExecutor(size, thread_name_prefix="reading")
         tried.append(Message("tried.local"))
         try:
-            work = functools.partial(self._local, job["sha256"], job["type"], progress)
-            loop = asyncio.get_running_loop()
-            reading = await loop.run_in_executor(self._threads, work)
+            reading = await self._read_file(job, progress)
             if reading.error is not None and reading.error["code"] == "file_missing":
                 # A deletion of the last other document moves the file aside while it looks for this one.
                 await asyncio.sleep(PAUSE)
-                reading = await loop.run_in_executor(self._threads, work)
+                reading = await self._read_file(job, progress)
         finally:
             progress.end()
         if reading.error is not None:
             raise Unreadable(reading.error["code"], reading.error["message"])
         return reading
 
-    def _local(self, sha256: str, type: str | None, progress: DocumentProgress) -> Reading:  # noqa: A002 - the word for it
+    async def _read_file(self, job: Job, progress: DocumentProgress) -> Reading:
+        async with self.settings.blobs.open(job["sha256"]) as blob:
+            if isinstance(self._outage.error, BlobsUnavailable):
+                self._outage.over()
+            work = functools.partial(self._local, blob, job["type"], progress)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def _local(self, blob: Path, type: str | None, progress: DocumentProgress) -> Reading:  # noqa: A002 - the word for it
         settings, words = self.settings, Gathered()
-        blob = settings.blobs.path(sha256)
         reading = read_local(
             blob, type, ocr=settings.ocr, types=settings.types.folders, limits=settings.limits,
             sandbox=settings.sandbox, progress=progress, seen=words.add,

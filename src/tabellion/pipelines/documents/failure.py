@@ -12,6 +12,7 @@ from tabellion.messages import Message, translatable
 from tabellion.models.errors import BadOutput, KeyRefused, ModelError, Rejected, Unavailable
 from tabellion.pipelines.documents.settings import Unknown
 from tabellion.reading.errors import Unreadable
+from tabellion.storage.blobs import BlobDamaged
 from tabellion.storage.lake import LakeError
 
 LONGEST = 2000  #: characters of a message; the column must hold the whole problem
@@ -22,13 +23,15 @@ CODES = {
     code: Message(f"failure.{code}")
     for code in (
         "model_rejected", "model_bad_output", "model_unavailable", "model_refused_key", "configuration",
-        "outputs_failed", "original_failed", "worker_crashed", "timed_out", "internal", "try_failed",
+        "outputs_failed", "file_unavailable", "file_damaged", "original_failed", "worker_crashed", "timed_out",
+        "internal", "try_failed",
     )
 }  # fmt: skip
 _CODE_OF: tuple[tuple[type[BaseException], str], ...] = (
     (Rejected, "model_rejected"), (BadOutput, "model_bad_output"), (Unavailable, "model_unavailable"),
     (KeyRefused, "model_refused_key"), (ModelError, "model_unavailable"), (ConfigurationError, "configuration"),
-    (Unknown, "configuration"), (LakeError, "outputs_failed"), (OSError, "outputs_failed"),
+    (Unknown, "configuration"), (BlobDamaged, "file_damaged"), (LakeError, "outputs_failed"),
+    (OSError, "outputs_failed"),
 )  # fmt: skip
 
 
@@ -55,6 +58,7 @@ _ENDED_BY_ENGINE = {
     "attempt.crashed_last": "worker_crashed", "attempt.lease_lost": "worker_crashed",
     "attempt.lease_lost_note": "worker_crashed",
     "waiting.configuration": "configuration", "waiting.outputs_failed": "outputs_failed",
+    "waiting.file_unavailable": "file_unavailable",
 }  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from tabellion.pipelines.documents.review import items
 from tabellion.pipelines.documents.review.fields import DECIDED, Types, type_or_empty
 from tabellion.pipelines.documents.review.fields import issues as judge
 from tabellion.pipelines.documents.review.queue import REVIEWED, public_status
+from tabellion.pipelines.documents.review.rejection import load_rejection, summarize
 from tabellion.pipelines.documents.review_reasons import Reason
 from tabellion.pipelines.documents.row import (
     REVIEWS,
@@ -195,7 +196,11 @@ async def _review(store: Store, id: str) -> ReviewState | None:  # noqa: A002
         ),
         id,
     )
-    return cast("ReviewState", rows[0] | {"finished_at": iso(rows[0]["finished_at"])}) if rows else None
+    if not rows:
+        return None
+    rejection, at = load_rejection(rows[0]["reason"]), iso(rows[0]["finished_at"])
+    reason = summarize(rejection) if rejection else rows[0]["reason"]
+    return cast("ReviewState", rows[0] | {"finished_at": at, "reason": reason})
 
 
 def read_document(row: DocumentRow, result: Result) -> ReadDocument:

@@ -1,4 +1,4 @@
-"""An outage of the lake: the first document to notice it stops the others of its worker, and one at a time retries."""
+"""An outage of the storage: the first document to notice it stops the others of its worker; one at a time retries."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ PROBE = 300.0  #: seconds that the others wait for the document that tries
 
 
 class Outage:
-    """Whether outputs can be written, as far as one worker knows. While they cannot, reading would be wasted."""
+    """Whether files can be read and outputs written, as far as one worker knows. While not, reading would be wasted."""
 
     def __init__(self, base: float) -> None:
         self.base = base  #: seconds before the first retry; each wait is twice the one before
-        self.error: Exception | None = None  #: the last error of the lake; None while it works
+        self.error: Exception | None = None  #: the last error of the storage; None while it works
         self._failures = 0
         self._until = 0.0
         self._probe: str | None = None
@@ -37,7 +37,7 @@ class Outage:
         return max(0.0, self._until - time.monotonic())
 
     def record_failure(self, error: Exception, job: Job) -> None:
-        """Records that the lake refused this document. Only the first one and retries prolong the outage."""
+        """Records that the storage refused this document. Only the first one and retries prolong the outage."""
         if self.error is None or job.token == self._probe:
             self._until = time.monotonic() + min(self.base * 2.0 ** min(self._failures, 20), LONGEST_WAIT)
             self._failures += 1
@@ -45,7 +45,7 @@ class Outage:
         self.error = error
 
     def over(self) -> None:
-        """Ends the outage: the lake has accepted a file."""
+        """Ends the outage: the storage works again."""
         self.error, self._failures, self._probe = None, 0, None
 
     def end(self, job: Job) -> None:

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from tabellion.engine.environment import Environment
     from tabellion.engine.gates.state import GateSettings
     from tabellion.engine.queue import Queue
+    from tabellion.engine.retention import RetentionRule
     from tabellion.engine.schema import Schema
     from tabellion.engine.store import Store
+    from tabellion.monitor.metrics.metric import MetricSource
+    from tabellion.monitor.verify import Violation
     from tabellion.monitor.view import QueueView
     from tabellion.pipelines.documents.consume import Consumer
     from tabellion.pipelines.documents.served import ServedDocuments
@@ -36,6 +39,7 @@ class DocumentsPipeline(Pipeline):
     default = True
     extras = extras.SERVICE
     catalogues = ("tabellion.pipelines.documents",)
+    begun_by_requests = ("tabellion_documents",)
     events = ("document.completed", "document.failed", "document.duplicate", "document.reviewed")
     options: Mapping[str, UpOption] = {
         "consume": UpOption("Watch this folder and submit the documents put there.", Path),
@@ -62,6 +66,14 @@ class DocumentsPipeline(Pipeline):
         "documents.timeout": ((int, float), "seconds that one attempt at a document may take (3600)"),
         "documents.model_deadline": ((int, float), "seconds that one call of a model may take (120)"),
         "documents.pages_sent": (int, "pages of a document that are sent to a model as images (10)"),
+        "retention.documents": (
+            (str, int),
+            'how long documents are kept after they and their review have ended, e.g. "2y"; "never" (never)',
+        ),
+        "retention.decisions": (
+            (str, int),
+            "how long corrections are kept after the last document with the same bytes is gone (never)",
+        ),
         "review.lease": ((int, float), "seconds until a claim expires after its last renewal (300)"),
         "review.assignment_hold": ((int, float), "seconds that an assigned item is reserved for its assignee (3600)"),
     }
@@ -73,6 +85,8 @@ class DocumentsPipeline(Pipeline):
         "TABELLION_DOCUMENT_TIMEOUT": "documents.timeout",
         "TABELLION_MODEL_DEADLINE": "documents.model_deadline",
         "TABELLION_PAGES_SENT": "documents.pages_sent",
+        "TABELLION_RETENTION_DOCUMENTS": "retention.documents",
+        "TABELLION_RETENTION_DECISIONS": "retention.decisions",
         "TABELLION_REVIEW_LEASE": "review.lease",
         "TABELLION_ASSIGNMENT_HOLD": "review.assignment_hold",
     }
@@ -99,17 +113,43 @@ class DocumentsPipeline(Pipeline):
 
             return configured.queues_of(config, environment)
 
+    def retention(self, config: Config, environment: Environment) -> Sequence[RetentionRule]:
+        """Documents with their files, and decisions on files that are gone."""
+        from tabellion.pipelines.documents import configured
+        from tabellion.pipelines.documents.old_documents import DecisionsRule, DocumentsRule
+
+        settings = configured.settings_of(config, environment)
+        return (
+            DocumentsRule(settings, config.keep("documents"), config.data / "pictures"),
+            DecisionsRule(config.keep("decisions")),
+        )
+
     def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
         """The queues, with that of review, whose workers are people."""
         from tabellion.pipelines.documents import configured
 
         return configured.views_of(configured.settings_of(config, environment))
 
+    async def verify(
+        self, config: Config, environment: Environment, store: Store, *, files: int | None = 0
+    ) -> Sequence[Violation]:
+        """Review items and their holders, duplicates, files."""
+        from tabellion.pipelines.documents import configured
+        from tabellion.pipelines.documents.verification import verify_documents
+
+        return await verify_documents(store, configured.settings_of(config, environment), files=files)
+
     def gates(self, config: Config) -> Mapping[str, GateSettings]:
         """The gates of models: the strictest settings of the types that name them."""
         from tabellion.pipelines.documents import configured
 
         return configured.gates_of(config)
+
+    def metrics(self, config: Config, environment: Environment | None = None) -> MetricSource:
+        """What waits for review, and whether it is done in time."""
+        from tabellion.pipelines.documents import metrics
+
+        return metrics.SOURCE
 
     def blueprint(self) -> Blueprint:
         """The API, the pages and their texts."""
@@ -139,7 +179,8 @@ class DocumentsPipeline(Pipeline):
         )
         place = next((candidate for candidate in config.environments if candidate.name == environment), None)
         settings = configured.settings_of(config, place)
-        return ServedDocuments(environment, store, settings, Pictures(config.data / "pictures"), config.upload_bytes)
+        pictures = Pictures(config.folder_of(place) / "pictures")
+        return ServedDocuments(environment, store, settings, pictures, config.upload_bytes)
 
     async def background(self, run: Background) -> None:
         """Submits files from the watched folder, and cleans up now and every hour."""
@@ -147,6 +188,8 @@ class DocumentsPipeline(Pipeline):
 
     async def _watch(self, run: Background) -> None:
         from tabellion.engine.log import printable
+        from tabellion.monitor.tracing.subject import Subject
+        from tabellion.monitor.tracing.traces import current_traces
         from tabellion.pipelines.documents import configured
         from tabellion.pipelines.documents.consume import Consumer, endings
         from tabellion.pipelines.documents.intake import take_in
@@ -157,7 +200,13 @@ class DocumentsPipeline(Pipeline):
         settings = configured.settings_of(run.config, run.environment)
 
         async def submit(path: Path, name: str) -> str:
-            return (await take_in(run.store, settings, path, name=name, limit=run.config.upload_bytes)).id
+            began_at = time.time()
+            id_ = (await take_in(run.store, settings, path, name=name, limit=run.config.upload_bytes)).id
+            traces = current_traces()
+            if traces is not None:
+                subject = Subject(run.environment.name, self.begun_by_requests[0], id_)
+                traces.record(subject, "consume file", began_at, time.time(), parent=None, id=subject.root_id)
+            return id_
 
         def report(event: str, file: str, detail: str) -> None:
             run.say(f"file_{event}", f"{event}: {printable(file)} ({printable(detail)})", file=file, detail=detail)
@@ -169,11 +218,13 @@ class DocumentsPipeline(Pipeline):
     async def _sweep(self, run: Background) -> None:
         from tabellion.pipelines.documents import configured
         from tabellion.pipelines.documents.cleanup import sweep
+        from tabellion.pipelines.documents.served import ServedDocuments
 
         settings, began = configured.settings_of(run.config, run.environment), time.time()
         while not run.stopping.is_set():
             with contextlib.suppress(TabellionError, OSError):  # what fails now can be done later
-                await sweep(run.store, settings, began)
+                pictures = run.served.pictures if isinstance(run.served, ServedDocuments) else None
+                await sweep(run.store, settings, began, pictures=pictures)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SWEEP):
                     await run.stopping.wait()
@@ -199,12 +250,9 @@ class DocumentsPipeline(Pipeline):
         try:
             await super().require(environment)
         except NotMigrated:
-            store = environment.store(read_only=True)
-            try:
+            async with environment.connect() as store:
                 await store.database.open()
                 former = await has_former_tables(store)
-            finally:
-                await store.close()
             if former:
                 raise NotMigrated(
                     f"the tables of documents in {environment.address} have the names of an earlier version: "

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from tabellion.engine.job import Job
+from tabellion.engine.processors import available_processors
 from tabellion.engine.queue import Queue
 from tabellion.engine.table import Row
 from tabellion.pipelines.documents import failure, states
@@ -19,7 +19,7 @@ from tabellion.pipelines.documents.superseded import Removing, superseded_queue
 
 Handler = Callable[[Job], Awaitable[Row]]
 #: Reading locally keeps processors busy: more at once would only wait in memory.
-AT_ONCE = 4 * (os.cpu_count() or 1)
+AT_ONCE = 4 * available_processors()
 SHORT = 60.0  #: seconds that following and reporting may take
 #: How long a document waits for something that is not its fault (a rate limit, the lake, a type file) before it fails.
 DEADLINE = 7 * 86_400.0

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import json
 from collections.abc import Iterable
 
 from tabellion.accounts.audit import SYSTEM, AuditEntry, Statement, bind_statement, statement
 from tabellion.delivery import endpoints
-from tabellion.engine import memo, sql
+from tabellion.engine import memo, retention, sql
 from tabellion.engine.ids import is_id
 from tabellion.engine.store import Store
 from tabellion.engine.table import Row
 from tabellion.errors import TabellionError
 from tabellion.pipelines.documents import extracted_fields, states, tables
 from tabellion.pipelines.documents import processed_documents as processed
-from tabellion.pipelines.documents.compact import forget, templates_of
-from tabellion.pipelines.documents.daily import root_of
-from tabellion.pipelines.documents.output_pointers import Point, point_with
-from tabellion.pipelines.documents.outputs import possible_paths
+from tabellion.pipelines.documents.deleted_files import DeletedFiles, remove_files
 from tabellion.pipelines.documents.review import decisions, item_changes
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.submit import Submitted, key_of
+from tabellion.storage.blobs import BlobsUnavailable
 
 #: The columns that belong to the current result and that a new reading changes before it has its own.
 FORMER = ("type", "type_key", "model", "asked_model", "key", "duplicate_of")
@@ -142,25 +140,21 @@ async def delete(
         decisions.forget(row["sha256"]), *await endpoints.forget_subject(store, id),
     ]  # fmt: skip
     details = {"sha256": row["sha256"], **_describe_heir(heir)}
-    await _transact(store, [*statements, statement(store.dialect, AuditEntry("deleted", actor, id, more=details))])
+    files = DeletedFiles.of_row(row)
+    leftover, text, values = files.leave(store.dialect)
+    entry = statement(store.dialect, AuditEntry("deleted", actor, id, more=details))
+    await _transact(store, [*statements, (text, values), entry])
     if heir is not None:
         await store.database.wake()
-    await _forget(settings, row, point_with(store.database.fetch, store.dialect))
-    if not await has_documents(store, row["sha256"]):
-        await settings.blobs.remove(row["sha256"], needed=lambda: has_documents(store, row["sha256"]))
+    with contextlib.suppress(BlobsUnavailable):  # they stay leftovers, which are removed later
+        await remove_files(store, settings, [files])
+        await retention.forget(store, [leftover])
 
 
 async def _transact(store: Store, statements: Iterable[Statement]) -> None:
     """Runs the statements as one transaction, unless the first changes nothing: then the document is being read."""
     if not await store.database.transact([bind_statement(*one) for one in statements], guarded=True):
         raise DocumentRunning()
-
-
-async def has_documents(store: Store, sha256: str) -> bool:
-    """Whether any document has this content."""
-    return bool(
-        await store.database.fetch("SELECT 1 AS one FROM tabellion_documents WHERE sha256 = $1 LIMIT 1", sha256)
-    )
 
 
 async def _get_document(store: Store, id: str) -> Row:  # noqa: A002
@@ -188,13 +182,3 @@ ORDER BY id LIMIT 1""",
         id,
     )
     return rows[0] if rows else None
-
-
-async def _forget(settings: Settings, row: Row, point: Point) -> None:
-    """Deletes its outputs from where they are or may be: an attempt that died after writing left no record."""
-    types = await asyncio.to_thread(settings.types.all)
-    output_paths = {row["json_path"], row["parquet_path"], *possible_paths(types, row)}
-    # A daily file is shared: it is rewritten without this document.
-    await settings.lake.delete(*sorted(path for path in output_paths if path and root_of(path) is None))
-    templates = templates_of(doctype.output.parquet for doctype in types)
-    await forget(settings.lake, row["created_at"], [row["id"]], templates, point)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,14 +15,11 @@ from tabellion.engine.store import Store
 from tabellion.pipelines.documents.routes.review_changes import ReviewChanges
 from tabellion.pipelines.documents.routes.updates import Updates
 from tabellion.pipelines.documents.settings import Settings
-from tabellion.storage import files
 from tabellion.storage.blobs import Blobs
 from tabellion.storage.lake import Lake
 from tabellion.web.blueprint import PipelineHealth
 from tabellion.web.page_images import Pictures
-
-SECONDS = 5.0  #: to wait for the lake
-KEPT = 5.0  #: seconds that a check of a lake is reused: probes are frequent, and every request to a bucket costs
+from tabellion.web.storage_check import StorageCheck
 
 
 class StorageFacts(Answer, total=False):
@@ -47,11 +41,12 @@ class ServedDocuments:
     upload_bytes: int  #: the size limit of one file
     updates: Updates = field(init=False)
     review_changes: ReviewChanges = field(init=False)
-    _look: LakeLook = field(init=False)
+    _lake: StorageCheck = field(init=False)
+    _blobs: StorageCheck = field(init=False)
 
     def __post_init__(self) -> None:
         self.updates, self.review_changes = Updates(self.store), ReviewChanges(self.store)
-        self._look = LakeLook(self.settings.lake)
+        self._lake, self._blobs = StorageCheck(self.settings.lake.check), StorageCheck(self.settings.blobs.check)
 
     @property
     def blobs(self) -> Blobs:
@@ -71,13 +66,12 @@ class ServedDocuments:
 
     async def health(self) -> PipelineHealth:
         """Whether uploads and outputs can be written."""
-        lake_ok, free, blobs_ok = await asyncio.gather(
-            self._look.well(), asyncio.to_thread(_free, self.blobs.root, self.settings.lake),
-            asyncio.to_thread(_takes_files, self.blobs.root),
-        )  # fmt: skip
+        lake_ok, blobs_ok, free = await asyncio.gather(
+            self._lake.well(), self._blobs.well(), asyncio.to_thread(_free, self.blobs.root, self.settings.lake)
+        )
         reasons = []
         if not blobs_ok:
-            reasons.append("the upload folder is not writable: nothing can be uploaded")
+            reasons.append("the storage of uploads is not writable: nothing can be uploaded")
         if not lake_ok:
             reasons.append("the lake is not writable: documents wait until outputs can be written")
         if free < self.upload_bytes:
@@ -98,33 +92,6 @@ def served_documents(request: Request) -> ServedDocuments:
     return served
 
 
-class LakeLook:
-    """Checks whether a lake accepts files, in a thread that does not delay the end of the process."""
-
-    def __init__(self, lake: Lake) -> None:
-        self._lake = lake
-        self._look: asyncio.Future[bool] | None = None
-        self._at = float("-inf")
-
-    async def well(self) -> bool:
-        """Whether outputs can be written; False if the lake does not answer."""
-        if self._look is None or (self._look.done() and time.monotonic() - self._at > KEPT):
-            self._look = asyncio.get_running_loop().create_future()
-            threading.Thread(target=self._ask, args=(self._look,), name="lake look", daemon=True).start()
-        await asyncio.wait({self._look}, timeout=SECONDS)
-        return self._look.done() and self._look.result()
-
-    def _ask(self, look: asyncio.Future[bool]) -> None:
-        try:
-            self._lake.check()
-            well = True
-        except Exception:
-            well = False
-        self._at = time.monotonic()
-        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-            look.get_loop().call_soon_threadsafe(look.set_result, well)
-
-
 def _free(blobs: Path, lake: Lake) -> int:
     """Free bytes where uploads and outputs go; for a folder that does not exist yet, where it will be created."""
     free = []
@@ -133,18 +100,3 @@ def _free(blobs: Path, lake: Lake) -> int:
         status = os.statvfs(there)
         free.append(status.f_bavail * status.f_frsize)
     return min(free)
-
-
-def _takes_files(folder: Path) -> bool:
-    """Whether a file can be written in a folder; the test file never gets a name."""
-    try:
-        unnamed = files.Unnamed(folder, folder, files.PRIVATE_FILE)
-    except (OSError, files.Unwritable):
-        return False
-    try:
-        unnamed.write(b"?")
-        return True
-    except (OSError, files.Unwritable):
-        return False
-    finally:
-        unnamed.discard()

@@ -256,3 +256,16 @@ def delete(id: str) -> Change:  # noqa: A002
     text = f"""DELETE FROM {TABLE} WHERE id = :id AND status <> 'processing' AND coalesce(chore, '') <> 'rewriting'
 RETURNING id"""
     return text, {"id": id}
+
+
+def delete_where(id: str, condition: str, dialect: Dialect) -> Change:  # noqa: A002
+    """Deletes a document `d` for which the condition holds, in which `item` is its review item; returns its id.
+
+    The item is locked and read again: a person may have reopened it meanwhile.
+    """
+    lock = "FOR UPDATE" if dialect == "postgresql" else ""
+    text = f"""WITH item AS MATERIALIZED (
+  SELECT status, finished_at FROM tabellion_review_items WHERE document_id = :id {lock}
+)
+DELETE FROM {TABLE} AS d WHERE d.id = :id AND {condition} RETURNING id"""
+    return text, {"id": id}

@@ -20,7 +20,7 @@ from tabellion.pipelines.documents import states, tables
 from tabellion.pipelines.documents.settings import Settings, Unknown
 from tabellion.reading.types.doctype import Idempotency
 from tabellion.reading.types.yamlnode import TypeFileError
-from tabellion.storage.blobs import StoredBlob
+from tabellion.storage.blobs import BlobsUnavailable, StoredBlob
 
 TRIES = 8  # of a transaction that conflicted with another
 LONGEST_NAME = 255
@@ -100,10 +100,16 @@ async def submit(
             raise AlreadyThere(rows[0]["document_id"])
         return await submit(store, settings, content, type=type, model=model, webhook=webhook)  # deleted meanwhile
     submitted = Submitted(row["id"], results[-1][0]["status"], results[-1][0]["duplicate_of"])
-    if not await asyncio.to_thread(settings.blobs.path(content.sha256).exists):
+    missing: TabellionError | None = None
+    try:
+        if not await settings.blobs.has(content.sha256):
+            missing = FileGone()
+    except BlobsUnavailable as error:
+        missing = error
+    if missing is not None:
         forget = (states.discard(row["id"]), processed.release(row["id"]))
         await store.database.transact([sql.bind(*change) for change in forget])
-        raise FileGone()
+        raise missing
     return submitted
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from tabellion.pipelines.websites.prompts import Prompt
 from tabellion.pipelines.websites.site.info import WebsiteInfo
-from tabellion.storage import files
 from tabellion.storage.blobs import Blobs
 
 MOST_LISTED = 20  #: contacts, technologies and the like that the row has
@@ -27,7 +26,7 @@ async def save_info(blobs: Blobs, info: WebsiteInfo, folder: Path) -> dict[str, 
 
 async def load_info(blobs: Blobs, sha256: str) -> WebsiteInfo:
     """What a visit found; raises FileNotFoundError if the file is gone."""
-    data = await files.in_thread(blobs.path(sha256).read_bytes)
+    data = await blobs.load(sha256)
     return WebsiteInfo.from_dict(json.loads(data))
 
 
@@ -38,7 +37,7 @@ async def save_prompt(blobs: Blobs, prompt: Prompt) -> str:
 
 async def load_prompt(blobs: Blobs, sha256: str) -> Prompt:
     """A stored prompt; raises FileNotFoundError if the file is gone."""
-    return Prompt.from_json(await files.in_thread(blobs.path(sha256).read_bytes))
+    return Prompt.from_json(await blobs.load(sha256))
 
 
 async def save_bytes(blobs: Blobs, data: bytes) -> str:

@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from tabellion.config import Config
     from tabellion.engine.environment import Environment
     from tabellion.engine.queue import Queue
+    from tabellion.engine.retention import RetentionRule
     from tabellion.engine.schema import Schema
     from tabellion.engine.store import Store
+    from tabellion.monitor.metrics.metric import MetricSource
+    from tabellion.monitor.verify import Violation
     from tabellion.monitor.view import QueueView
     from tabellion.pipelines.websites.served import ServedWebsites
     from tabellion.web.blueprint import Blueprint
@@ -54,12 +57,14 @@ class WebsitesPipeline(Pipeline):
         ),
         "websites.screenshots": (bool, "whether a screenshot is taken, if there is a browser (true)"),
         "websites.robots": (bool, "whether robots.txt is respected (true)"),
+        "retention.websites": ((str, int), 'how long jobs are kept after they have ended, e.g. "1y"; "never" (never)'),
         "websites.user_agent": (str, "the name that sites see in their logs"),
     }
     choices: Mapping[str, Sequence[str]] = {"websites.browser": ("auto", "always", "never")}
     variables: Mapping[str, str] = {
         "TABELLION_WEBSITES_MODEL": "websites.model",
         "TABELLION_WEBSITES_TYPES": "websites.types",
+        "TABELLION_RETENTION_WEBSITES": "retention.websites",
         "TABELLION_WEBSITES_BACKLOG": "websites.backlog",
     }
 
@@ -87,6 +92,13 @@ class WebsitesPipeline(Pipeline):
         others = {} if environment else {other.name: settings_of(config, other) for other in config.environments[1:]}
         return website_queues(settings_of(config, environment), others)
 
+    def retention(self, config: Config, environment: Environment) -> Sequence[RetentionRule]:
+        """Jobs that have ended, with their files."""
+        from tabellion.pipelines.websites.old_jobs import JobsRule
+        from tabellion.pipelines.websites.settings import settings_of
+
+        return (JobsRule(settings_of(config, environment).blobs, config.keep("websites")),)
+
     def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
         """The queues, with the URL of a job's page."""
         from tabellion.monitor.view import QueueView
@@ -96,6 +108,22 @@ class WebsitesPipeline(Pipeline):
             QueueView(queue, page="/websites/{}" if queue.table == JOBS else None)
             for queue in self.queues(config, environment)
         ]
+
+    def metrics(self, config: Config, environment: Environment | None = None) -> MetricSource:
+        """Slots, attempts, retries and times of each phase."""
+        from tabellion.pipelines.websites.metrics import metrics_of
+        from tabellion.pipelines.websites.settings import settings_of
+
+        return metrics_of(settings_of(config, environment))
+
+    async def verify(
+        self, config: Config, environment: Environment, store: Store, *, files: int | None = 0
+    ) -> Sequence[Violation]:
+        """Analyses of jobs, and files."""
+        from tabellion.pipelines.websites.settings import settings_of
+        from tabellion.pipelines.websites.verification import verify_websites
+
+        return await verify_websites(store, settings_of(config, environment).blobs, files=files)
 
     def blueprint(self) -> Blueprint:
         """The API, the pages and their texts."""

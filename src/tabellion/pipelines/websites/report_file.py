@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import functools
-from pathlib import Path
 from typing import Any
 
 from tabellion import __version__, extras, messages
 from tabellion.engine.timestamps import iso
 from tabellion.pipelines.websites.report import Report
-from tabellion.storage.blobs import Blobs
+from tabellion.storage.blobs import BlobDamaged, Blobs
 
 PACKAGE = "tabellion.pipelines.websites"
 LARGEST_IMAGE = 6_000_000  #: bytes
@@ -27,16 +26,15 @@ def render_report(report: Report, screenshot: str | None = None, favicon: str | 
     )  # fmt: skip
 
 
-def load_image(blobs: Blobs, sha256: str | None, media: str) -> str | None:
+async def load_image(blobs: Blobs, sha256: str | None, media: str) -> str | None:
     """A stored image as a data URL; None if there is none."""
     if not sha256:
         return None
-    path: Path = blobs.path(sha256)
     try:
-        data = path.read_bytes() if path.stat().st_size <= LARGEST_IMAGE else b""
-    except OSError:
+        data = await blobs.load(sha256)
+    except (OSError, BlobDamaged):
         return None
-    return f"data:{media};base64,{base64.b64encode(data).decode()}" if data else None
+    return f"data:{media};base64,{base64.b64encode(data).decode()}" if 0 < len(data) <= LARGEST_IMAGE else None
 
 
 def formatting(language: str) -> dict[str, Any]:

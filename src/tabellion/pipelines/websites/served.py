@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
 from tabellion.engine.store import Store
 from tabellion.pipelines.websites.settings import WebsiteSettings, settings_of
-from tabellion.storage import files
 from tabellion.web.blueprint import PipelineHealth
+from tabellion.web.storage_check import StorageCheck
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -25,12 +24,16 @@ class ServedWebsites:
     name: str
     store: Store
     settings: WebsiteSettings
+    _check: StorageCheck = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._check = StorageCheck(self.settings.blobs.check)
 
     async def health(self) -> PipelineHealth:
         """Whether what visits find can be stored."""
-        if await asyncio.to_thread(self._is_writable):
+        if await self._check.well():
             return PipelineHealth()
-        return PipelineHealth(reasons=["the folder of websites is not writable: what visits find cannot be stored"])
+        return PipelineHealth(reasons=["the storage of websites is not writable: what visits find cannot be stored"])
 
     def titles(self) -> Mapping[str, str]:
         """No titles of fields."""
@@ -38,15 +41,6 @@ class ServedWebsites:
 
     async def close(self) -> None:
         """Nothing is running."""
-
-    def _is_writable(self) -> bool:
-        root = self.settings.blobs.root
-        try:
-            unnamed = files.Unnamed(root, root, files.PRIVATE_FILE)
-        except (OSError, files.Unwritable):
-            return False
-        unnamed.discard()
-        return True
 
 
 def serve(config: Config, environment: str, store: Store) -> ServedWebsites:

@@ -19,6 +19,7 @@ from tabellion.pipelines.websites.rules.apply import LOCAL
 from tabellion.pipelines.websites.site.info import WebsiteInfo
 from tabellion.pipelines.websites.site.settings import VisitSettings
 from tabellion.storage.blobs import Blobs
+from tabellion.storage.configured_blobs import open_blobs
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -149,7 +150,9 @@ def settings_of(config: Config, environment: Environment | None = None, rules: R
         )
     model_slots = section.get("model_slots", SLOTS)
     return WebsiteSettings(
-        blobs=Blobs((config.data / subfolder if subfolder else config.data) / "websites"),
+        blobs=open_blobs(
+            config.blobs, config.data, f"{subfolder}/websites" if subfolder else "websites", config.cache_bytes
+        ),
         folders=tuple(Path(folder).expanduser() for folder in folders),
         default_type=str(section.get("type", DEFAULT_TYPE)), default_model=default, models=gates,
         make_model=functools.partial(model, config=config),

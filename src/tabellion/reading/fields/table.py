@@ -195,7 +195,7 @@ def _items(doc: LabelledText, heading: int, columns: list[TableColumn]) -> Itera
         if row[0].page != page:
             page = row[0].page
             lowest = 1.0
-            if _columns_again(row, columns):
+            if len({column.kind for column in columns_of(row)} & {column.kind for column in columns}) >= 2:
                 continue
         if lowest < 1.0 and row[0].box[1] - lowest > FAR:
             break
@@ -206,16 +206,12 @@ def _items(doc: LabelledText, heading: int, columns: list[TableColumn]) -> Itera
         if amount is None:
             pending += row
             continue
-        described = fold_in_place(_join_description(row, target))
+        described = fold_in_place(" ".join(line.text for line in row if line.box[0] < target.left))
         item = _item(row, amount, pending, doc, columns)
         if _CARRIED.search(described) or (_NOT_ITEMS.match(described) and not item.checked):
             continue
         yield item
         pending = []
-
-
-def _columns_again(row: Sequence[Line], columns: list[TableColumn]) -> bool:
-    return len({column.kind for column in columns_of(row)} & {column.kind for column in columns}) >= 2
 
 
 def _heads_another(row: Sequence[Line]) -> bool:
@@ -275,10 +271,6 @@ def _apart(box: Box, column: TableColumn) -> float:
     if overlap > 0:
         return min(abs(box[2] - column.right), abs(box[0] - column.left)) * 0.1
     return min(abs(box[2] - column.right), abs(box[0] - column.left), -overlap)
-
-
-def _join_description(row: Sequence[Line], target: TableColumn) -> str:
-    return " ".join(line.text for line in row if line.box[0] < target.left)
 
 
 def _item(

@@ -6,9 +6,8 @@ import time
 from collections.abc import AsyncIterator
 
 from fastapi import APIRouter, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from tabellion.accounts.roles import Role
 from tabellion.answers import Answer
 from tabellion.engine.values import json_text
 from tabellion.messages import Message
@@ -17,11 +16,11 @@ from tabellion.monitor.gates import GatePicture
 from tabellion.monitor.overview import OverviewPicture
 from tabellion.monitor.overview_feed import News
 from tabellion.monitor.workers import WorkerPicture
-from tabellion.web.answers import EVENT_STREAM, HEARTBEAT, LOOK, STREAM, answer
+from tabellion.web.answers import HEARTBEAT, LOOK, STREAM, answer
 from tabellion.web.environment import ServedEnvironment
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
-from tabellion.web.streams import while_let_in
+from tabellion.web.streams import stream
 
 router = APIRouter(route_class=Guarded, tags=["monitor"])
 
@@ -75,20 +74,10 @@ async def gates(request: Request) -> Response:
 @router.get("/api/overview/events", responses=STREAM, response_class=Response, summary="Stream the overview")
 async def watch(request: Request) -> Response:
     """Sends an event `overview` whenever the overview changes, `trouble` while it cannot be read."""
-    environment: ServedEnvironment = request.state.environment
-    streams = request.app.state.streams
-    streams.check(request.state.holder.id)
-
-    async def stream_events() -> AsyncIterator[str]:
-        with streams.track(request.state.holder.id):
-            async for text in while_let_in(request, Role.VIEWER, _events(request, environment)):
-                yield text
-
-    return StreamingResponse(stream_events(), headers={"X-Accel-Buffering": "no"}, media_type=EVENT_STREAM)
+    return stream(request, _events(request, request.state.environment))
 
 
 async def _events(request: Request, environment: ServedEnvironment) -> AsyncIterator[str]:
-    yield "retry: 2000\n\n"
     sent_at = time.monotonic()
     async with environment.monitor.watch() as subscription:
         while not request.app.state.closing.is_set():

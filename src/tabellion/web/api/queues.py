@@ -136,15 +136,13 @@ async def rows(
     limit: Annotated[Whole, Query(ge=1, le=200, description="Rows per page.")] = 50,
 ) -> Response:
     """Rows with their register entries: in queue order, or with the last key first."""
-    environment: ServedEnvironment = request.state.environment
-    view = get_queue_view(environment, name)
-    queue = view.queue
+    environment, queue = _find_queue(request, name)
     await _bind_queue(environment, queue)
     question = {"queue": name, "state": state}
-    key = request.app.state.cursor_key
+    key = await cursors.signing_key(request)
     after = cursors.place(key, environment.name, question, cursor) if cursor is not None else None
     try:
-        page, following = await listing.rows(environment.store, view, state, after, limit)
+        page, following = await listing.rows(environment.store, get_queue_view(environment, name), state, after, limit)
     except listing.RowGone:
         raise Problem(
             422, "cursor_invalid", Message("problem.row_gone"), field="cursor",
@@ -157,9 +155,7 @@ async def rows(
 @router.get("/api/queues/{name}/errors", response_model=ErrorGroups, summary="Group failed rows by error")
 async def errors(request: Request, name: Name) -> Response:
     """One group per fingerprint: the error without what differs between rows, such as ids, numbers and paths."""
-    environment: ServedEnvironment = request.state.environment
-    view = get_queue_view(environment, name)
-    queue = view.queue
+    environment, queue = _find_queue(request, name)
     await _bind_queue(environment, queue)
     return answer(await failures.groups(environment.store, queue))
 
@@ -170,9 +166,7 @@ async def errors(request: Request, name: Name) -> Response:
 )  # fmt: skip
 async def pause(request: Request, name: Name) -> Response:
     """Workers stop claiming from the queue; running jobs continue."""
-    environment: ServedEnvironment = request.state.environment
-    view = get_queue_view(environment, name)
-    queue = view.queue
+    environment, queue = _find_queue(request, name)
     options = await parse_body(request, Pause, request.app.state.limits, empty=True)
     await controls.pause(environment.store, queue, options.reason)
     await _record(request, "paused", queue, reason=options.reason)
@@ -182,9 +176,7 @@ async def pause(request: Request, name: Name) -> Response:
 @router.post("/api/queues/{name}/resume", response_model=Paused, summary="Resume a queue")
 async def resume(request: Request, name: Name) -> Response:
     """Workers claim from the queue again."""
-    environment: ServedEnvironment = request.state.environment
-    view = get_queue_view(environment, name)
-    queue = view.queue
+    environment, queue = _find_queue(request, name)
     await controls.resume(environment.store, queue)
     await _record(request, "resumed", queue)
     return answer(Paused(queue=queue.name, paused=False, reason=None))
@@ -193,9 +185,7 @@ async def resume(request: Request, name: Name) -> Response:
 @router.post("/api/queues/{name}/retry", response_model=Retried, openapi_extra=body_of(Retry), summary="Retry rows")
 async def retry(request: Request, name: Name) -> Response:
     """Makes failed rows ready again, with all counters reset; the response says how many."""
-    environment: ServedEnvironment = request.state.environment
-    view = get_queue_view(environment, name)
-    queue = view.queue
+    environment, queue = _find_queue(request, name)
     selection = await parse_body(request, Retry, request.app.state.limits)
     if (selection.fingerprint is None) == (selection.keys is None):
         raise Problem(422, "value_invalid", Message("problem.rows_unnamed"), field="/fingerprint",
@@ -215,8 +205,7 @@ async def retry(request: Request, name: Name) -> Response:
 )
 async def release(request: Request, name: Name) -> Response:
     """Puts rows that are running without a live claim back to ready; the attempt is not spent."""
-    environment: ServedEnvironment = request.state.environment
-    queue = get_queue_view(environment, name).queue
+    environment, queue = _find_queue(request, name)
     selection = await parse_body(request, Release, request.app.state.limits)
     if (selection.keys is None) == (not selection.orphans):
         raise Problem(422, "value_invalid", Message("problem.release_unnamed"), field="/keys",
@@ -246,6 +235,11 @@ def get_queue_view(environment: ServedEnvironment, name: str) -> QueueView:
         if view.name == name:
             return view
     raise Problem(404, "not_found", Message("problem.no_such_queue"), field="name", fix=Message("fix.list_queues"))
+
+
+def _find_queue(request: Request, name: str) -> tuple[ServedEnvironment, Queue]:
+    environment: ServedEnvironment = request.state.environment
+    return environment, get_queue_view(environment, name).queue
 
 
 async def _bind_queue(environment: ServedEnvironment, queue: Queue) -> Bound:

@@ -196,13 +196,10 @@ def _nav(request: Request) -> list[dict[str, Any]]:
     ]
 
 
-def _with_templates() -> list[str]:
-    return [package for package in static.packages() if (files(package) / "templates").is_dir()]
-
-
 @functools.cache
 def _environment() -> jinja2.Environment:
-    loader = jinja2.ChoiceLoader([jinja2.PackageLoader(package, "templates") for package in _with_templates()])
+    packages = [package for package in static.packages() if (files(package) / "templates").is_dir()]
+    loader = jinja2.ChoiceLoader([jinja2.PackageLoader(package, "templates") for package in packages])
     return jinja2.Environment(
         loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         auto_reload=False,

@@ -12,7 +12,7 @@ import pytest
 from tabellion import messages
 from tabellion.pipelines.documents.review import queue
 from tabellion.pipelines.documents.review.claims import BACK
-from tabellion.pipelines.documents.review.finishing import REJECTIONS
+from tabellion.pipelines.documents.review.rejection import REJECTIONS
 from tabellion.pipelines.documents.review_reasons import REASONS
 from tabellion.pipelines.documents.routes import pages
 from tabellion.web.pages import static

@@ -78,6 +78,7 @@ def test_a_full_backlog_says_when_to_come_back(tmp_path: Path, sqlite_url: str) 
         ({"url": "http://10.0.0.1/"}, "url_blocked", "/url"),
         ({"url": "http://169.254.169.254/"}, "url_blocked", "/url"),
         ({"url": "ftp://93.184.216.34/"}, "url_blocked", "/url"),
+        ({"url": "https://no-such-host.invalid/"}, "url_failed", "/url"),
         ({"url": "93.184.216.34", "type": "nonsense"}, "value_invalid", "/type"),
         ({"url": "93.184.216.34", "models": ["gpt-9"]}, "value_invalid", "/models"),
         ({"url": "93.184.216.34", "language": "xx"}, "value_invalid", "/language"),

@@ -67,7 +67,6 @@ class DirectClient:
 
     async def submit(self, path: Path, type: str | None, model: str | None) -> dict[str, Any]:  # noqa: A002
         """Copies the file and inserts its row."""
-
         try:
             submitted = await take_in(
                 self._store, self._settings, path, type=type, model=model, limit=self._config.upload_bytes,
@@ -80,7 +79,6 @@ class DirectClient:
 
     async def states(self, ids: list[str]) -> dict[str, dict[str, Any]]:
         """Queries the database, a few hundred at a time."""
-
         states: dict[str, dict[str, Any]] = {}
         for start in range(0, len(ids), 500):
             batch = ids[start : start + 500]

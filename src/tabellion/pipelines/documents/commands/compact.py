@@ -11,6 +11,7 @@ import typer
 
 from tabellion.cli import output
 from tabellion.cli.load import config_of, find_environment
+from tabellion.cli.options import Json, OnlyPlaces
 from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.pipelines.documents import compact as compacting
 from tabellion.pipelines.documents import tables
@@ -47,10 +48,8 @@ def compact(
     lake: Annotated[
         str | None, typer.Option("--lake", help="The folder, or s3://bucket/prefix. [default: as configured]")
     ] = None,
-    environment: Annotated[
-        list[str] | None, typer.Option("--environment", "-e", help="Only this environment; may be repeated.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    environment: OnlyPlaces = None,
+    json: Json = False,
 ) -> None:
     """Merge each day's Parquet files into one file per type; safe to interrupt and repeat.
 
@@ -64,7 +63,6 @@ def compact(
 
         tabellion compact 2024-02-29 --remove
     """
-
     config = config_of(context)
     only = [_day(text) for text in days or []]
     places = [find_environment(config, name, new=True) for name in environment or []] or list(config.environments)
@@ -90,14 +88,13 @@ async def _compact_days(
     grace: float,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The result of each day of each environment; if one fails, its error is reported and the others continue."""
-
     templates = _templates(config)
     done: list[dict[str, Any]] = []
     for place in places:
         lake = Lake(url) if url is not None else settings_of(config, place).lake
-        selected = list(only) or [day for day in await compacting.days(lake, templates) if day < _today()]
-        store = place.store()
-        try:
+        today = datetime.now(UTC).date()
+        selected = list(only) or [day for day in await compacting.days(lake, templates) if day < today]
+        async with place.connect(read_only=False) as store:
             for day in selected:
                 bar.name(f"{place.name} {day}" if len(places) > 1 else str(day))
                 try:
@@ -109,14 +106,11 @@ async def _compact_days(
                         raise
                     result = compacting.Compacted(day, strange=[str(error)])
                 done.append({"environment": place.name} | asdict(result))
-        finally:
-            await store.close()
     return done
 
 
 async def _point(place: Environment, store: Store) -> Point | None:
     """The function that updates the paths of documents of an environment; None if it has no documents."""
-
     if place.missing_file() is not None:
         return None
     await store.database.open()
@@ -137,10 +131,6 @@ def _show(done: Sequence[dict[str, Any]], remove: bool, *, named: bool) -> None:
     output.show(output.table("", [*(["environment"] if named else []), *headings], rows))
 
 
-def _today() -> date:
-    return datetime.now(UTC).date()
-
-
 def _day(text: str) -> date:
     try:
         return date.fromisoformat(text)
@@ -150,7 +140,6 @@ def _day(text: str) -> date:
 
 def _templates(config: Config) -> list[Template]:
     """The path templates of all types; a broken type has written no files."""
-
     texts = []
     for name in typefile.available(config.types):
         try:

@@ -12,6 +12,7 @@ import typer
 
 from tabellion.cli import output
 from tabellion.cli.load import config_of, find_environment
+from tabellion.cli.options import Place
 from tabellion.errors import ConfigurationError
 from tabellion.pipelines.documents import export as exporting
 from tabellion.pipelines.documents.export import Range, moment_of
@@ -47,9 +48,7 @@ def export(
         str | None, typer.Option("--format", "-f", help="csv, jsonl or parquet. [default: as FILE ends, else csv]")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write to FILE (atomically).")] = None,
-    environment: Annotated[
-        str | None, typer.Option("--environment", "-e", help="The environment; required if there are several.")
-    ] = None,
+    environment: Place = None,
     json: Annotated[bool, typer.Option("--json", help="With --out: print what was written as JSON.")] = False,
 ) -> None:
     """Export documents as CSV, JSON Lines or Parquet, corrections included.
@@ -67,7 +66,6 @@ def export(
 
         tabellion export --format jsonl | jq .fields.total.value
     """
-
     config = config_of(context)
     chosen = _format(format, out)
     if json and out is None:
@@ -81,14 +79,11 @@ def export(
     asyncio.run(PIPELINE.require(place))
 
     async def run(target: Any) -> exporting.Exported:
-        store = place.store()
-        try:
+        async with place.connect(read_only=False) as store:
             with output.Bar("exporting") as progress:
                 return await exporting.export(
                     store, chosen, target, types=_types(config.types), range=selection, progress=progress  # type: ignore[arg-type]
                 )  # fmt: skip
-        finally:
-            await store.close()
 
     target = ToFile(out) if out is not None else ToStream(sys.stdout.buffer)
     try:
@@ -150,5 +145,4 @@ def _types(folders: Sequence[Path]) -> Types:
 
 def _mute() -> None:
     """Keeps Python from complaining about the closed pipe when it exits."""
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

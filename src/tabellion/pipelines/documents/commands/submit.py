@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tabellion.cli.adminkey import path_in
+from tabellion.cli.options import Json
 from tabellion.cli.up import load_config
 from tabellion.engine.log import printable
 from tabellion.errors import ConfigurationError
@@ -49,7 +50,7 @@ def submit(
     ] = None,
     data: Annotated[Path | None, typer.Option("--data", help="The data folder. [default: ./tabellion-data]")] = None,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait until every document has been processed.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Submit documents: files, folders, or a quoted pattern.
 
@@ -63,7 +64,6 @@ def submit(
 
         tabellion submit *.pdf --url http://127.0.0.1:8080
     """
-
     files = list(_documents(paths))
     if not files:
         raise typer.BadParameter("no documents found")
@@ -84,7 +84,6 @@ def submit(
 
 def _documents(paths: Iterable[str]) -> Iterator[Path]:
     """The files, the documents in folders, and the matches of patterns, each once."""
-
     listed: set[Path] = set()
     for text in paths:
         path = Path(text)
@@ -111,7 +110,6 @@ async def _submit_files(
     config: Config, files: Sequence[Path], type: str | None, model: str | None, url: str | None, key: str | None,  # noqa: A002
     wait: bool, *, quiet: bool,
 ) -> list[dict[str, Any]]:  # fmt: skip
-
     client: Client = DirectClient(config) if url is None else RemoteClient(url, key or "")
     results: list[dict[str, Any]] = []
     turns = asyncio.Semaphore(AT_ONCE)

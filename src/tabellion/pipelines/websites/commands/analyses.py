@@ -10,21 +10,16 @@ import typer
 
 from tabellion.cli import output
 from tabellion.cli.load import config_of
-from tabellion.engine.log import printable
-from tabellion.errors import ConfigurationError
+from tabellion.cli.options import Json, group
+from tabellion.cli.type_files import check_file, report
 from tabellion.pipelines.websites import analysis_type_file
 from tabellion.pipelines.websites.analysis_type import AnalysisType
 from tabellion.pipelines.websites.settings import settings_of
-from tabellion.reading.types.yamlnode import TypeFileError
 
-MISTAKES, UNREADABLE = 3, 5  #: exit codes
-
-analyses = typer.Typer(
+analyses = group(
     help="Check, list and show analysis types: the YAML files that say what is asked about a website.",
     epilog="Examples: `tabellion analyses check analyses/hiring.yaml` · `tabellion analyses list --json` · "
     "`tabellion analyses show profile`",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
 )
 
 
@@ -32,7 +27,7 @@ analyses = typer.Typer(
 def check(
     context: typer.Context,
     files: Annotated[list[Path] | None, typer.Argument(help="Type files. [default: all in your folders]")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Check analysis types and list every mistake with its line.
 
@@ -47,24 +42,12 @@ def check(
     folders = settings_of(config_of(context)).folders
     known = analysis_type_file.find_files(folders)
     paths = files or [path for path in known.values() if path.parent != analysis_type_file.SHIPPED]
-    results = [_check_file(path) for path in paths]
-    if json:
-        output.as_json(results)
-    elif not results:
-        typer.echo(f"no analysis types in {', '.join(map(str, folders))}; those that ship are valid")
-    else:
-        for result in results:
-            _tell(result)
-    if any(result["error"] for result in results):
-        raise typer.Exit(UNREADABLE)
-    if any(result["mistakes"] for result in results):
-        raise typer.Exit(MISTAKES)
+    none = f"no analysis types in {', '.join(map(str, folders))}; those that ship are valid"
+    report([_check_file(path) for path in paths], ("fields",), none, json=json)
 
 
 @analyses.command("list")
-def list_types(
-    context: typer.Context, json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
-) -> None:
+def list_types(context: typer.Context, json: Json = False) -> None:
     """List the analysis types: yours, then those that ship.
 
     Example: tabellion analyses list
@@ -91,7 +74,7 @@ def show(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="A type's name, or the path of its file.")],
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema that models are held to.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Show one analysis type: its fields, prompts and budget.
 
@@ -115,14 +98,7 @@ def show(
 
 
 def _check_file(path: Path) -> dict[str, Any]:
-    result: dict[str, Any] = {"file": str(path), "ok": False, "mistakes": [], "error": None}
-    try:
-        kind = analysis_type_file.read_file(path)
-    except TypeFileError as error:
-        return result | {"mistakes": [asdict(mistake) for mistake in error.mistakes]}
-    except ConfigurationError as error:
-        return result | {"error": str(error)}
-    return result | {"ok": True, "type": _summarize(kind)}
+    return check_file(path, analysis_type_file.read_file, _summarize)
 
 
 def _summarize(kind: AnalysisType) -> dict[str, Any]:
@@ -130,17 +106,3 @@ def _summarize(kind: AnalysisType) -> dict[str, Any]:
         "name": kind.name, "version": kind.version, "title": kind.title(), "fields": len(kind.fields),
         "models": list(kind.models), "rules": kind.rules, "budget": kind.budget,
     }  # fmt: skip
-
-
-def _tell(result: dict[str, Any]) -> None:
-    if result["error"]:
-        typer.echo(f"error: {printable(result['error'])}", err=True)
-    elif result["ok"]:
-        kind = result["type"]
-        typer.echo(f"{result['file']}: ok, {kind['name']} {kind['version']}, {kind['fields']} fields")
-    for mistake in result["mistakes"]:
-        typer.echo(f"{result['file']}:{mistake['line']}:{mistake['column']}: {printable(mistake['what'])}")
-        if mistake["fix"]:
-            first, *more = mistake["fix"].split("\n")
-            for line in (f"   fix: {first}", *more):
-                typer.echo(printable(line))

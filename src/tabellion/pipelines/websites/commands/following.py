@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
-import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,12 +13,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from tabellion.cli import service
-from tabellion.engine.log import log_to_stderr
-from tabellion.engine.worker.worker import Worker
-from tabellion.engine.worker_rows import read_workers
+from tabellion.cli.own_worker import own_worker
 from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.net.guard import STANDARD, Blocked, Rules
-from tabellion.pipeline import gates_of
 from tabellion.pipelines.websites import lookup
 from tabellion.pipelines.websites.lookup import WholeWebsite
 from tabellion.pipelines.websites.pipeline import PIPELINE
@@ -98,8 +94,8 @@ class Following:
             path = path / f"{host}-{self._kind_of(outcome)}.html"
         row = await lookup.get_row(self._store, outcome.id)
         blobs = self._settings.blobs
-        screenshot = load_image(blobs, row["screenshot_file"] if row else None, "image/jpeg")
-        favicon = load_image(blobs, row["favicon_file"] if row else None, "image/png")
+        screenshot = await load_image(blobs, row["screenshot_file"] if row else None, "image/jpeg")
+        favicon = await load_image(blobs, row["favicon_file"] if row else None, "image/png")
         text = render_report(self.build_report(outcome, self._language), screenshot, favicon)
         path.parent.mkdir(parents=True, exist_ok=True)
         with files.translate_errors(path):
@@ -128,35 +124,12 @@ class Following:
         except (Blocked, BacklogFull) as error:
             outcome.error = str(error)
 
-    @contextlib.asynccontextmanager
-    async def _workers(self, ids: Sequence[str]) -> Any:
+    def _workers(self, ids: Sequence[str]) -> contextlib.AbstractAsyncContextManager[None]:
         """Leaves the work to the workers of the database, or runs one for these jobs alone."""
-        if await self._is_served():
-            yield
-            return
-        if not logging.getLogger("tabellion").handlers:
-            log_to_stderr("error")
-        worker = Worker(
-            [self._place], website_queues(self._settings, only=ids), grace=1.0, poll=POLL, name="website",
-            gates=gates_of(self._config, [PIPELINE]), gates_at=self._config.gates_at,
+        return own_worker(
+            self._config, PIPELINE, self._store, [phase.queue for phase in PHASES],
+            lambda: website_queues(self._settings, only=ids), poll=POLL, name="website",
         )  # fmt: skip
-        serving = asyncio.create_task(worker.serve())
-        waiting = asyncio.current_task()
-        if waiting is not None:
-            serving.add_done_callback(lambda done: _stop_waiting(done, waiting))
-        try:
-            yield
-        finally:
-            worker.stop()
-            await asyncio.wait({serving})
-            if not serving.cancelled() and (failure := serving.exception()) is not None:
-                raise failure
-
-    async def _is_served(self) -> bool:
-        """Whether live workers serve every phase."""
-        workers = await read_workers(self._store.database)
-        served = {queue for worker in workers for queue in worker["queues"].split(",")}
-        return all(phase.queue in served for phase in PHASES)
 
     async def _wait(self, progress: Progress) -> None:
         said: dict[str, tuple[str, str]] = {}
@@ -186,12 +159,6 @@ def _state_of(website: WholeWebsite) -> tuple[str, str]:
         return website["status"], ""
     retried = f"attempt {running['attempts']} failed: {running['error']}" if running["error"] else ""
     return running["name"], running["note"] or retried
-
-
-def _stop_waiting(done: asyncio.Task[None], waiting: asyncio.Task[Any]) -> None:
-    """Ends the wait if the worker has ended by itself: nobody else would do the work."""
-    if not done.cancelled() and done.exception() is not None:
-        waiting.cancel()
 
 
 def local_rules(rules: Rules, urls: Sequence[str]) -> Rules:

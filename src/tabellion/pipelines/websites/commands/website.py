@@ -12,6 +12,7 @@ import typer
 
 from tabellion import extras
 from tabellion.cli import output
+from tabellion.cli.options import Json
 from tabellion.cli.up import load_config
 from tabellion.engine import log
 from tabellion.messages import LANGUAGES
@@ -39,7 +40,7 @@ def website(
     ] = None,
     language: Annotated[str, typer.Option("--language", "-l", help=f"One of {', '.join(LANGUAGES)}.")] = "en",
     data: Annotated[Path | None, typer.Option("--data", help="The data folder. [default: ./tabellion-data]")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Analyse websites: visit them, form a prompt, ask a model, and write a report.
 

@@ -66,7 +66,7 @@ async def get_report(
     served = served_websites(request)
     website = await find_website(served, id)
     if website["info"] is None:
-        raise Problem(404, "not_found", Message("website.no_report"), field="id", fix="wait until it was visited")
+        raise Problem(404, "not_found", Message("website.no_report"), field="id", fix=Message("website.fix_wait"))
     text = await render_file(served, website, language)
     headers = dict(REPORT_POLICY)
     if download:
@@ -78,13 +78,12 @@ async def get_report(
 async def render_file(served: ServedWebsites, website: WholeWebsite, language: str) -> str:
     """The HTML file of a job's report."""
     row = await lookup.get_row(served.store, website["id"])
+    blobs, images = served.settings.blobs, row or {"screenshot_file": None, "favicon_file": None}
+    screenshot = await load_image(blobs, images["screenshot_file"], "image/jpeg")
+    favicon = await load_image(blobs, images["favicon_file"], "image/png")
 
     def render() -> str:
-        blobs, images = served.settings.blobs, row or {"screenshot_file": None, "favicon_file": None}
-        return render_report(
-            report_of(served, website, language), load_image(blobs, images["screenshot_file"], "image/jpeg"),
-            load_image(blobs, images["favicon_file"], "image/png"),
-        )  # fmt: skip
+        return render_report(report_of(served, website, language), screenshot, favicon)
 
     return await asyncio.to_thread(render)
 
@@ -123,7 +122,8 @@ async def _image(request: Request, id: str, column: str, media: str) -> Response
         raise Problem(404, "not_found", Message("website.not_found"), field="id")
     if not row[column]:
         raise Problem(404, "file_gone", Message("website.no_image"), field="id")
-    return file_answer(request, served.settings.blobs.path(row[column]), f'"{row[column]}"', media, IMAGE_POLICY)
+    async with served.settings.blobs.open(row[column]) as path:
+        return file_answer(request, path, f'"{row[column]}"', media, IMAGE_POLICY)
 
 
 def report_of(served: ServedWebsites, website: WholeWebsite, language: str) -> Report:

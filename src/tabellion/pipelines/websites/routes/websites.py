@@ -11,7 +11,7 @@ from starlette.responses import Response
 from tabellion.answers import Answer, Doc
 from tabellion.errors import ConfigurationError
 from tabellion.messages import LANGUAGES, Message
-from tabellion.net.guard import Blocked, vet_url
+from tabellion.net.guard import Blocked, HostUnreachable, vet_url
 from tabellion.pipelines.websites import changes, health, lookup
 from tabellion.pipelines.websites.analysis_type import KINDS, AnalysisType
 from tabellion.pipelines.websites.health import WebsitesHealth
@@ -19,11 +19,13 @@ from tabellion.pipelines.websites.lookup import Website, WholeWebsite
 from tabellion.pipelines.websites.served import ServedWebsites, served_websites
 from tabellion.pipelines.websites.settings import UnknownName
 from tabellion.pipelines.websites.submit import AlreadyOpen, BacklogFull, submit
+from tabellion.pipelines.websites.tables import JOBS
 from tabellion.pipelines.websites.urls import complete_url, normalize_url
 from tabellion.web import cursors, idempotency
 from tabellion.web.answers import answer
 from tabellion.web.openapi import body_of
 from tabellion.web.problems import Problem
+from tabellion.web.request_traces import trace_row
 from tabellion.web.routing import Guarded
 from tabellion.web.validation import Strict, Whole, parse_body
 
@@ -94,7 +96,7 @@ async def list_websites(
     filters = {name: value for name, value in (("status", status), ("type", type)) if value is not None}
     if url is not None:
         filters["normalized_url"] = _normalize(url, "url")
-    key = request.app.state.cursor_key
+    key = await cursors.signing_key(request)
     after = cursors.place(key, served.name, filters, cursor) if cursor is not None else None
     found, following = await lookup.list_jobs(served.store, filters, after, limit)
     onward = cursors.make_cursor(key, served.name, filters, following) if following else None
@@ -116,6 +118,7 @@ async def add_website(request: Request) -> Response:
         if reservation.answer is not None:
             return answer(reservation.answer, 202, {REPLAYED: "true"})
         id_ = await _submit(request, served, body)
+        trace_row(request, JOBS, id_, created=True)
         reservation.given = dict(await find_website(served, id_))
     return answer(reservation.given, 202, {"Location": reservation.given["status_url"]})
 
@@ -134,16 +137,16 @@ async def _submit(request: Request, served: ServedWebsites, body: NewWebsite) ->
         existing = await lookup.get(served.store, error.job.id)
         raise Problem(
             409, "website_open", str(error), field="/url", reason=error.job.reason, existing=existing,
-            fix="wait for the existing job, or cancel it",
+            fix=Message("website.fix_existing"),
         ) from None  # fmt: skip
     except BacklogFull as error:
         raise Problem(
             429, "backlog_full", str(error), headers={"Retry-After": str(error.retry_after)}, limit=error.limit,
-            fix="try again later, or raise websites.backlog",
+            fix=Message("website.fix_backlog"),
         ) from None  # fmt: skip
     except ConfigurationError as error:
         raise Problem(
-            409, "analysis_type_broken", str(error), field="/type", fix="run `tabellion analyses check`"
+            409, "analysis_type_broken", str(error), field="/type", fix=Message("website.fix_type_file")
         ) from None
 
 
@@ -181,7 +184,9 @@ async def retry_website(request: Request, id: str) -> Response:  # noqa: A002
     try:
         await changes.retry(served.store, served.settings, id, from_start=body.from_start)
     except changes.WrongState as error:
-        raise Problem(409, "website_not_failed", str(error), field="id", fix="submit the website again") from None
+        raise Problem(
+            409, "website_not_failed", str(error), field="id", fix=Message("website.fix_submit_again")
+        ) from None
     except AlreadyOpen as error:
         existing = await lookup.get(served.store, error.job.id)
         raise Problem(409, "website_open", str(error), field="id", reason=error.job.reason, existing=existing) from None
@@ -220,12 +225,12 @@ async def _vet(request: Request, url: str) -> None:
         await vet_url(complete_url(url), request.app.state.rules)
     except Blocked as error:
         raise _blocked(error, "/url") from None
+    except HostUnreachable as error:
+        raise Problem(422, "url_failed", str(error), field="/url", fix=Message("fix.check_host")) from None
 
 
 def _blocked(error: Blocked, field: str) -> Problem:
-    return Problem(
-        422, "url_blocked", str(error), field=field, reason=error.reason, fix="use a public http or https URL"
-    )
+    return Problem(422, "url_blocked", str(error), field=field, reason=error.reason, fix=Message("fix.public_url"))
 
 
 def _describe_type(kind: AnalysisType) -> AnalysisTypeFacts:
