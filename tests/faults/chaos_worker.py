@@ -10,6 +10,7 @@ import random
 import signal
 import struct
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,37 +100,47 @@ def _live(orders: Orders, progress: Progress, slot: int, seed: int, armed: str) 
 
     @queue.handler
     async def work(job: Job) -> dict[str, Any]:
-        os.write(log, b'{"op":"run","key":%d,"n":%d}\n' % (job.key, job.n))
         progress.add(slot)
-        if job.key % FILED == 0:
-            (job.folder / "page").write_bytes(b"half")
-        await asyncio.sleep(random.random() * 0.005)
-        if job.key % PERMANENT == 0:
-            raise Permanent("told to fail")
-        if job.key % BROKEN == 0 and job.attempt == 1:
-            raise OSError("told to break")
-        if job.key % LIMITED == 0 and job.deferrals == 0:
-            raise RateLimited(0.05)
-        return {"result": f"{job.key}:{job.n}:{job.worker}"}
+        return await run_job(job, log, longest=0.005)
 
-    right = Store.settle
-
-    async def settle(store: Store, settlements: Any) -> Any:
-        """Settle, and log what the database answered."""
-        verdicts = await right(store, settlements)
-        if settlements and settlements[0].expired_only:
-            return verdicts  # a sweep, perhaps of this worker's own claims: no result of a handler
-        mine = [verdict for verdict in verdicts if verdict.job.worker == worker.id]
-        os.write(log, b"".join(_answer(verdict) for verdict in mine))
-        return verdicts
-
-    Store.settle = settle  # type: ignore[method-assign, assignment]
+    log_answers(lambda: log, lambda name: name == worker.id)
     worker = Worker(
         [Environment("chaos", orders.url)], [queue], id=f"w{slot}-{os.getpid()}", concurrency=orders.concurrency,
         poll=0.2, grace=GRACE, folder=orders.folder / "temp",
     )  # fmt: skip
     failpoints.arm(armed)
     worker.run()
+
+
+async def run_job(job: Job, log: int, longest: float) -> dict[str, Any]:
+    """Log the run, then end as the key says after at most `longest` seconds."""
+    os.write(log, b'{"op":"run","key":%d,"n":%d}\n' % (job.key, job.n))
+    if job.key % FILED == 0:
+        (job.folder / "page").write_bytes(b"half")
+    await asyncio.sleep(random.random() * longest)
+    if job.key % PERMANENT == 0:
+        raise Permanent("told to fail")
+    if job.key % BROKEN == 0 and job.attempt == 1:
+        raise OSError("told to break")
+    if job.key % LIMITED == 0 and job.deferrals == 0:
+        raise RateLimited(0.05)
+    return {"result": f"{job.key}:{job.n}:{job.worker}"}
+
+
+def log_answers(log: Callable[[], int], is_own: Callable[[str], bool]) -> None:
+    """Have this process log what the database answers to the results of its own workers."""
+    right = Store.settle
+
+    async def settle(store: Store, settlements: Any) -> Any:
+        verdicts = await right(store, settlements)
+        if settlements and settlements[0].expired_only:
+            return verdicts  # a sweep, perhaps of this worker's own claims: no result of a handler
+        own = [verdict for verdict in verdicts if is_own(verdict.job.worker)]
+        if own:
+            os.write(log(), b"".join(_answer(verdict) for verdict in own))
+        return verdicts
+
+    Store.settle = settle  # type: ignore[method-assign, assignment]
 
 
 def _answer(verdict: Any) -> bytes:

@@ -139,13 +139,13 @@ def test_an_interrupted_removal_is_undone_by_the_next_holder(tmp_path: Path) -> 
 def test_the_lock_has_one_holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second retries until the first has released it."""
     looks: list[bool] = []
-    real = folder._try_lock
+    real = files.try_lock
 
     def look(handle: int) -> bool:
         looks.append(real(handle))
         return looks[-1]
 
-    monkeypatch.setattr(folder, "_try_lock", look)
+    monkeypatch.setattr(files, "try_lock", look)
     monkeypatch.setattr(folder, "PATIENCE", 0)
 
     async def do() -> None:

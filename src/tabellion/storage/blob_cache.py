@@ -52,7 +52,7 @@ class BlobCache:
         await files.in_thread(files.make_folder, lock.parent, self.root)
         handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE_FILE)
         try:
-            while not _try_lock(handle):
+            while not files.try_lock(handle):
                 await asyncio.sleep(PATIENCE)
             yield
         finally:
@@ -82,7 +82,7 @@ class BlobCache:
         except FileNotFoundError:
             return False
         try:
-            if not _try_lock(handle):
+            if not files.try_lock(handle):
                 return False
             path.unlink(missing_ok=True)
         finally:
@@ -127,14 +127,6 @@ class BlobCache:
                 for beside in path.parent.glob(f"{path.name}.*"):
                     size += beside.stat().st_size
                 yield status.st_mtime, size, path
-
-
-def _try_lock(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _read_number(handle: int) -> int:

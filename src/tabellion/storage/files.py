@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import fcntl
 import functools
 import os
 import secrets
@@ -84,6 +85,15 @@ def sync_folder(folder: Path) -> None:
 
 
 _known: set[str] = set()  # folders that this process has forced to disk, with all their parents
+
+
+def try_lock(handle: int) -> bool:
+    """Locks a file for this process alone; False if another process has locked it."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def make_folder(folder: Path, root: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import hashlib
 import os
 import secrets
@@ -72,7 +71,7 @@ class Folder:
         await files.in_thread(files.make_folder, self.root, self.root)
         handle = os.open(self.root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE_FILE)
         try:
-            while not _try_lock(handle):
+            while not files.try_lock(handle):
                 await asyncio.sleep(PATIENCE)
             await files.in_thread(self._put_back)
             yield
@@ -162,11 +161,3 @@ class Folder:
             os.link(aside, original)
         files.sync_folder(original.parent)
         aside.unlink()
-
-
-def _try_lock(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
