@@ -113,12 +113,12 @@ def test_ctrl_c_ends_it_cleanly(lite: Project) -> None:
     configure(lite)
     lite.insert("a")
     lite.work()
-    many = """WITH RECURSIVE s (i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM s WHERE i < 300000)
+    many = """WITH RECURSIVE s (i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM s WHERE i < 100000)
 INSERT INTO tabellion_attempts (queue, key, n, token, attempt, crashes, deferrals, worker, first_at, claimed_at,
   lease_until, settled_at, outcome) SELECT 'invoices', i, 1, 't', 1, 0, 0, 'w', 0, 0, 0, 1, 'done' FROM s"""
     lite.sql(many)
     process = lite.start("prune", "--json")
-    eventually(lambda: count(lite) < 299_000)
+    eventually(lambda: count(lite) < 99_000)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=30)
     assert process.returncode == 130, errors
