@@ -198,4 +198,16 @@ def test_the_broker_is_named_by_the_file_or_a_variable(tmp_path: Path) -> None:
     assert load(file, {"SECRET": "s", "REDIS_URL": "unix:///run/redis"}).broker == "amqp://guest:s@rabbit//"
     with pytest.raises(ConfigurationError, match=r"celery\.broker: a URL begins with"):
         load(file, {"TABELLION_BROKER": "kafka://a"})
+    for wrong in (
+        "redis://:sec/ret@a:6379/0",
+        "redis://:sec#ret@a/0",
+        "amqp://guest:123/4@a//",
+        "redis://:secret@a:b/0",
+    ):
+        with pytest.raises(ConfigurationError, match=r"celery\.broker: the URL cannot be read") as caught:
+            load(None, {"REDIS_URL": wrong})
+        assert "sec" not in str(caught.value)
+    assert (
+        load(None, {"REDIS_URL": "redis://:sec%2Fret@a/0;redis://b/0"}).broker == "redis://:sec%2Fret@a/0;redis://b/0"
+    )
     assert load(None, {}).broker is None

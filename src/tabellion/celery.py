@@ -5,17 +5,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tabellion.cli import exit_code, supervisor
 from tabellion.cli.load import broker_of, config_of, find_queue, module_of, pipelines_of, queues_of
+from tabellion.cli.observing import begun_by_requests, observe, process_traces
 from tabellion.cli.worker_defaults import with_worker_defaults
 from tabellion.cli.worker_environments import prepare_worker
 from tabellion.engine.log import log_to_stderr
-from tabellion.errors import TabellionError
+from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.extras import explain_missing
 from tabellion.pipeline import gates_of
 from tabellion.retention import rules_of
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
 
 ENVIRONMENTS = "TABELLION_CELERY_ENVIRONMENTS"  # set by the command line: names of those that were found usable
 ONLY = "TABELLION_CELERY_ONLY"  # set by the command line: names of queues
+
+logger = logging.getLogger("tabellion.worker")
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,23 @@ class Fleet:
             "gates_at": config.gates_at if config.gates_at in self.environments else None,
         }
 
+    @contextlib.contextmanager
+    def watch(self, worker: HintedWorker) -> Iterator[None]:
+        """Counts and traces what the worker of one process does, as for the processes of `tabellion worker`."""
+        from billiard.process import current_process
+
+        first, begun = self.config.metrics_port, begun_by_requests(self.pipelines)
+        port = first and first + getattr(current_process(), "index", 0)  # kept by the process that replaces this one
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(process_traces())
+            try:
+                stack.enter_context(observe(worker, self.config.metrics_host, port, begun, counts=port is not None))
+            except ConfigurationError as error:
+                # Celery may start any number of processes on any number of nodes: work does not depend on their ports.
+                logger.error("%s. This process works without serving metrics.", error)
+                stack.enter_context(observe(worker, begun=begun, counts=False))
+            yield
+
 
 def make_app() -> Any:
     """The Celery application of this configuration; connects to nothing."""
@@ -104,6 +127,7 @@ def make_app() -> Any:
         [sys.executable, "-m", "tabellion.celery"],
         prefix=fleet.config.celery_prefix,
         prepare=fleet.prepare,
+        watch=fleet.watch,
         settings=settings,
     )
     return app

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from tabellion.config_keys import DATABASE_VARIABLES
 from tabellion.engine.environment import Environment
@@ -62,9 +63,20 @@ def read_broker(url: str | None, variables: Mapping[str, str]) -> str | None:
         return None
     url = expand_variables(url, "celery.broker", variables)
     for one in url.split(";"):
+        # Neither error quotes the URL: it may have a password.
         if one.partition("://")[0] not in BROKERS or "://" not in one:
             raise ConfigurationError(
                 f"celery.broker: a URL begins with one of {', '.join(f'{scheme}://' for scheme in BROKERS)}"
+            )
+        try:
+            parts = urlsplit(one)
+            is_whole = parts.port != 0 and "@" not in parts.path + parts.query + parts.fragment
+        except ValueError:
+            is_whole = False
+        if not is_whole:
+            raise ConfigurationError(
+                "celery.broker: the URL cannot be read, e.g. redis://:PASSWORD@HOST:6379/0; "
+                "write %2F, %3F, %23 and %40 for the signs / ? # @ of a user name or password"
             )
     return url
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,8 @@ import pytest
 
 from tests.cli.project import Project
 from tests.cli.running import CLEAN, descendants
-from tests.servers import valkey
+from tests.flows.test_traces import collecting
+from tests.servers import free_ports, valkey
 from tests.waiting import eventually
 
 CELERY = Path(sys.executable).parent / "celery"
@@ -121,6 +124,59 @@ def test_celery_runs_the_application(project: Project, redis: str, pool: str, tm
     finally:
         node.kill()
     assert [row["ending"] for row in project.sql("SELECT ending FROM tabellion_workers")] == ["stopped normally"]
+
+
+def test_its_processes_serve_metrics_and_send_traces(project: Project, redis: str) -> None:
+    """Each process of the pool has a port for its counts, as without Celery, and the jobs of all of them are traced."""
+    ports = free_ports(2)
+    with collecting() as collector:
+        traced = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "100"}
+        node = subprocess.Popen(
+            [sys.executable, "-m", "tabellion", "--config", str(project.folder / "tabellion.toml"), "worker",
+             "--celery", "--processes", "2", "--metrics-port", str(ports[0])],
+            env=variables(redis, **traced), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            project.insert("a", "bc", "empty")
+            await_read(project, 2)
+            eventually(lambda: sum(count_jobs(port, "done") for port in ports) == 2, every=0.05)
+            eventually(lambda: sum(count_jobs(port, "failed") for port in ports) == 1, every=0.05)
+            eventually(lambda: [span.name for span in collector.spans()].count("process invoices") == 3, every=0.05)
+            node.send_signal(signal.SIGTERM)
+            assert node.wait(60) == 0
+        finally:
+            node.kill()
+
+
+def test_a_port_that_is_in_use_stops_no_work(project: Project, redis: str, tmp_path: Path) -> None:
+    """Celery may start any number of processes: one without a port says so, and works."""
+    project.insert("a")
+    with socket.create_server(("127.0.0.1", 0)) as taken, (tmp_path / "log").open("wb") as log:
+        port = str(taken.getsockname()[1])
+        node = subprocess.Popen(
+            [str(CELERY), "-A", "tabellion.celery", "worker", "-c", "1"],
+            env=variables(redis, TABELLION_CONFIG=str(project.folder / "tabellion.toml"), TABELLION_METRICS_PORT=port),
+            stdout=log, stderr=log,
+        )  # fmt: skip
+        try:
+            await_read(project, 1)
+            node.send_signal(signal.SIGTERM)
+            assert node.wait(60) == 0
+        finally:
+            node.kill()
+    assert f"cannot listen on 127.0.0.1:{port}" in (tmp_path / "log").read_text()
+
+
+def count_jobs(port: int, outcome: str) -> float:
+    """How many jobs the process at this port has ended in this way; 0 if it does not answer."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+    except OSError:
+        return 0
+    mark = f'outcome="{outcome}"'
+    jobs = [line for line in text.splitlines() if line.startswith("tabellion_jobs_total{") and mark in line]
+    return sum(float(line.rpartition(" ")[2]) for line in jobs)
 
 
 def test_a_wrong_configuration_ends_the_node(project: Project, redis: str) -> None:

@@ -85,9 +85,21 @@ def test_a_pod_is_set_up_completely(name: str) -> None:
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         if probe in container:
             target = container[probe]["httpGet"]
-            assert API["GET", target["path"].partition("?")[0]] is OPEN
+            assert target["path"] == "/metrics" or API["GET", target["path"].partition("?")[0]] is OPEN
             assert target["port"] in {port["name"] for port in container["ports"]}
     assert ("readinessProbe" in container) is (container["args"][0] == "up")
+
+
+@pytest.mark.parametrize("name", [name for name in PODS if "worker" in name])
+def test_a_worker_serves_its_metrics(name: str) -> None:
+    """Where its probe and Prometheus look for them, from outside of the pod."""
+    [container] = PODS[name]["spec"]["containers"]
+    words = container["args"]
+    [port] = [port["containerPort"] for port in container["ports"] if port["name"] == "metrics"]
+    assert words[words.index("--metrics-port") + 1] == str(port)
+    assert PODS[name]["metadata"]["annotations"]["prometheus.io/port"] == str(port)
+    assert container["livenessProbe"]["httpGet"] == {"path": "/metrics", "port": "metrics"}
+    assert named("ConfigMap")["tabellion"]["data"]["TABELLION_METRICS_HOST"] == "0.0.0.0"
 
 
 def test_selectors_find_their_pods() -> None:

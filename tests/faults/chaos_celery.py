@@ -127,8 +127,8 @@ class Nemesis:
         self._frozen: list[tuple[int, float]] = []
         self._restart_at: float | None = None
         self._fault_at: tuple[str, float, int] | None = None
-        # The processes of the first stop themselves, each with a result in its hands that will come too late.
-        self.nodes = [self._start(f"handler.post_call:stop@{self.chance.randint(50, 150)}")]
+        # The processes of the first stop themselves while they write results, which will come too late.
+        self.nodes = [self._start(f"settle.pre_commit:stop@{self.chance.randint(5, 20)}")]
         self.nodes += [self._start() for _ in range(nodes - 1)]
 
     def _start(self, failpoints: str = "") -> Node:

@@ -63,6 +63,7 @@ def test_a_running_installation_is_backed_up_and_restored(tmp_path: Path) -> Non
         uploads.start()
         try:
             assert "ok" in run_block("back up", tmp_path, backup)
+            assert not [path for path in backup.iterdir() if path.stat().st_mode & 0o077], "others may read the key"
         finally:
             stopping.set()
             uploads.join(60)

@@ -46,6 +46,26 @@ def test_space(data: Path, monkeypatch: pytest.MonkeyPatch, free: int, size: int
     assert str(data) in found[0].what
 
 
+def test_every_disk_that_is_written_to(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lake and the blobs may have disks of their own, also before their folders exist."""
+    folders = {name: tmp_path / name for name in ("lake", "blobs")}
+    disks = {str(folder): number for number, folder in enumerate(folders.values(), 1000)}
+    for folder in folders.values():
+        folder.mkdir()
+    stat = Path.stat
+
+    def stat_disk(path: Path, **options: Any) -> Any:
+        found = stat(path, **options)
+        return os.stat_result((*found[:2], disks.get(str(path), found.st_dev), *found[3:]))
+
+    monkeypatch.setattr(Path, "stat", stat_disk)
+    places = str(folders["lake"]), (), f"file://{folders['blobs']}/new/folder"
+    found = [one.what for one in examine_machine(None, data, *places) if "free space" in one.what]
+    assert [what.partition(" has ")[0] for what in found] == [
+        f"the data folder {data}", f"the lake {folders['lake']}", f"the folder of blobs {folders['blobs']}/new/folder",
+    ]  # fmt: skip
+
+
 def test_no_room_for_files(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk can be full of small files."""
     monkeypatch.setattr(os, "statvfs", disk(10**12, 10**12, 50))
@@ -102,6 +122,7 @@ def test_a_database_elsewhere(data: Path, tmp_path: Path) -> None:
 
 
 def test_folders_that_do_not_exist_yet(tmp_path: Path) -> None:
-    """Nothing is found, and nothing is created."""
-    assert examine_machine(tmp_path / "none.toml", tmp_path / "none", "s3://bucket/prefix") == []
+    """Only the space of the disk is known, and nothing is created."""
+    [found] = examine_machine(tmp_path / "none.toml", tmp_path / "none", "s3://bucket/prefix")
+    assert "free space" in found.what
     assert list(tmp_path.iterdir()) == []

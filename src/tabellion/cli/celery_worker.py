@@ -32,7 +32,8 @@ def check(config: Config, *, id: str | None = None, until_idle: bool = False) ->
 
 def run(
     context: typer.Context, config: Config, *, environments: Sequence[Environment], only: Sequence[str] | None,
-    processes: int | None, concurrency: int | None, name: str | None, grace: float, as_json: bool,
+    processes: int | None, concurrency: int | None, name: str | None, grace: float,
+    metrics_port: int | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Runs the node until it is stopped. Its processes and its reconciler read the options from variables."""
     options = context.obj
@@ -45,6 +46,7 @@ def run(
         "TABELLION_PROCESSES": processes and str(processes),
         "TABELLION_WORKER_NAME": name,
         "TABELLION_GRACE": str(grace),
+        "TABELLION_METRICS_PORT": None if metrics_port is None else str(metrics_port),
         "TABELLION_LOG_JSON": str(as_json).lower(),
         "TABELLION_CELERY_ONLY": ",".join(only or ()),
         "TABELLION_CELERY_ENVIRONMENTS": ",".join(place.name for place in environments),

@@ -61,7 +61,8 @@ def doctor(
     if config.broker is not None:
         findings.append(examine_broker(config.broker))
     findings = examination.tolerate_skipped(findings)
-    findings += examine_machine(config.file, config.data, config.lake, _sqlite_files(config.environments))
+    databases = _sqlite_files(config.environments)
+    findings += examine_machine(config.file, config.data, config.lake, databases, config.blobs)
     if json:
         output.as_json([asdict(finding) for finding in findings])
     else:

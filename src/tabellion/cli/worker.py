@@ -67,10 +67,6 @@ def worker(
     config = config_of(context)
     if celery:
         celery_worker.check(config, id=id, until_idle=until_idle)
-        if metrics_port is not None:
-            raise typer.BadParameter(
-                "processes of Celery serve no metrics: use /api/metrics", param_hint="--metrics-port"
-            )
     queues, pipelines = queues_of(context, config), pipelines_of(context, config)
     if module_of(context, config) is None:
         config = with_worker_defaults(config, pipelines)
@@ -113,7 +109,7 @@ def worker(
     if celery:
         celery_worker.run(
             context, config, environments=usable, only=only, processes=processes, concurrency=concurrency, name=name,
-            grace=grace, as_json=as_json,
+            grace=grace, metrics_port=metrics_port, as_json=as_json,
         )  # fmt: skip
         return
     code = supervisor.supervise(

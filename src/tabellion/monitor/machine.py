@@ -21,18 +21,24 @@ _SECRET = re.compile(r"(?i)(?:^|[_.-])(?:key|password|secret|token)$")
 _URL = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@:]*:[^/@]+@", re.IGNORECASE)
 
 
-def examine_machine(file: Path | None, data: Path, lake: str, databases: Sequence[Path] = ()) -> list[Finding]:
-    """Findings about the configuration file, the data folder, the lake if it is a folder, and SQLite files."""
+def examine_machine(
+    file: Path | None, data: Path, lake: str, databases: Sequence[Path] = (), blobs: str = ""
+) -> list[Finding]:
+    """Findings about the configuration file, the data folder, lake and blobs if they are folders, and SQLite files."""
     folders = {"the data folder": data}
-    if "://" not in lake or lake.startswith("file://"):
-        folders["the lake"] = Path(lake.removeprefix("file://"))
+    for name, place in (("the lake", lake), ("the folder of blobs", blobs)):
+        if place and ("://" not in place or place.startswith("file://")):
+            folders[name] = Path(place.removeprefix("file://"))
     folders |= {f"the database {path.name}": path.parent for path in databases}
     findings: list[Finding] = []
     seen: set[int] = set()
     for name, folder in folders.items():
-        if folder.is_dir() and (device := folder.stat().st_dev) not in seen:
+        disk = next(
+            (one for one in (folder, *folder.absolute().parents) if one.is_dir()), None
+        )  # it may be created later
+        if disk is not None and (device := disk.stat().st_dev) not in seen:
             seen.add(device)
-            findings += _check_disk(name, folder)
+            findings += _check_disk(name, folder, disk)
     findings += _check_configuration(file) if file is not None else []
     findings += _check_data(data) if data.is_dir() else []
     for path in databases:
@@ -42,13 +48,13 @@ def examine_machine(file: Path | None, data: Path, lake: str, databases: Sequenc
     return findings
 
 
-def _check_disk(name: str, folder: Path) -> list[Finding]:
-    status = os.statvfs(folder)
+def _check_disk(name: str, folder: Path, disk: Path) -> list[Finding]:
+    status = os.statvfs(disk)
     free, size = status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
     share = free / size if size else 1.0
     what = f"{name} {folder} has {free / GIGABYTE:,.1f} GB of free space, {share:.0%} of its disk"
     if free < LITTLE or (share < SHARE and free < ENOUGH):
-        fix = "free some space, or name another disk (`data`, `lake`); `[retention]` removes what is old"
+        fix = "free some space, or name another disk (`data`, `lake`, `blobs`); `[retention]` removes what is old"
         return [Finding("warning", "machine", what, fix)]
     if status.f_files and status.f_favail < FEW_FILES:
         what = f"the disk of {name} {folder} has room for {status.f_favail:,} more files only"

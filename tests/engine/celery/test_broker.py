@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
 import pytest
 from kombu import Connection
 
+from tabellion.engine.celery import app as celery_app
+from tabellion.engine.celery import broker as celery_broker
 from tabellion.engine.celery.app import make_app
 from tabellion.engine.celery.broker import Broker, BrokerUnreachable
 from tests import brokers
 
 
-def app_at(url: str, *queues: str) -> Any:
+def app_at(url: str, *queues: str, **options: Any) -> Any:
     """An application with these queues, which starts nothing."""
-    return make_app(url, queues, lambda: pytest.fail("no worker is needed"), [], prefix="tabellion")
+    return make_app(url, queues, lambda: pytest.fail("no worker is needed"), [], prefix="tabellion", **options)
 
 
 @pytest.mark.parametrize("kind", brokers.BROKERS)
@@ -43,6 +46,22 @@ def test_hints_wait_until_they_are_fetched_or_lost(kind: str, request: pytest.Fi
     broker.send("prod", "jobs", ["6"])
     assert broker.count_waiting("jobs") == 1
     broker.close()
+
+
+@pytest.mark.parametrize("scheme", ["redis", "rediss", "amqp", "amqps"])
+def test_a_broker_that_does_not_answer_is_unreachable(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that accepts connections and says nothing, as after a failover or at a wrong port, is left after a while."""
+    for module in (celery_broker, celery_app):
+        monkeypatch.setattr(module, "ANSWER", 0.3)
+    monkeypatch.setitem(celery_app.REDIS_OPTIONS, "socket_timeout", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"{scheme}://:secret@127.0.0.1:{silent.getsockname()[1]}/0"
+        broker = Broker(app_at(url, "jobs", settings={"broker_connection_timeout": 0.3}), "tabellion")
+        with pytest.raises(BrokerUnreachable):
+            broker.count_waiting("jobs")
+        monkeypatch.setattr(celery_broker, "CONNECT", 0.3)
+        with pytest.raises(BrokerUnreachable):
+            celery_broker.check_broker(url)
 
 
 @pytest.mark.parametrize("url", ["redis://:secret@127.0.0.1:1/0", "amqp://guest:secret@127.0.0.1:1//"])

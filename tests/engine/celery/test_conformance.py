@@ -85,7 +85,9 @@ def test_one_stage_leads_to_the_next(fleet: Fleet, rows: dict[str, list[int]]) -
     """A row that one queue has done is claimed by the queue whose ready state that is."""
     for key in rows["stages"]:
         fleet.await_status(key, "done")
-        assert [attempt["queue"] for attempt in fleet.attempts(key)] == ["first", "second"]
+        # A job beside one that kills their process is charged a crash, whatever its stage.
+        ended = [attempt["queue"] for attempt in fleet.attempts(key) if attempt["outcome"] != "crashed"]
+        assert ended == ["first", "second"]
 
 
 def test_a_timeout_stops_a_handler(fleet: Fleet, rows: dict[str, list[int]]) -> None:

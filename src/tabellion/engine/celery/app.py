@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,10 +11,10 @@ from celery import signals
 from celery.app.amqp import AMQP
 from kombu import Exchange, Queue
 
-from tabellion.engine.celery.broker import CONNECT, TASK, QuickConnection, queue_name
+from tabellion.engine.celery.broker import ANSWER, CONNECT, TASK, QuickConnection, queue_name
 from tabellion.engine.celery.hinted_worker import HintedWorker
 from tabellion.engine.celery.node import Node, NodePlan
-from tabellion.engine.celery.process_worker import Processes
+from tabellion.engine.celery.process_worker import Processes, Watch
 
 SETTINGS: dict[str, Any] = {
     # Messages are data: nothing that arrives is executed.
@@ -39,11 +40,14 @@ SETTINGS: dict[str, Any] = {
     "worker_redirect_stdouts": False,
     "task_create_missing_queues": False,
 }
-#: Earlier queues first, as a worker polls; one list per queue; a connection that hangs is noticed.
+#: Earlier queues first, as a worker polls; one list per queue. A broker that vanishes without closing its connections
+#: is noticed after ten seconds, which with kombu's own settings takes 51 s, or for ever.
 REDIS_OPTIONS = {
     "queue_order_strategy": "priority",
     "priority_steps": [0],
     "socket_connect_timeout": CONNECT,
+    "socket_timeout": ANSWER,
+    "health_check_interval": 5,
     "socket_keepalive": True,
 }
 
@@ -56,10 +60,11 @@ class QuickAMQP(AMQP):  # type: ignore[misc]
 
 def make_app(
     broker: str, queues: Sequence[str], make_worker: Callable[[], HintedWorker], reconcile: Sequence[str], *,
-    prefix: str, prepare: Callable[[], None] = lambda: None, settings: Mapping[str, Any] | None = None,
+    prefix: str, prepare: Callable[[], None] = lambda: None, watch: Watch = contextlib.nullcontext,
+    settings: Mapping[str, Any] | None = None,
 ) -> Any:  # fmt: skip
     """The application. `make_worker` makes the worker of each process; `reconcile` is the command of the reconciler;
-    `prepare` is called in a node before it makes its pool."""
+    `prepare` is called in a node before it makes its pool; `watch` observes the worker of a process while it runs."""
     app = celery.Celery("tabellion", amqp=QuickAMQP, set_as_current=False)
     names = {queue_name(prefix, queue): queue for queue in queues}
     app.conf.update(SETTINGS)
@@ -70,7 +75,7 @@ def make_app(
         task_queues=[Queue(name, Exchange(prefix, type="direct"), routing_key=name) for name in names],
     )
     app.conf.update(settings or {})
-    processes = Processes(make_worker)
+    processes = Processes(make_worker, watch)
 
     def work(environment: str, queue: str, key: str | None = None) -> dict[str, int]:
         """Serves a hint: claims and runs due rows of a queue; `key` is a row that was due when the hint was sent."""

@@ -12,6 +12,8 @@ from kombu.exceptions import ChannelError, OperationalError
 from tabellion.errors import TabellionError
 
 CONNECT = 4  # seconds for the broker to accept a connection
+ANSWER = 10  # seconds for it to answer; one that has vanished without closing its connections never does
+AMQP = ("amqp", "amqps", "pyamqp")  #: transports of brokers that have queues themselves
 TASK = "tabellion.work"  #: the name of the task whose messages are hints
 
 
@@ -81,11 +83,12 @@ class Broker:
     @property
     def _is_virtual(self) -> bool:
         """Whether kombu imitates queues here, as with Redis."""
-        return self._connection.transport_cls not in ("amqp", "amqps", "pyamqp")
+        return self._connection.transport_cls not in AMQP
 
     def _connect(self) -> Any:
         if self._connection is None:
             connection = self._app.connection_for_write()
+            connection.transport_options = answer_options(connection) | (connection.transport_options or {})
             connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0, interval_max=0)
             self._connection = connection
         return self._connection
@@ -111,7 +114,8 @@ class Broker:
 
 def check_broker(url: str) -> str:
     """Connects once and returns the address without the password; raises BrokerUnreachable."""
-    connection = Connection(url, connect_timeout=CONNECT, transport_options={"socket_connect_timeout": CONNECT})
+    connection = Connection(url, connect_timeout=CONNECT)
+    connection.transport_options = answer_options(connection)
     try:
         connection.connect()
         connection.default_channel.close()
@@ -120,6 +124,13 @@ def check_broker(url: str) -> str:
         raise BrokerUnreachable(f"{connection.as_uri()}: {str(error) or type(error).__name__}") from error
     finally:
         connection.release()
+
+
+def answer_options(connection: Any) -> dict[str, float]:
+    """How long a connection that blocks waits for the broker, in the words of its transport."""
+    if connection.transport_cls in AMQP:
+        return {"read_timeout": ANSWER, "write_timeout": ANSWER}
+    return {"socket_connect_timeout": CONNECT, "socket_timeout": ANSWER}
 
 
 def queue_name(prefix: str, queue: str) -> str:

@@ -11,6 +11,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
 
 from tabellion.engine.celery.hinted_worker import HintedWorker
 
@@ -18,12 +20,15 @@ CHECK = 1.0  # seconds between two checks whether the worker still runs while it
 ENDING = 20.0  # seconds beyond the grace time for a worker to release its jobs and end
 STOP = signal.SIGUSR2  #: what a node sends to its processes when they shall claim no more
 
+Watch = Callable[[HintedWorker], AbstractContextManager[Any]]  #: what observes a worker while it runs
+
 
 class ProcessWorker:
     """A worker with an event loop for its handlers; leases are renewed in the engine's thread, outside that loop."""
 
-    def __init__(self, worker: HintedWorker) -> None:
+    def __init__(self, worker: HintedWorker, watch: Watch = contextlib.nullcontext) -> None:
         self.worker = worker
+        self._watch = watch
         self._ended = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"handlers of {worker.id}", daemon=True)
@@ -31,7 +36,8 @@ class ProcessWorker:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self.worker.serve())
+            with self._watch(self.worker):
+                asyncio.run(self.worker.serve())
         except BaseException as error:
             self._failure = error
         finally:
@@ -78,8 +84,8 @@ class ProcessWorker:
 class Processes:
     """The worker of the current process: each process of the pool makes its own, and so does a fork of one."""
 
-    def __init__(self, make: Callable[[], HintedWorker]) -> None:
-        self._make = make
+    def __init__(self, make: Callable[[], HintedWorker], watch: Watch = contextlib.nullcontext) -> None:
+        self._make, self._watch = make, watch
         self._lock = threading.Lock()
         self._current: ProcessWorker | None = None
         self._stopping = False
@@ -99,7 +105,7 @@ class Processes:
             if self._stopping:
                 return self._current
             if self._current is None or self._current.has_failed:
-                self._current = ProcessWorker(self._make())
+                self._current = ProcessWorker(self._make(), self._watch)
             return self._current
 
     def stop(self) -> None:
