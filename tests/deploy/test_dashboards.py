@@ -48,6 +48,8 @@ rate = 50
 budget = 100
 [server]
 allow = ["127.0.0.0/8"]
+[sla.queues.documents]
+oldest = "1h"
 [websites]
 pause = 0.01
 browser = "never"
