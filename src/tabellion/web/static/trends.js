@@ -40,13 +40,17 @@ const targetRows = new Rows(byId("targets"), (target) => {
 const choice = byId("trend-queue");
 const known = (value) => (value === null || value === undefined ? "–" : number(value));
 const axis = (at) => (at.getHours() === 0 ? DAY(at) : HOUR(at));
-const settled = new Bars(byId("trend-settled"), {
-  title: t("dashboard.trend_settled"), axis, whole: WHOLE, write: known, nothing: t("dashboard.trend_nothing"),
-  kinds: [{ key: "done", word: t("dashboard.done"), css: "fill-done" }, { key: "failed", word: t("dashboard.failed"), css: "fill-failed" }],
-});
-const ready = new Bars(byId("trend-ready"), {
-  title: t("dashboard.trend_ready"), axis, whole: WHOLE, write: known, nothing: t("dashboard.trend_none_ready"),
-  kinds: [{ key: "ready", word: t("dashboard.ready"), css: "fill-done" }],
+let charts = null; // made with the first snapshot: an empty chart has nothing to say
+
+const makeCharts = () => ({
+  settled: new Bars(byId("trend-settled"), {
+    title: t("dashboard.trend_settled"), axis, whole: WHOLE, write: known, nothing: t("dashboard.trend_nothing"),
+    kinds: [{ key: "done", word: t("dashboard.done"), css: "fill-done" }, { key: "failed", word: t("dashboard.failed"), css: "fill-failed" }],
+  }),
+  ready: new Bars(byId("trend-ready"), {
+    title: t("dashboard.trend_ready"), axis, whole: WHOLE, write: known, nothing: t("dashboard.trend_none_ready"),
+    kinds: [{ key: "ready", word: t("dashboard.ready"), css: "fill-done" }],
+  }),
 });
 
 let trends = null, counted = new Set();
@@ -60,9 +64,10 @@ function show() {
   byId("trends-none").hidden = queues.length > 0;
   byId("trends-charts").hidden = !queues.length;
   if (!queues.length) return;
+  charts ??= makeCharts();
   const series = { since: new Date(trends.since), step: trends.step };
-  settled.update({ ...series, values: { done: add(queues.map((one) => one.done)), failed: add(queues.map((one) => one.failed)) } });
-  ready.update({ ...series, values: { ready: add(queues.map((one) => one.ready)) } });
+  charts.settled.update({ ...series, values: { done: add(queues.map((one) => one.done)), failed: add(queues.map((one) => one.failed)) } });
+  charts.ready.update({ ...series, values: { ready: add(queues.map((one) => one.ready)) } });
 }
 
 function offer() {
