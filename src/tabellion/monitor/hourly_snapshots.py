@@ -57,7 +57,8 @@ async def take_snapshots(store: Store, views: Iterable[QueueView], values: Mappi
     hour = int(now // HOUR) * HOUR
     if now - hour < SETTLING:
         return 0
-    missing = [view for view in views if view.name not in await _taken(store, hour)]
+    already = await _taken(store, hour)
+    missing = [view for view in views if view.name not in already]
     if not missing:
         return 0
     settled = await _settled_by_hour(store, hour)

@@ -34,7 +34,7 @@ async def take_turns(store: Store, targets: Sequence[Target]) -> dict[str, int]:
 ON CONFLICT (target) DO UPDATE SET checked_at = {NOW}, turn = s.turn + 1,
   changing_since = CASE WHEN s.checked_at > {sql.later(repr(-GAP), d)} THEN s.changing_since END
 WHERE s.checked_at <= {sql.later(repr(-APART), d)} RETURNING target, turn""",
-        *(target.name for target in targets),
+        *sorted(target.name for target in targets),  # in one order everywhere: workers must not wait in a circle
     )
     return {row["target"]: int(row["turn"]) for row in taken}
 
