@@ -30,7 +30,7 @@ LAYERS = [
     "models",
     "accounts",
     "monitor testing",
-    "web config config_keys config_values document pipeline retention",
+    "web config config_keys config_values document pipeline retention sla",
     "cli celery __init__ __main__",
     "extractions",
     "pipelines",

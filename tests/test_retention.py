@@ -30,24 +30,24 @@ def test_what_is_no_duration(text: str | int) -> None:
 
 
 def test_the_table_of_the_configuration(tmp_path: Path) -> None:
-    """Keys of the register and of pipelines, variables, and the only default."""
+    """Keys of the register and of pipelines, variables, and the defaults."""
     file = tmp_path / "tabellion.toml"
     file.write_text('[retention]\nattempts = "90d"\nmemos = 0\ndocuments = "2y"\nwebsites = "never"\n')
     config = load(file, {"TABELLION_RETENTION_MEMOS": "1y", "TABELLION_RETENTION_DECISIONS": "3y"})
     rules = rules_of(config, find_pipelines(["documents", "websites"]), [], config.environments[0])
     year = 365 * 86_400.0
     assert {rule.name: rule.keep for rule in rules} == {
-        "attempts": 90 * 86_400.0, "memos": year, "deliveries": 30 * 86_400.0, "documents": 2 * year,
-        "decisions": 3 * year, "websites": None,
+        "attempts": 90 * 86_400.0, "memos": year, "deliveries": 30 * 86_400.0,
+        "snapshots": 400 * 86_400.0, "documents": 2 * year, "decisions": 3 * year, "websites": None,
     }  # fmt: skip
     assert config.section("retention") == {}
 
 
 def test_nothing_of_value_is_removed_by_default() -> None:
-    """Only deliveries that their receivers have accepted."""
+    """Only deliveries that their receivers have accepted, and hourly snapshots."""
     config = load(None, {})
     rules = rules_of(config, find_pipelines(["documents", "websites"]), [], config.environments[0])
-    assert {rule.name for rule in rules if rule.keep is not None} == {"deliveries"}
+    assert {rule.name for rule in rules if rule.keep is not None} == {"deliveries", "snapshots"}
 
 
 def test_an_unknown_rule_is_an_error(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.extras import explain_missing
 from tabellion.pipeline import gates_of
 from tabellion.retention import rules_of
+from tabellion.sla import tasks_of
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -116,7 +117,8 @@ def make_app() -> Any:
         log_to_stderr(fleet.config.log_level, as_json=fleet.config.log_json)
         return HintedWorker(
             fleet.environments, queues, concurrency=fleet.config.concurrency, id=f"{first}-{node}-{os.getpid()}",
-            retention=lambda place: rules_of(fleet.config, fleet.pipelines, fleet.queues, place), **fleet.options(),
+            retention=lambda place: rules_of(fleet.config, fleet.pipelines, fleet.queues, place),
+            tasks=lambda place: tasks_of(fleet.config, fleet.pipelines, fleet.queues, place), **fleet.options(),
         )  # fmt: skip
 
     settings = {"worker_concurrency": fleet.config.processes} if "processes" in fleet.config.worker else {}

@@ -30,6 +30,7 @@ from tabellion.engine.gates.state import GateSettings
 from tabellion.errors import ConfigurationError
 from tabellion.pipeline import Key, installed_pipelines
 from tabellion.retention import TIMES, read_times
+from tabellion.sla import SlaSettings, read_sla
 
 if TYPE_CHECKING:
     from tabellion.engine.context import JobContext
@@ -85,6 +86,7 @@ class Config:
     allow: tuple[str, ...] = ()  #: private networks that URLs of users may point to, as CIDR
     metrics: str = "key"  #: who reads the metrics of the server: one of METRICS
     retention: Mapping[str, float | None] = field(default_factory=dict)  #: seconds by rule; None: never removed
+    sla: SlaSettings = field(default_factory=SlaSettings)  #: the targets of queues
     all_workers: bool = True  #: admins of the served environment see the workers of all environments
 
     def folder_of(self, environment: Environment | None) -> Path:
@@ -169,6 +171,7 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
         metrics=settings.get("server.metrics", Config.metrics),
         all_workers=settings.get("server.all_workers", Config.all_workers),
         retention=read_times(settings),
+        sla=read_sla(settings),
         proxies=read_networks(settings.get("server.proxies", list(LOOPBACK)), "server.proxies"),
     )
 

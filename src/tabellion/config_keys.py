@@ -48,12 +48,18 @@ KEYS: dict[str, tuple[type | tuple[type, ...], str]] = {
         "who reads `/api/metrics`: `key`, or `loopback`: also without a key from the same machine, for all "
         "environments (key)",
     ),
+    "sla.queues": (dict, 'queue = { oldest = "15m", failed = 0.05 }: targets that are checked every minute'),
+    "sla.for": (
+        (str, int),
+        'how long a target must be missed before it counts as breached, and kept before it has recovered ("5m")',
+    ),
     "retention.attempts": (
         (str, int),
         'how long attempts of rows that have ended are kept, e.g. "90d"; "never": they are not removed (never)',
     ),
     "retention.memos": ((str, int), "how long answers that were paid for are kept (never)"),
     "retention.deliveries": ((str, int), "how long accepted webhook deliveries are kept (30d)"),
+    "retention.snapshots": ((str, int), "how long the hourly snapshots of queues are kept (400d)"),
     "log.level": (str, "debug, info, warning or error (info)"),
     "log.json": (bool, "one JSON object per line instead of text (false)"),
 }
@@ -88,9 +94,11 @@ VARIABLES: dict[str, str] = {
     "TABELLION_ALLOW": "server.allow",
     "TABELLION_ALL_WORKERS": "server.all_workers",
     "TABELLION_METRICS": "server.metrics",
+    "TABELLION_SLA_FOR": "sla.for",
     "TABELLION_RETENTION_ATTEMPTS": "retention.attempts",
     "TABELLION_RETENTION_MEMOS": "retention.memos",
     "TABELLION_RETENTION_DELIVERIES": "retention.deliveries",
+    "TABELLION_RETENTION_SNAPSHOTS": "retention.snapshots",
     "TABELLION_LOG_LEVEL": "log.level",
     "LOG_LEVEL": "log.level",
     "TABELLION_LOG_JSON": "log.json",

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from tabellion.engine.schema import Schema
     from tabellion.engine.store import Store
     from tabellion.monitor.metrics.metric import MetricSource
+    from tabellion.monitor.sla.target import Target
     from tabellion.monitor.verify import Violation
     from tabellion.monitor.view import QueueView
     from tabellion.web.blueprint import Blueprint, Served
 
+EVENTS = ("sla.breached", "sla.recovered")  #: events of every installation
 GROUP = "tabellion.pipelines"  #: our package of pipelines, and the entry point group of other packages
 
 
@@ -92,6 +94,13 @@ class Pipeline:
         """What of it is removed after a time, also if that is never: deletions may have left files behind.
 
         The time of a rule NAME is the configuration key `retention.NAME`, which `keys` has: `config.keep(NAME)`.
+        """
+        return ()
+
+    def targets(self, config: Config, environment: Environment | None = None) -> Sequence[Target]:
+        """SLA targets of its own, in addition to those that every queue can have, from keys `sla.NAME` in `keys`.
+
+        Raises a ConfigurationError if one cannot be as configured.
         """
         return ()
 
@@ -218,7 +227,7 @@ def gates_of(config: Config, pipelines: Sequence[Pipeline]) -> dict[str, GateSet
 
 def known_events() -> list[str]:
     """The events that webhook endpoints can subscribe to."""
-    return [event for pipeline in installed_pipelines().values() for event in pipeline.events]
+    return [*EVENTS, *(event for pipeline in installed_pipelines().values() for event in pipeline.events)]
 
 
 def defaults() -> list[Pipeline]:

@@ -10,6 +10,7 @@ from tabellion.delivery.old_deliveries import DeliveriesRule
 from tabellion.engine.old_attempts import AttemptsRule
 from tabellion.engine.old_memos import MemosRule
 from tabellion.errors import ConfigurationError
+from tabellion.monitor.old_snapshots import SnapshotsRule
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 TIMES = "retention."  #: how the keys of the configuration begin
 DAY = 86_400.0
-DELIVERIES = 30 * DAY  #: the only default: accepted deliveries are of no use, and somebody else has them
+DELIVERIES = 30 * DAY  #: accepted deliveries are of no use, and somebody else has them
+SNAPSHOTS = 400 * DAY  #: as long as the daily counts of queues
 LEAST = 3600.0  #: seconds; a worker may repeat a settlement after an outage, and must find what it wrote
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY, "w": 7 * DAY, "y": 365 * DAY}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdwy])")
@@ -35,6 +37,7 @@ def rules_of(
         AttemptsRule([*queues, *own], config.keep("attempts")),
         MemosRule(config.keep("memos")),
         DeliveriesRule(config.keep("deliveries", DELIVERIES)),
+        SnapshotsRule(config.keep("snapshots", SNAPSHOTS)),
         *(rule for pipeline in pipelines for rule in pipeline.retention(config, environment)),
     ]
 
@@ -51,15 +54,20 @@ def parse_duration(value: str | int, key: str) -> float | None:
     text = str(value).strip().lower()
     if text in ("never", "0"):
         return None
-    match = _DURATION.fullmatch(text)
-    if match is None:
+    seconds = read_seconds(text)
+    if seconds is None:
         raise ConfigurationError(
             f'{key}: {value!r} is not a duration: write a number and its unit, e.g. "90d", "12h", "52w" or "1y", '
             'or "never"'
         )
-    seconds = float(match[1]) * _UNITS[match[2]]
     if seconds == 0:
         return None
     if seconds < LEAST:
         raise ConfigurationError(f'{key}: {value!r} is too short: at least "1h", or "never" to remove nothing')
     return seconds
+
+
+def read_seconds(text: str) -> float | None:
+    """The seconds of a number and its unit, e.g. `15m`; None for any other text."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    return None if match is None else float(match[1]) * _UNITS[match[2]]

@@ -37,7 +37,7 @@ def test_what_is_removed(project: Project) -> None:
     project.work()
     age(project, 100)
     rules = {row["rule"]: row for row in project.json("prune", "--dry-run")}
-    assert list(rules) == ["attempts", "memos", "deliveries"]
+    assert list(rules) == ["attempts", "memos", "deliveries", "snapshots"]
     attempts = rules["attempts"]
     assert (attempts["removed"], attempts["keep_seconds"], attempts["dry_run"]) == (2, 90 * 86_400, True)
     assert attempts["oldest_seconds"] == pytest.approx(100 * 86_400, abs=600)
@@ -47,12 +47,12 @@ def test_what_is_removed(project: Project) -> None:
     assert "90.0 d" in shown.stdout
     assert "100.0 d" in shown.stdout
     assert count(project) == 1  # the last attempt of the failed row
-    assert [row["removed"] for row in project.json("prune")] == [0, 0, 0]
+    assert [row["removed"] for row in project.json("prune")] == [0, 0, 0, 0]
 
 
 def test_nothing_is_removed_without_a_time(project: Project) -> None:
     """And that is said, with what to write."""
-    configure(project, '\n[retention]\ndeliveries = "never"\n')
+    configure(project, '\n[retention]\ndeliveries = "never"\nsnapshots = "never"\n')
     project.insert("a")
     project.work()
     age(project, 5000)
@@ -144,7 +144,7 @@ def test_a_kill_is_made_good_by_the_next_run(lite: Project, monkeypatch: pytest.
     assert count(lite) == 1
     assert lite.json("verify", "--strict") == []
     lite.sql("UPDATE tabellion_retention SET busy_until = 0")  # otherwise its turn ends after a minute
-    assert [row["removed"] for row in lite.json("prune")] == [0, 0, 0]
+    assert [row["removed"] for row in lite.json("prune")] == [0, 0, 0, 0]
     assert lite.json("status")
 
 

@@ -48,6 +48,8 @@ rate = 50
 budget = 100
 [server]
 allow = ["127.0.0.0/8"]
+[sla.queues.documents]
+oldest = "1h"
 [websites]
 pause = 0.01
 browser = "never"
@@ -236,7 +238,7 @@ def assert_series(server: Prometheus) -> None:
         return not left
 
     try:
-        eventually(answered, within=45, every=1.0)
+        eventually(answered, within=90, every=1.0)
     except AssertionError:
         pytest.fail(f"no series: {[f'{query}: {query.text}' for query in left]}")
     for path in DASHBOARDS:

@@ -110,7 +110,7 @@ async def test_concurrent_workers_lose_no_count(store: Store, clock: Clock) -> N
 def without_counts() -> tuple[str, ...]:
     """The statements that take a register back to its version before there were counts."""
     return (
-        *(f"DROP TABLE tabellion_{name}" for name in ("counts", "retention", "leftovers")),
+        *(f"DROP TABLE tabellion_{name}" for name in ("counts", "retention", "leftovers", "snapshots", "sla")),
         "DELETE FROM tabellion_schema WHERE version >= 4",
         *(f"ALTER TABLE tabellion_attempts DROP COLUMN {name}" for name in ("error_code", "error_params", "note_form")),
     )  # fmt: skip
@@ -149,7 +149,9 @@ async def test_grants_on_the_attempts_are_carried_over(pg_store: Store) -> None:
     [row] = await pg_store.database.fetch(
         f"""SELECT has_table_privilege('{role}', 'tabellion_counts', 'INSERT, UPDATE')
   AND has_table_privilege('{role}', 'tabellion_retention', 'INSERT, UPDATE')
-  AND has_table_privilege('{role}', 'tabellion_leftovers', 'INSERT, DELETE') AS may"""
+  AND has_table_privilege('{role}', 'tabellion_leftovers', 'INSERT, DELETE')
+  AND has_table_privilege('{role}', 'tabellion_snapshots', 'INSERT, DELETE')
+  AND has_table_privilege('{role}', 'tabellion_sla', 'INSERT, UPDATE') AS may"""
     )
     await pg_store.database.fetch(f"DROP OWNED BY {role}")
     await pg_store.database.fetch(f"DROP ROLE {role}")

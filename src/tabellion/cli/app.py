@@ -22,6 +22,7 @@ COMMANDS = {
     "read": "tabellion.cli.read",
     "worker": "tabellion.cli.worker",
     "status": "tabellion.cli.status",
+    "sla": "tabellion.cli.sla",
     "explain": "tabellion.cli.explain",
     "retry": "tabellion.cli.control",
     "release": "tabellion.cli.control",

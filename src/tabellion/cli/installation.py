@@ -31,6 +31,7 @@ from tabellion.monitor.view import QueueView
 from tabellion.net.guard import Rules
 from tabellion.pipeline import Background, Pipeline, gates_of
 from tabellion.retention import rules_of
+from tabellion.sla import tasks_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -71,6 +72,7 @@ class Installation:
         for pipeline in self.pipelines:
             pipeline.check(self.config)
         own_views = self.own_queues()
+        self._declared = [view.queue for view in own_views]
         if self.demo and not self._with_demo():
             raise ConfigurationError("none of the selected pipelines has a demo: omit --demo")
         listening(self.host, self.port).close()  # report a port in use before anything is created
@@ -183,6 +185,7 @@ class Installation:
             name=self.config.worker_name,
             gates=gates_of(self.config, self.pipelines), gates_at=self.config.gates_at,
             retention=lambda place: rules_of(self.config, self.pipelines, [webhooks], place),
+            tasks=lambda place: tasks_of(self.config, self.pipelines, [webhooks, *self._declared], place),
         )  # fmt: skip
         assert self._app is not None  # noqa: S101 - set by run()
         metrics = self._observing.enter_context(observe(worker, begun=begun_by_requests(self.pipelines)))

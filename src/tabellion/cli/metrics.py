@@ -18,8 +18,8 @@ from tabellion.monitor.metrics.metric import Sample
 from tabellion.monitor.metrics.scraping import EnvironmentScrape
 from tabellion.monitor.overview import Overview
 from tabellion.monitor.overview_feed import OverviewFeed
-from tabellion.monitor.view import QueueView
 from tabellion.pipeline import gates_of
+from tabellion.sla import targets_of, views_of
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -77,10 +77,12 @@ async def _scrapes(
         for store in stores.values():
             stack.push_async_callback(store.close)
         for place in places:
-            shown = {view.name: view for pipeline in pipelines for view in pipeline.views(config, place)}
-            views = [*shown.values(), *(QueueView(queue) for queue in queues if queue.name not in shown)]
+            views = views_of(config, pipelines, queues, place)
+            targets = targets_of(config, pipelines, views, place)
             gates_at = stores[config.gates_at.url] if config.gates_at is not None else None
-            overview = Overview(place.name, stores[place.url], views, gate_settings=gate_settings, gates_at=gates_at)
+            overview = Overview(
+                place.name, stores[place.url], views, gate_settings=gate_settings, gates_at=gates_at, targets=targets
+            )
             sources = [source for pipeline in pipelines if (source := pipeline.metrics(config, place)) is not None]
             reader = DatabaseReader(stores[place.url], OverviewFeed(overview).picture, sources)
             scrapes.append(EnvironmentScrape(place.name, reader))

@@ -18,6 +18,7 @@ from tabellion.errors import ConfigurationError
 from tabellion.monitor.metrics.exposition import require_client
 from tabellion.pipeline import gates_of
 from tabellion.retention import rules_of
+from tabellion.sla import targets_of, tasks_of, views_of
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -74,6 +75,7 @@ def worker(
     if not chosen:
         first = queues[0].name
         raise ConfigurationError(f"no queue of this module has a handler: decorate a function with @{first}.handler")
+    targets_of(config, pipelines, views_of(config, pipelines, queues))  # refuses unknown queues before anything starts
     places = [find_environment(config, name, new=True) for name in environment or []] or list(config.environments)
     as_json = json or config.log_json
     name = name or (config.worker_name if id is None else None)
@@ -96,6 +98,7 @@ def worker(
             gates=gates_of(config, pipelines),
             gates_at=_gates_at(config, set(places) - set(usable)),
             retention=lambda place: rules_of(config, pipelines, queues, place),
+            tasks=lambda place: tasks_of(config, pipelines, queues, place),
         )
         port = supervisor.child_port(config.metrics_port if metrics_port is None else metrics_port)
         begun = begun_by_requests(pipelines)

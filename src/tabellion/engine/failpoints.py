@@ -35,6 +35,9 @@ NAMES = (
     "prune.post_commit",
     "prune.mid_files",
     "prune.pre_save",
+    "sla.pre_change",
+    "sla.pre_commit",
+    "snapshot.pre_commit",
 )
 
 

@@ -49,6 +49,9 @@ LEVELS = {
     "queue_health": INFO,
     "pruned": INFO,
     "prune_failed": WARNING,
+    "task_failed": WARNING,
+    "sla_breached": WARNING,
+    "sla_recovered": INFO,
     "gate_closed": WARNING,
     "gate_opened": INFO,
     "broker_down": WARNING,
@@ -56,7 +59,7 @@ LEVELS = {
     "listener_failed": ERROR,
 }
 #: Events that repeat while their cause lasts: written once a minute per queue and environment.
-LASTING = ("claim_refused", "listener_failed", "prune_failed")
+LASTING = ("claim_refused", "listener_failed", "prune_failed", "task_failed")
 
 _SENTENCES = {
     "worker_started": "{worker} started: {note}",
@@ -89,6 +92,9 @@ _SENTENCES = {
     "queue_health": "{queue} in {environment}: {note}",
     "pruned": "{environment}: {count} rows were removed by the retention of {note}",
     "prune_failed": "{environment}: the retention of {note} failed: {error}",
+    "task_failed": "{environment}: the periodic task {note} failed: {error}; it is tried again",
+    "sla_breached": "{environment}: the target {note}",
+    "sla_recovered": "{environment}: the target {note}",
     "gate_closed": "gate {queue} is closed: {error}",
     "gate_opened": "gate {queue} is open",
     "broker_down": "the broker ({note}) cannot be reached: {error}; retrying",

@@ -33,6 +33,37 @@ _RETENTION = (
 )""",
 )
 
+#: What each queue looked like in each hour, and whether each SLA target is kept.
+_SLA = (
+    """CREATE TABLE tabellion_snapshots (
+  at bigint NOT NULL,
+  queue text NOT NULL,
+  taken_at {time},
+  ready bigint,
+  waiting bigint,
+  running bigint,
+  done bigint,
+  failed bigint,
+  oldest_seconds {number},
+  hour_done bigint NOT NULL,
+  hour_failed bigint NOT NULL,
+  hour_retried bigint NOT NULL,
+  hour_cost {number} NOT NULL,
+  sla text,
+  PRIMARY KEY (at, queue)
+)""",
+    """CREATE TABLE tabellion_sla (
+  target text PRIMARY KEY,
+  state text NOT NULL,
+  since {time} NOT NULL,
+  changing_since {time},
+  value {number},
+  problem text,
+  checked_at {time} NOT NULL,
+  turn bigint NOT NULL
+)""",
+)
+
 
 def hide_tables(*tables: str) -> str:
     """The statement that hides tables from Supabase and PostgREST, which publish every table of `public`."""
@@ -264,12 +295,21 @@ WHERE settled_at > (julianday('now') - 2440587.5) * 86400.0 - 30 * 86400.0 GROUP
         ),
         "sqlite": tuple(text.format(time="REAL") for text in _RETENTION),
     },
+    {
+        "postgresql": (
+            *(text.format(time="timestamptz", number="double precision") for text in _SLA),
+            hide_tables("tabellion_snapshots", "tabellion_sla"),
+            _grant_alike("tabellion_snapshots", "tabellion_memos"),
+            _grant_alike("tabellion_sla", "tabellion_memos"),
+        ),
+        "sqlite": tuple(text.format(time="REAL", number="REAL") for text in _SLA),
+    },
 )
 
 CURRENT = len(VERSIONS)
 TABLES = (
     "tabellion_attempts", "tabellion_workers", "tabellion_queues", "tabellion_gates", "tabellion_memos",
-    "tabellion_counts", "tabellion_retention", "tabellion_leftovers",
+    "tabellion_counts", "tabellion_retention", "tabellion_leftovers", "tabellion_snapshots", "tabellion_sla",
 )  # fmt: skip
 
 MISSING = "this database has no register yet: workers create it if their role is allowed to, or run `tabellion migrate`"

@@ -56,7 +56,7 @@ async def _counts(store: Store, view: QueueView, pace: AnswerCache) -> QueueCoun
 
 
 async def _count(store: Store, bound: Bound, view: QueueView, state: StateName) -> tuple[int, float | None]:
-    queue, created_sql = bound.queue, _created_at_sql(bound) if state == "ready" else None
+    queue, created_sql = bound.queue, created_at_sql(bound) if state == "ready" else None
     condition = view.holds(state, store.dialect)
     if state == "ready" and queue.where:
         condition += f" AND (\n{queue.where}\n)"
@@ -69,7 +69,7 @@ FROM (SELECT {created_sql or "CAST(NULL AS double precision)"} AS born FROM {sql
     return int(rows[0]["n"]), None if oldest is None else float(oldest)
 
 
-def _created_at_sql(bound: Bound) -> str | None:
+def created_at_sql(bound: Bound) -> str | None:
     """The creation time of a row as seconds since 1970; None if no column has it."""
     for name in (BORN, *(column for column, _ in bound.order)):
         column = bound.table.columns.get(name)

@@ -16,6 +16,8 @@ from tabellion.engine.timestamps import iso
 from tabellion.monitor.counting import QueueCounts, counts
 from tabellion.monitor.gates import GatePicture, gates
 from tabellion.monitor.pace import AnswerCache
+from tabellion.monitor.sla.compliance import TargetPicture, read_recorded
+from tabellion.monitor.sla.target import Target
 from tabellion.monitor.snapshot import waiting
 from tabellion.monitor.spend import Spend, model_of, spend
 from tabellion.monitor.throughput import HOURS, MINUTES, Series, Tally, Throughput, line
@@ -108,6 +110,7 @@ class OverviewPicture(Answer):
     queues: list[QueuePicture]
     workers: list[WorkerPicture]
     gates: list[GatePicture]
+    targets: Annotated[list[TargetPicture], Doc("The SLA targets as of their last check.")]
     spend: Spend
     series: Lines
 
@@ -133,10 +136,10 @@ class Overview:
     def __init__(
         self, environment: str, store: Store, views: Sequence[QueueView], *,
         gate_settings: Mapping[str, GateSettings] | None = None, gates_at: Store | None = None,
-        figures: Mapping[str, ReadFigure] | None = None,
+        figures: Mapping[str, ReadFigure] | None = None, targets: Sequence[Target] = (),
     ) -> None:  # fmt: skip
         self.environment, self.store, self.views = environment, store, list(views)
-        self._figures = dict(figures or {})
+        self._figures, self._targets = dict(figures or {}), list(targets)
         self._gate_settings, self._gates_at = dict(gate_settings or {}), gates_at or store
         self._throughput = Throughput(store)
         self._pace = AnswerCache()
@@ -166,6 +169,7 @@ class Overview:
             "queues": queues,
             "workers": list(facts.crew),
             "gates": list(facts.gates),
+            "targets": await read_recorded(self.store, self._targets),
             "spend": spend(self._throughput, self.queues),
             "series": {
                 "minutes": self._series(facts.minutes, MINUTE, MINUTES),

@@ -22,8 +22,8 @@ REGISTER: dict[str, tuple[str, ...]] = {
     "tabellion_memos": ALL,
     "tabellion_leftovers": ALL,
 }
-#: The rights that are granted: old attempts and counts are deleted too, but a worker that may not do so can work.
-GRANTED = REGISTER | {"tabellion_attempts": ALL, "tabellion_counts": ALL}
+#: The rights that are granted: old attempts, counts and snapshots are deleted too, but a worker can work without.
+GRANTED = REGISTER | dict.fromkeys(("tabellion_attempts", "tabellion_counts", "tabellion_snapshots"), ALL)
 
 
 @dataclass(frozen=True, slots=True)

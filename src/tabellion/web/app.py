@@ -27,8 +27,9 @@ from tabellion.monitor.overview_feed import OverviewFeed
 from tabellion.monitor.view import QueueView, together
 from tabellion.net.guard import Rules
 from tabellion.pipeline import Pipeline, gates_of
+from tabellion.sla import targets_of
 from tabellion.web import blueprint, health, openapi, policy, reference
-from tabellion.web.api import metrics, overview, queues, users, webhooks
+from tabellion.web.api import metrics, overview, queues, sla, users, webhooks
 from tabellion.web.auth import Authenticator
 from tabellion.web.blueprint import Blueprint
 from tabellion.web.environment import ServedEnvironment
@@ -44,7 +45,7 @@ from tabellion.web.streams import Streams
 from tabellion.web.validation import build_problem
 
 #: Routes of every installation; those of pipelines come first, so that fixed paths precede paths with parameters.
-MODULES = (health, reference, webhooks, overview, metrics, queues, users, static, door, people, dashboard)
+MODULES = (health, reference, webhooks, overview, sla, metrics, queues, users, static, door, people, dashboard)
 DESCRIPTION = "Queues and pipelines over HTTP. Errors are problems (RFC 9457) with a stable `code`."
 
 
@@ -57,7 +58,7 @@ def serve_environment(
     served = {
         pipeline.name: result for pipeline in pipelines if (result := pipeline.serve(config, name, store)) is not None
     }
-    return ServedEnvironment(name, store, views, served)
+    return ServedEnvironment(name, store, views, served, targets_of(config, pipelines, views, configured))
 
 
 def webhooks_view() -> QueueView:
@@ -99,7 +100,7 @@ def _look_out(
         environment.monitor = OverviewFeed(
             Overview(
                 environment.name, environment.store, environment.views, gate_settings=gate_settings,
-                gates_at=gates_at, figures=figures,
+                gates_at=gates_at, figures=figures, targets=environment.targets,
             )
         )  # fmt: skip
         place = next((place for place in config.environments if place.name == environment.name), None)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from tabellion.engine.store import Store
 from tabellion.monitor.metrics.scraping import EnvironmentScrape
 from tabellion.monitor.overview_feed import OverviewFeed
+from tabellion.monitor.pace import AnswerCache
+from tabellion.monitor.sla.target import Target
 from tabellion.monitor.view import QueueView
 from tabellion.web.blueprint import Served
 
@@ -20,6 +22,8 @@ class ServedEnvironment:
     store: Store
     views: Sequence[QueueView] = ()  #: the queues that are shown
     served: Mapping[str, Served] = field(default_factory=dict)  #: by pipeline
+    targets: Sequence[Target] = ()  #: the SLA targets that are checked
+    compliance: AnswerCache = field(default_factory=AnswerCache)  #: what they were when they were last asked for
     cursor_key: bytes | None = None  #: signs cursors; read when the first is needed
     monitor: OverviewFeed = field(init=False)  #: set by the application, which knows the gates
     scrape: EnvironmentScrape = field(init=False)  #: likewise

@@ -60,6 +60,8 @@ MONITOR: Policy = {
     ("GET", "/api/workers"): Role.VIEWER,
     ("GET", "/api/active-workers"): Role.ADMIN,
     ("GET", "/api/gates"): Role.VIEWER,
+    ("GET", "/api/sla"): Role.VIEWER,
+    ("GET", "/api/trends"): Role.VIEWER,
     ("GET", "/api/queues"): Role.VIEWER,
     ("GET", "/api/queues/{name}"): Role.VIEWER,
     ("GET", "/api/queues/{name}/rows"): Role.VIEWER,

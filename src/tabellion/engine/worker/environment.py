@@ -14,6 +14,7 @@ from tabellion.engine import counts, refused_rows
 from tabellion.engine.environment import Environment
 from tabellion.engine.events import Event
 from tabellion.engine.job import Job
+from tabellion.engine.periodic import PeriodicTask
 from tabellion.engine.queue import Queue
 from tabellion.engine.retention import RetentionRule, prune_some
 from tabellion.engine.settlement import Settlement, Verdict
@@ -22,7 +23,15 @@ from tabellion.engine.worker.leases import Leases
 from tabellion.engine.worker.runner import Run, retry_or_fail
 from tabellion.engine.worker.settling import Settler
 from tabellion.engine.worker.skipped_queues import Skipped
-from tabellion.errors import Busy, ConfigurationError, DeclarationError, NotMigrated, StoreError, Unreachable
+from tabellion.errors import (
+    Busy,
+    ConfigurationError,
+    DeclarationError,
+    NotMigrated,
+    StoreError,
+    TabellionError,
+    Unreachable,
+)
 from tabellion.messages import Message
 
 if TYPE_CHECKING:
@@ -48,11 +57,11 @@ class WorkerEnvironment:
 
     def __init__(
         self, environment: Environment, queues: Sequence[Queue], dispatcher: Dispatcher,
-        rules: Sequence[RetentionRule] = (),
+        rules: Sequence[RetentionRule] = (), tasks: Sequence[PeriodicTask] = (),
     ) -> None:  # fmt: skip
         self.name, self.address, self.share = environment.name, environment.address, environment.share
         self.queues = queues
-        self._rules = rules
+        self._rules, self._tasks = rules, tasks
         self.record = dispatcher.record
         self.store = environment.store()
         self.up = False
@@ -159,6 +168,10 @@ class WorkerEnvironment:
             asyncio.create_task(self._every(ROLL_UP, self._roll_up_counts)),
             asyncio.create_task(self._every(LOOK_AGAIN, self.skipped.check_again)),
             *([asyncio.create_task(self._every(PRUNE, self._prune))] if self._rules else []),
+            *(
+                asyncio.create_task(self._every(task.every, functools.partial(self._run_task, task)))
+                for task in self._tasks
+            ),
             asyncio.create_task(self._listen()),
             *(
                 asyncio.create_task(self._every(queue.health, functools.partial(self._report_health, queue)))
@@ -306,6 +319,15 @@ class WorkerEnvironment:
             removed = await prune_some(self.store, self._rules, self.record.id, PRUNE_SECONDS, report_failure)
             for name, count in removed.items():
                 self.event("pruned", note=name, count=count)
+
+    async def _run_task(self, task: PeriodicTask) -> None:
+        """Runs a periodic task; its failure does not stop work, and others notice if the database is unreachable."""
+        with contextlib.suppress(Unreachable, Busy):
+            try:
+                await task.run(self.store, self.event)
+            except (TabellionError, OSError, LookupError, TypeError, ValueError) as error:
+                # Pipelines add to these tasks: their mistakes must not end the connection.
+                self.event("task_failed", note=task.name, error=f"{type(error).__name__}: {error}")
 
     async def _read_controls(self) -> None:
         rows = await self.store.database.fetch(

@@ -19,6 +19,7 @@ from tabellion.engine.events import Event, Listener, Listeners
 from tabellion.engine.gates.open_gates import OpenGates
 from tabellion.engine.gates.state import GateSettings
 from tabellion.engine.log import LogListener, log_by_default
+from tabellion.engine.periodic import PeriodicTask
 from tabellion.engine.queue import Queue
 from tabellion.engine.retention import RetentionRule
 from tabellion.engine.settlement import Settlement
@@ -64,6 +65,7 @@ class Worker:
         gates: Mapping[str, GateSettings] | None = None,
         gates_at: Environment | None = None,
         retention: Callable[[Environment], Sequence[RetentionRule]] | None = None,
+        tasks: Callable[[Environment], Sequence[PeriodicTask]] | None = None,
     ) -> None:
         self.environments = list(environments)
         self.queues = list(queues)
@@ -74,6 +76,7 @@ class Worker:
         self.poll = poll
         self.gates = dict(gates or {})
         self._retention = retention or (lambda _: ())
+        self._tasks = tasks or (lambda _: ())
         self.gates_at = gates_at or (self.environments[0] if self.environments else None)
         boot = uuid.uuid4().hex
         self.id = make_id(id, name) or f"worker-{socket.gethostname()}-{os.getpid()}-{boot[:8]}"
@@ -171,7 +174,9 @@ class Worker:
         self._runner = dispatcher.runner = Runner(handlers, dispatcher.report)
         dispatcher.root = self._folders.open()
         environments = self._worker_environments = [
-            WorkerEnvironment(environment, self.queues, dispatcher, self._retention(environment))
+            WorkerEnvironment(
+                environment, self.queues, dispatcher, self._retention(environment), self._tasks(environment)
+            )
             for environment in self.environments
         ]
         assert self.gates_at is not None  # noqa: S101 - the first environment, and there is one

@@ -1,4 +1,4 @@
-"""Metrics of one environment's database: queues, workers, gates and spend, from its overview."""
+"""Metrics of one environment's database: queues, workers, gates, spend and SLA, from its overview."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tabellion.monitor.gates import GatePicture
 from tabellion.monitor.metrics.metric import MetricSource, Sample, environment_metric
 from tabellion.monitor.overview import OverviewPicture, QueuePicture
 from tabellion.monitor.pace import AnswerCache
+from tabellion.monitor.sla.compliance import TargetPicture
 from tabellion.monitor.workers import WorkerPicture
 
 BREAKER_STATES = ("closed", "open", "probing")
@@ -64,10 +65,24 @@ GATE_CALLS = environment_metric(
 )
 GATE_SPENT = environment_metric("tabellion_gate_spent_dollars", "gauge", "Spent today (UTC) through a gate.", "gate")
 GATE_BUDGET = environment_metric("tabellion_gate_budget_dollars", "gauge", "A gate's budget of a day.", "gate")
+TARGET_VALUE = environment_metric(
+    "tabellion_sla_value", "gauge", "The value of an SLA target at its last check, in seconds or as a share; absent if "
+    "there was nothing to measure.", "target"
+)  # fmt: skip
+TARGET_LIMIT = environment_metric("tabellion_sla_limit", "gauge", "The limit of an SLA target.", "target")
+TARGET_KEPT = environment_metric(
+    "tabellion_sla_kept", "gauge", "Whether an SLA target was kept at its last check; absent if it is not known.",
+    "target",
+)  # fmt: skip
+TARGET_BREACHED = environment_metric(
+    "tabellion_sla_breached", "gauge", "Whether an SLA target has been missed for so long that it was alerted.",
+    "target",
+)  # fmt: skip
 
 METRICS = (
     DATABASE_UP, AGE, ROWS, WAITING, FOREIGN, OLDEST, LAST_HOUR, ERROR_RATIO, PAUSED, PROBLEM, QUEUE_WORKERS, WORKERS,
-    SLOTS, SPEND, GATE_OPEN, GATE_RATE, GATE_BREAKER, GATE_CALLS, GATE_SPENT, GATE_BUDGET,
+    SLOTS, SPEND, GATE_OPEN, GATE_RATE, GATE_BREAKER, GATE_CALLS, GATE_SPENT, GATE_BUDGET, TARGET_VALUE,
+    TARGET_LIMIT, TARGET_KEPT, TARGET_BREACHED,
 )  # fmt: skip
 
 
@@ -98,6 +113,8 @@ def overview_samples(picture: OverviewPicture) -> Iterator[Sample]:
     yield from _spend(picture)
     for gate in picture["gates"]:
         yield from _gate(gate)
+    for target in picture["targets"]:
+        yield from _target(target)
 
 
 def _queue(queue: QueuePicture, at: float) -> Iterator[Sample]:
@@ -160,6 +177,16 @@ def _gate(gate: GatePicture) -> Iterator[Sample]:
     yield GATE_SPENT.sample(gate["spent"], gate=name)
     if gate["budget"] is not None:
         yield GATE_BUDGET.sample(gate["budget"], gate=name)
+
+
+def _target(target: TargetPicture) -> Iterator[Sample]:
+    name = target["target"]
+    yield TARGET_LIMIT.sample(target["limit"], target=name)
+    yield TARGET_BREACHED.sample(target["state"] == "breached", target=name)
+    if target["kept"] is not None:
+        yield TARGET_KEPT.sample(target["kept"], target=name)
+    if target["value"] is not None:
+        yield TARGET_VALUE.sample(target["value"], target=name)
 
 
 def _seconds(moment: str) -> float:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tabellion.engine.schema import Schema
     from tabellion.engine.store import Store
     from tabellion.monitor.metrics.metric import MetricSource
+    from tabellion.monitor.sla.target import Target
     from tabellion.monitor.verify import Violation
     from tabellion.monitor.view import QueueView
     from tabellion.pipelines.documents.consume import Consumer
@@ -74,6 +75,10 @@ class DocumentsPipeline(Pipeline):
             (str, int),
             "how long corrections are kept after the last document with the same bytes is gone (never)",
         ),
+        "sla.types": (
+            dict,
+            "type = { reviewed = 0.95 }: the share of a type's reviews that must be finished in time",
+        ),
         "review.lease": ((int, float), "seconds until a claim expires after its last renewal (300)"),
         "review.assignment_hold": ((int, float), "seconds that an assigned item is reserved for its assignee (3600)"),
     }
@@ -123,6 +128,14 @@ class DocumentsPipeline(Pipeline):
             DocumentsRule(settings, config.keep("documents"), config.data / "pictures"),
             DecisionsRule(config.keep("decisions")),
         )
+
+    def targets(self, config: Config, environment: Environment | None = None) -> Sequence[Target]:
+        """What `[sla.types]` demands of the review of a type's documents."""
+        if "types" not in config.section("sla"):
+            return ()
+        from tabellion.pipelines.documents.review import targets
+
+        return targets.targets_of(config)
 
     def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
         """The queues, with that of review, whose workers are people."""

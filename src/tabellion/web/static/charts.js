@@ -116,7 +116,8 @@ export class Bars {
       text({ x: this.left - 8, y: y(tick) + 4, class: "axis end" }, this.write(tick)),
     ]);
     const apart = Math.max(1, Math.ceil(this.series.count / Math.max(2, Math.floor((width - this.left) / this.room))));
-    const size = [1, 2, 3, 5, 6, 10, 12, 15, 20, 30].find((candidate) => candidate >= apart) ?? apart;
+    const sizes = this.series.step === 3600 ? [1, 2, 3, 6, 12, 24] : [1, 2, 3, 5, 6, 10, 12, 15, 20, 30];
+    const size = sizes.find((candidate) => candidate >= apart) ?? apart;
     for (let place = this.series.count - 1; place >= 0; place -= 1) {
       const at = this.moment(place);
       const round = this.series.step === 60 ? at.getMinutes() % size : this.series.step === 3600 ? at.getHours() % size : (this.series.count - 1 - place) % size;
