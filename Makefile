@@ -116,7 +116,7 @@ bench-gates: $(READY) ## Measure gates: a fleet before a quota that moves, quota
 	@$(BIN)/python -m bench.gates outage
 	@$(BIN)/python -m bench.gates calls
 
-bench-nodes: $(READY) ## Measure 1, 2 and 4 worker nodes on one PostgreSQL, in network namespaces as root: rates, and what a job costs (15 min)
+bench-nodes: $(READY) ## Measure 1, 2 and 4 worker nodes on one PostgreSQL, in network namespaces as root: rates, and what a job costs (20 min)
 	@$(BIN)/python -m bench.nodes
 
 bench-service: $(READY) ## Measure the document service: uploads, a model of three seconds, outputs, on PostgreSQL
