@@ -116,6 +116,9 @@ bench-gates: $(READY) ## Measure gates: a fleet before a quota that moves, quota
 	@$(BIN)/python -m bench.gates outage
 	@$(BIN)/python -m bench.gates calls
 
+bench-nodes: $(READY) ## Measure 1, 2 and 4 worker nodes on one PostgreSQL, in network namespaces as root: rates, and what a job costs (20 min)
+	@$(BIN)/python -m bench.nodes
+
 bench-service: $(READY) ## Measure the document service: uploads, a model of three seconds, outputs, on PostgreSQL
 	@$(BIN)/python -m bench.service
 
@@ -178,4 +181,4 @@ lock: $(READY) ## Lock what pyproject.toml adds or removes; make lock UPGRADE=1 
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench .venv-docs tests/javascript/node_modules .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run registries website first-run test quick check browser dashboards docs docs-serve format chaos chaos-batches chaos-celery chaos-documents chaos-review bench bench-batches bench-engine bench-gates bench-ocr bench-pages bench-reading bench-retention bench-service bench-websites eval eval-websites extras calibrate lock screenshots clean
+.PHONY: help setup run registries website first-run test quick check browser dashboards docs docs-serve format chaos chaos-batches chaos-celery chaos-documents chaos-review bench bench-batches bench-engine bench-gates bench-nodes bench-ocr bench-pages bench-reading bench-retention bench-service bench-websites eval eval-websites extras calibrate lock screenshots clean

