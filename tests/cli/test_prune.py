@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 
@@ -131,7 +132,7 @@ INSERT INTO tabellion_attempts (queue, key, n, token, attempt, crashes, deferral
 
 
 def test_a_kill_is_made_good_by_the_next_run(lite: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process died after its first commit: the rest goes later, and nothing else is lost."""
+    """The process died after its first commit: the next one says that it waits, and nothing else is lost."""
     configure(lite)
     lite.insert("a", "bb", "empty")
     lite.work()
@@ -143,8 +144,12 @@ def test_a_kill_is_made_good_by_the_next_run(lite: Project, monkeypatch: pytest.
     monkeypatch.delenv("TABELLION_FAILPOINTS")
     assert count(lite) == 1
     assert lite.json("verify", "--strict") == []
+    waiting = lite.start("prune", "--json")
+    assert waiting.stderr is not None
+    assert waiting.stderr.readline().startswith("attempts: waiting for another process")
     lite.sql("UPDATE tabellion_retention SET busy_until = 0")  # otherwise its turn ends after a minute
-    assert [row["removed"] for row in lite.json("prune")] == [0, 0, 0, 0]
+    output, _ = waiting.communicate(timeout=30)
+    assert [row["removed"] for row in json.loads(output)] == [0, 0, 0, 0]
     assert lite.json("status")
 
 

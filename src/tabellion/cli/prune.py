@@ -12,7 +12,7 @@ import typer
 
 from tabellion.cli import DATABASE, PARTIAL, output
 from tabellion.cli.load import config_of, find_environment, pipelines_of, present, queues_of
-from tabellion.engine.retention import RetentionRule, Step, prune_all
+from tabellion.engine.retention import TURN, RetentionRule, Step, prune_all
 from tabellion.errors import Forbidden, StoreError
 from tabellion.retention import rules_of
 
@@ -86,8 +86,14 @@ async def _prune(place: Environment, rules: Sequence[RetentionRule], results: di
                 results[rule.name] = total
                 bar.name(f"{rule.name}: {total.removed:,}")
 
+            def tell_waiting(rule: RetentionRule) -> None:
+                typer.echo(
+                    f"{rule.name}: waiting for another process that removes them; if it was killed, for {TURN:g} s",
+                    err=True,
+                )
+
             worker = f"prune-{socket.gethostname()}-{os.getpid()}"
-            await prune_all(store, rules, worker, dry_run=dry_run, report=report)
+            await prune_all(store, rules, worker, dry_run=dry_run, report=report, waiting=tell_waiting)
     except Forbidden as error:
         raise Forbidden(f"{error}; GRANT DELETE on this table to the role, or run this as another one") from error
     finally:

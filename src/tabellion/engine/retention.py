@@ -126,14 +126,18 @@ async def _walk_on(store: Store, rule: RetentionRule, worker: str, seconds: floa
 
 
 async def prune_all(
-    store: Store, rules: Sequence[RetentionRule], worker: str, *, dry_run: bool = False, report: Report | None = None
-) -> None:
-    """Walks every rule's whole table and reports what it has removed so far. A dry run takes no turn."""
+    store: Store, rules: Sequence[RetentionRule], worker: str, *, dry_run: bool = False, report: Report | None = None,
+    waiting: Callable[[RetentionRule], None] | None = None,
+) -> None:  # fmt: skip
+    """Walks every rule's whole table and reports what it has removed so far. A dry run takes no turn.
+
+    `waiting` is called once for each rule that another process applies at the moment.
+    """
     for rule in rules:
         total = Step()
         if rule.keep is not None:
-            while not dry_run and await _take_turn(store, rule, worker, now=True) is None:
-                await asyncio.sleep(WAIT)
+            if not dry_run:
+                await _wait_for_turn(store, rule, worker, waiting)
             try:
                 while True:
                     step = await rule.step(store, total.position, dry_run=dry_run)
@@ -150,6 +154,17 @@ async def prune_all(
                     await _end_turn(store, rule, worker)
     if not dry_run:
         await clear_leftovers(store, rules)
+
+
+async def _wait_for_turn(
+    store: Store, rule: RetentionRule, worker: str, waiting: Callable[[RetentionRule], None] | None
+) -> None:
+    is_first = True
+    while await _take_turn(store, rule, worker, now=True) is None:
+        if is_first and waiting is not None:
+            waiting(rule)
+        is_first = False
+        await asyncio.sleep(WAIT)
 
 
 # -- turns -----------------------------------------------------------------------------------------------------------
