@@ -16,11 +16,11 @@ from tabellion.pipelines.batches.callbacks import message_id
 from tabellion.pipelines.batches.error_forms import read_forms, translated
 from tabellion.pipelines.batches.rate_limiter import RateLimiter
 from tabellion.pipelines.batches.states import (
-    ENDED,
     ENDED_REFS,
     FETCHING_QUEUE,
     GOOD_REFS,
     PUBLISHING_QUEUE,
+    REF_STATUS,
     REFS_QUEUE,
     WEBHOOKS_QUEUE,
     Phase,
@@ -135,19 +135,11 @@ async def chunk_status(store: Store, batch_id: str, chunk_id: str, limiter: Rate
     if not rows:
         return None
     row, phase = rows[0], Phase(rows[0]["phase"])
-    # As in the callback: a ref that was read, but that the end of its chunk has left unpublished, is not complete.
-    status = "status"
-    if phase in ENDED:
-        status = (
-            f"CASE WHEN status = '{RefStatus.DONE}' AND result_cid IS NULL THEN '{RefStatus.ERROR}' ELSE status END"
-        )
-    counted = await store.database.fetch(
-        f"SELECT {status} AS status, count(*) AS n FROM {tables.REFS} WHERE chunk = $1 GROUP BY 1", row["id"]
-    )
+    counted = await _count_refs(store, [row["id"]])
     found = ChunkStatus(
         status="done" if phase is Phase.DONE else "error" if phase is Phase.ERROR else "processing",
         phase=Phase.FETCHING.value if phase is Phase.PENDING else phase.value,  # type: ignore[typeddict-item]
-        progress=_progress({one["status"]: one["n"] for one in counted}), rate_limiter=limiter,
+        progress=_progress(counted[row["id"]]), rate_limiter=limiter,
     )  # fmt: skip
     if phase is Phase.ERROR:
         found["error"] = row["publishing_error"] or row["fetching_error"] or ""
@@ -293,14 +285,7 @@ WHERE c.batch_id = $1 AND c.done_refs IS NULL AND r.status IN ({listed(ENDED_REF
 
 async def _describe_chunks(store: Store, rows: Sequence[Any]) -> list[Chunk]:
     names = [row["id"] for row in rows]
-    counts: dict[str, dict[str, int]] = {name: {} for name in names}
-    if names:
-        marks = ", ".join(f"${number}" for number in range(1, len(names) + 1))
-        for one in await store.database.fetch(
-            f"SELECT chunk, status, count(*) AS n FROM {tables.REFS} WHERE chunk IN ({marks}) GROUP BY chunk, status",
-            *names,
-        ):
-            counts[one["chunk"]][one["status"]] = one["n"]
+    counts = await _count_refs(store, names)
     unpublished = await _failed_pis(store, names)
     deliveries = await _deliveries(store, [message_id(row["id"], row["run"]) for row in rows if row["callback_url"]])
     forms = await read_forms(store, [_chunk_error(row) for row in rows if _chunk_error(row)[2]])
@@ -315,6 +300,20 @@ async def _describe_chunks(store: Store, rows: Sequence[Any]) -> list[Chunk]:
         )
         for row in rows
     ]  # fmt: skip
+
+
+async def _count_refs(store: Store, chunks: Sequence[str]) -> dict[str, dict[str, int]]:
+    """The refs of chunks by their status."""
+    counts: dict[str, dict[str, int]] = {name: {} for name in chunks}
+    if chunks:
+        marks = ", ".join(f"${number}" for number in range(1, len(chunks) + 1))
+        for one in await store.database.fetch(
+            f"""SELECT r.chunk, {REF_STATUS} AS status, count(*) AS n FROM {tables.CHUNKS} AS c
+JOIN {tables.REFS} AS r ON r.chunk = c.id WHERE c.id IN ({marks}) GROUP BY 1, 2""",
+            *chunks,
+        ):
+            counts[one["chunk"]][one["status"]] = one["n"]
+    return counts
 
 
 async def _failed_pis(store: Store, names: Sequence[str]) -> dict[str, tuple[int, str | None]]:
