@@ -24,7 +24,7 @@ from tabellion.pipelines.batches.request import (
 )
 from tabellion.pipelines.batches.served import served_batches
 from tabellion.pipelines.batches.spooling import at_line
-from tabellion.pipelines.batches.submit import BatchConflict, submit_chunk
+from tabellion.pipelines.batches.submit import BatchConflict, ChunkConflict, submit_chunk
 from tabellion.web import limits as bounds
 from tabellion.web import strict_json
 from tabellion.web.answers import answer
@@ -125,9 +125,10 @@ async def _read(request: Request, limit: int) -> bytes:
     return b"".join([chunk async for chunk in chunks])
 
 
-def as_problem(error: Contradiction | UrlBlocked | BatchConflict, field: str = "/batch_id") -> Problem:
+def as_problem(error: Contradiction | UrlBlocked | BatchConflict) -> Problem:
     """The problem of a request that cannot be accepted."""
     if isinstance(error, BatchConflict):
+        field = "/chunk_id" if isinstance(error, ChunkConflict) else "/batch_id"
         return Problem(409, "batch_conflict", str(error), field=field, fix=Message("batch.fix_conflict"))
     if isinstance(error, UrlBlocked):
         problem = Problem(
