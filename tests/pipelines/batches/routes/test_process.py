@@ -270,3 +270,12 @@ def test_requests_of_one_address_do_not_delay_the_callbacks_of_another(tmp_path:
         assert [send("203.0.113.9", "/callback/b1/ocr") for _ in range(3)] == [401, 401, 429]
         assert send("203.0.113.9", "/ocr") == 410
         assert send("198.51.100.7", "/callback/b1/ocr") == 401
+
+
+def test_the_api_document_says_that_a_key_is_not_needed(shared: LiveBatches) -> None:
+    """Otherwise generated clients insist on one; for the other routes they must."""
+    paths = shared.get("/openapi.json").json()["paths"]
+    for method, path in (("post", "/process"), ("get", "/status/{batch_id}/{chunk_id}"), ("post", "/ocr")):
+        assert paths[path][method]["security"] == [{"key": []}, {}]
+        assert "\n\nCallers: " in paths[path][method]["description"]
+    assert paths["/api/batches"]["post"]["security"] == [{"key": []}]
