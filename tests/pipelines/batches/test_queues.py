@@ -15,7 +15,6 @@ from PIL import Image
 from tabellion.engine.store import Store
 from tabellion.models.errors import Rejected, Throttled, Unavailable
 from tabellion.pipelines.batches import lookup
-from tabellion.pipelines.batches.rate_limiter import RateLimiter
 from tabellion.pipelines.batches.receiving import receive_callback
 from tests.pipelines.batches.material import (
     SECRET,
@@ -43,7 +42,7 @@ def read_progress(url: str) -> list[tuple[int, int, int]]:
     """Return completed, failed and pending refs: by the status of the chunk, the list of chunks, and the batch."""
 
     async def read(store: Store) -> list[lookup.Progress]:
-        status = await lookup.chunk_status(store, "b1", "0", RateLimiter(tokens=1, max_tokens=1, rps=1))
+        status = await lookup.chunk_status(store, "b1", "0")
         chunk, batch = await lookup.get_chunk(store, "b1", "0"), await lookup.get_batch(store, "b1")
         assert status is not None
         assert chunk is not None
