@@ -60,7 +60,7 @@ async def _settle_and_log(store: Store, settlements: Any) -> Any:
     return verdicts
 
 
-# Tests import the terms above, and their own workers must not be changed by that: only a node of the fleet has the folder.
+# Tests import the terms above, which must not change their own workers: only a node of the fleet has the folder.
 if FOLDER in os.environ:
     worker_environment.SWEEP = SWEEP
     worker_environment.LONGEST_PAUSE = settling.LONGEST_PAUSE = 1.0
