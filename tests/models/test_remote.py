@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from typing import Any
 
 import pytest
 
@@ -36,3 +38,18 @@ def test_headers_and_prices_are_settings(fake: Serving) -> None:
     reply = ask(make("gemini", settings | {"headers": {"x-fake": "thought"}}, {}))
     assert reply.usage.thoughts > 0
     assert reply.cost == reply.usage.input
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_of_many_first_calls_one_imports(name: str, fake: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others wait without a thread: a hundred would leave none for files."""
+    model: Any = make(name, {"key": KEY, "base_url": fake.url + PATHS[name]}, {})
+    load, loads = model._load, []
+    monkeypatch.setattr(model, "_load", lambda: loads.append(load()))
+
+    async def call() -> None:
+        await asyncio.gather(*(model.call([TEXT]) for _ in range(20)))
+        await model.close()
+
+    asyncio.run(call())
+    assert len(loads) == 1

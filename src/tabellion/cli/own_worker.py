@@ -19,39 +19,53 @@ if TYPE_CHECKING:
     from tabellion.engine.store import Store
 
 GRACE = 1.0  #: seconds that jobs get to finish when the command is interrupted
+LOOK = 5.0  #: seconds between two looks at the workers that a command waits for
 
 
 @contextlib.asynccontextmanager
 async def own_worker(
     config: Config, pipeline: Pipeline, store: Store, needed: Collection[str], queues: Callable[[], Sequence[Queue]],
-    **options: Any,
+    *, name: str, **options: Any,
 ) -> AsyncIterator[None]:  # fmt: skip
-    """Runs a worker with these queues in the first environment, unless live ones serve every needed queue there.
+    """Runs a worker with these queues in the first environment while no live ones serve every needed queue there.
 
     If it ends by itself, the block is cancelled and its error raised: nobody else would do the work.
     """
-    workers = await read_workers(store.database)
-    served = {name for worker in workers for name in worker["queues"].split(",")}
-    if served.issuperset(needed):
-        yield
-        return
-    if not logging.getLogger("tabellion").handlers:
-        log_to_stderr("error")
-    worker = Worker(
-        [config.environments[0]], queues(), grace=GRACE, gates=gates_of(config, [pipeline]), gates_at=config.gates_at,
-        **options,
-    )  # fmt: skip
-    serving = asyncio.create_task(worker.serve())
+    worker: Worker | None = None
+
+    async def work() -> None:
+        nonlocal worker
+        while await _is_served(store, needed):
+            await asyncio.sleep(LOOK)  # a worker that was killed is shown as live for some seconds
+        if not logging.getLogger("tabellion").handlers:
+            log_to_stderr("error")
+        worker = Worker(
+            [config.environments[0]], queues(), grace=GRACE, gates=gates_of(config, [pipeline]),
+            gates_at=config.gates_at, name=name, **options,
+        )  # fmt: skip
+        # It takes the rows of one command only: others must not wait for it.
+        worker.record.queues = ",".join(f"{queue.name} ({name})" for queue in worker.queues)
+        await worker.serve()
+
+    serving = asyncio.create_task(work())
     waiting = asyncio.current_task()
     if waiting is not None:
         serving.add_done_callback(lambda done: _stop_waiting(done, waiting))
     try:
         yield
     finally:
-        worker.stop()
+        if worker is None:
+            serving.cancel()
+        else:
+            worker.stop()
         await asyncio.wait({serving})
         if not serving.cancelled() and (failure := serving.exception()) is not None:
             raise failure
+
+
+async def _is_served(store: Store, needed: Collection[str]) -> bool:
+    workers = await read_workers(store.database)
+    return {name for worker in workers for name in worker["queues"].split(",")}.issuperset(needed)
 
 
 def _stop_waiting(done: asyncio.Task[None], waiting: asyncio.Task[Any]) -> None:

@@ -48,6 +48,7 @@ class Remote(ABC, Generic[Client]):
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[httpx2.AsyncClient, Client, SendLimiter]] = (
             WeakKeyDictionary()
         )
+        self._loading: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.model} at {urlsplit(self.base_url).netloc.rpartition('@')[2]}>"
@@ -55,7 +56,7 @@ class Remote(ABC, Generic[Client]):
     async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
         """Sends the parts and returns the reply, or raises one of `tabellion.models.errors`."""
         if not self._clients:
-            await asyncio.to_thread(self._load)  # a second of importing, which must not block the loop
+            await self._load_once()
         from tabellion.models.channel import deadline, plainly
 
         http, client, turns = self._get_clients()
@@ -94,6 +95,15 @@ class Remote(ABC, Generic[Client]):
             http = client(self.base_url, self._headers, self._answer_limit)
             self._clients[loop] = (http, self._connect(http), SendLimiter())
         return self._clients[loop]
+
+    async def _load_once(self) -> None:
+        """Imports the SDK in a thread, for it takes a second; of many first calls one imports, the others wait.
+
+        A hundred of them would otherwise take every thread of the loop, which others need for their files.
+        """
+        async with self._loading.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
+            if not self._clients:
+                await asyncio.to_thread(self._load)
 
     def _load(self) -> None:
         with extras.explain_missing(self.extra):

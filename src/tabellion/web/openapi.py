@@ -129,8 +129,10 @@ def _complete(route: Route, operation: dict[str, Any], role: Role | Authenticati
     statuses = {*ALWAYS}
     if role is not None:
         statuses |= {*WITH_KEY}
-        operation["security"] = [{"key": []}]
-        operation["description"] = f"{operation.get('description', '')}\n\nRole: {role.word}.".strip()
+        is_role = isinstance(role, Role)
+        operation["security"] = [{"key": []}] if is_role else [{"key": []}, {}]  # others do not need a key
+        who = f"{'Role' if is_role else 'Callers'}: {role.word}."
+        operation["description"] = f"{operation.get('description', '')}\n\n{who}".strip()
     if "requestBody" in operation:
         statuses |= {*WITH_BODY}
     if "{" in path:

@@ -10,7 +10,6 @@ from tabellion.models.errors import Rejected
 from tabellion.pipelines.batches import changes
 from tabellion.pipelines.batches.callbacks import message_id
 from tabellion.pipelines.batches.lookup import chunk_status
-from tabellion.pipelines.batches.rate_limiter import RateLimiter
 from tests.pipelines.batches.material import (
     Images,
     Reader,
@@ -169,15 +168,14 @@ def test_a_chunk_that_could_not_be_published_is_an_error_that_is_retried(
         stage(settings, request["pis"])
         submit(url, settings, request)
         work(url, settings)
-    limiter = RateLimiter(tokens=1, max_tokens=1, rps=1)
-    status = ask(url, lambda store: chunk_status(store, "b1", "1", limiter))
+    status = ask(url, lambda store: chunk_status(store, "b1", "1"))
     assert status is not None
     assert (status["status"], status["progress"]["completed"], status["progress"]["failed"]) == ("error", 0, 2)
     assert "strange" in status["error"]
     rows(url, "UPDATE batch_versions SET previous = 'strange' WHERE previous = 'tip0'")  # it is known now
     assert not submit(url, settings, request)
     work(url, settings)
-    status = ask(url, lambda store: chunk_status(store, "b1", "1", limiter))
+    status = ask(url, lambda store: chunk_status(store, "b1", "1"))
     assert status is not None
     assert (status["status"], status["progress"]["completed"]) == ("done", 2)
     assert set(model.calls.values()) <= {1}

@@ -17,6 +17,7 @@ from tests.pipelines.batches.material import (
     submit,
     work,
 )
+from tests.pipelines.documents.receiver import Receiver
 from tests.workers import ask
 
 TABLES = ("batches", "batch_chunks", "batch_pis", "batch_refs")
@@ -64,3 +65,21 @@ def test_a_closed_batch_that_is_started_again_is_not_removed(url: str, tmp_path:
     rows(url, "UPDATE batches SET closed_at = created_at")  # closed while its chunk was started again
     assert ask(url, lambda store: prune(store, -1.0)) == 0
     assert len(rows(url, "SELECT id FROM batch_refs")) == 3
+
+
+def test_a_batch_that_was_removed_can_be_sent_again(
+    url: str, tmp_path: Path, images: Images, receiver: Receiver
+) -> None:
+    """It is another run of its chunk: what it reads is published, and its callback has an id of its own."""
+    settings = settings_in(tmp_path)
+    request = chunk_of(images.url, receiver.url, pis=1)
+    for note in ("first", "second"):
+        stage(settings, request["pis"], note=note)
+        assert submit(url, settings, request)
+        work(url, settings)
+        assert ask(url, lambda store: changes.close(store, "b1"))
+        assert ask(url, lambda store: prune(store, -1.0)) == 1
+    versions = rows(url, "SELECT version, run, tip, previous FROM batch_versions ORDER BY version")
+    assert [(one["version"], one["run"]) for one in versions] == [(1, 1), (2, 2)]
+    assert versions[1]["previous"] == versions[0]["tip"]
+    assert len({headers["webhook-id"] for _, headers, _ in receiver.got}) == 2

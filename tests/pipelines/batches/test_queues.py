@@ -9,9 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from PIL import Image
 
+from tabellion.engine.store import Store
 from tabellion.models.errors import Rejected, Throttled, Unavailable
+from tabellion.pipelines.batches import lookup
 from tabellion.pipelines.batches.receiving import receive_callback
 from tests.pipelines.batches.material import (
     SECRET,
@@ -27,11 +30,26 @@ from tests.pipelines.batches.material import (
     work,
 )
 from tests.pipelines.documents.receiver import Receiver
+from tests.workers import ask
 
 
 def callbacks_of(receiver: Receiver) -> list[dict[str, Any]]:
     """Return the verified callbacks that arrived."""
     return [dict(receive_callback(headers, body, SECRET)[1]) for _, headers, body in receiver.got]
+
+
+def read_progress(url: str) -> list[tuple[int, int, int]]:
+    """Return completed, failed and pending refs: by the status of the chunk, the list of chunks, and the batch."""
+
+    async def read(store: Store) -> list[lookup.Progress]:
+        status = await lookup.chunk_status(store, "b1", "0")
+        chunk, batch = await lookup.get_chunk(store, "b1", "0"), await lookup.get_batch(store, "b1")
+        assert status is not None
+        assert chunk is not None
+        assert batch is not None
+        return [status["progress"], chunk["progress"], batch["progress"]]
+
+    return [(one["completed"], one["failed"], one["pending"]) for one in ask(url, read)]
 
 
 def test_a_chunk_is_read_published_and_reported(url: str, tmp_path: Path, images: Images, receiver: Receiver) -> None:
@@ -151,6 +169,7 @@ def test_too_many_failed_refs_are_an_error_of_the_chunk_which_can_be_retried(
     assert (chunk["phase"], chunk["report"]) == ("ERROR", "written")
     assert chunk["publishing_error"] == "too many refs failed: 2 of 3"
     assert not rows(url, "SELECT * FROM batch_versions")
+    assert read_progress(url) == [(0, 3, 0)] * 3  # what was read is not published, so it is not complete
     assert not submit(url, settings, request)
     work(url, settings)
     [chunk] = rows(url, "SELECT phase, run FROM batch_chunks")
@@ -158,6 +177,8 @@ def test_too_many_failed_refs_are_an_error_of_the_chunk_which_can_be_retried(
     first, second = callbacks_of(receiver)
     assert (first["status"], first["error"]) == ("error", "too many refs failed: 2 of 3")
     assert (second["status"], second["summary"]["completed"]) == ("success", 3)
+    assert [(one["summary"]["completed"], one["summary"]["failed"]) for one in (first, second)] == [(0, 3), (3, 0)]
+    assert read_progress(url) == [(3, 0, 0)] * 3
     assert sum(model.calls.values()) == 5
     ids = {headers["webhook-id"] for _, headers, _ in receiver.got}
     assert len(ids) == 2
@@ -187,20 +208,27 @@ def test_a_chunk_without_one_published_entity_is_an_error(
     assert [one["status"] for one in callbacks_of(receiver)] == ["success", "error", "success"]
 
 
-def test_an_image_that_was_cut_off_is_an_error(url: str, tmp_path: Path, images: Images, receiver: Receiver) -> None:
-    """What can still be read of it is not all of its text; nothing is written into its file."""
+@pytest.mark.parametrize("model", ["local", "reader"])
+def test_an_image_that_was_cut_off_is_an_error(
+    url: str, tmp_path: Path, images: Images, receiver: Receiver, model: str
+) -> None:
+    """What can still be read of it is not all of its text; nothing is written into its file, and no model is asked."""
+    reader = Reader()
     file = io.BytesIO()
     Image.open(io.BytesIO(picture())).convert("RGB").resize((1280, 320)).save(file, "JPEG")
     whole = file.getvalue()
     images.answers["/asset/0-0/medium"] = [(200, whole[: len(whole) // 3])]
-    settings = replace(settings_in(tmp_path), model="local", gate=None)
+    settings = settings_in(tmp_path, reader)
+    if model == "local":
+        settings = replace(settings, model="local", gate=None)
     request = chunk_of(images.url, receiver.url, pis=1, refs=1)
     stage(settings, request["pis"])
     submit(url, settings, request)
     work(url, settings)
     [ref] = rows(url, "SELECT status, error, attempts FROM batch_refs")
     assert (ref["status"], ref["attempts"]) == ("error", 1)
-    assert ref["error"].startswith("the image cannot be read: ")
+    assert ref["error"] == "the image cannot be read: the image is cut off or damaged"
+    assert not reader.calls
     assert "ocr" not in staged(settings, request["pis"][0]["refs"][0]["staging_key"])
 
 
@@ -221,3 +249,27 @@ def test_every_page_of_a_tiff_is_read_by_the_model(
     text = staged(settings, request["pis"][0]["refs"][0]["staging_key"])["ocr"]
     assert text.split("\n\n") == [f"text of {digest}" for digest in model.calls]
     assert len(model.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"<!doctype html><title>Sign in</title>", "this is an HTML page; supported formats: PNG, JPEG,"),
+        (b"%PDF-1.4", "unsupported image format: the file is a PDF"),
+        (b"", "the image is empty"),
+    ],
+    ids=["html", "pdf", "empty"],
+)
+def test_another_format_is_named_with_those_that_can_be_read(
+    url: str, tmp_path: Path, images: Images, receiver: Receiver, body: bytes, error: str
+) -> None:
+    """After one attempt."""
+    images.answers["/asset/0-0/medium"] = [(200, body)]
+    settings = settings_in(tmp_path)
+    request = chunk_of(images.url, receiver.url, pis=1, refs=1)
+    stage(settings, request["pis"])
+    submit(url, settings, request)
+    work(url, settings)
+    [ref] = rows(url, "SELECT error, attempts FROM batch_refs")
+    assert error in ref["error"]
+    assert ref["attempts"] == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tabellion.accounts.roles import Role
-from tabellion.pipelines.batches.callers import ChunkCaller, SignedSender
+from tabellion.pipelines.batches.callers import AnyCaller, ChunkCaller, SignedSender
 from tabellion.pipelines.batches.request import NewChunk
 from tabellion.pipelines.batches.routes import batches, process
 from tabellion.web.policy import Policy
@@ -13,7 +13,7 @@ SHAPES = (*batches.SHAPES, NewChunk)
 POLICY: Policy = {
     ("POST", "/process"): ChunkCaller(Role.OPERATOR),
     ("GET", "/status/{batch_id}/{chunk_id}"): ChunkCaller(Role.VIEWER),
-    ("POST", "/ocr"): ChunkCaller(Role.VIEWER),
+    ("POST", "/ocr"): AnyCaller(),
     ("POST", "/callback/{batch_id}/ocr"): SignedSender(),
     ("GET", "/api/batches"): Role.VIEWER,
     ("POST", "/api/batches"): Role.OPERATOR,

@@ -56,15 +56,22 @@ class ChunkCaller:
 
 
 @dataclass(frozen=True, slots=True)
-class SignedSender:
+class AnyCaller:
+    """Every caller, without a key or a session: for routes that show no data."""
+
+    word: str = "everybody"
+
+    async def enter(self, request: Request) -> tuple[ServedEnvironment, Holder]:
+        """The first environment. Each address has its own pace: one that sends too much does not delay the others."""
+        first: ServedEnvironment = next(iter(request.app.state.auth.environments.values()))
+        return first, Holder(f"{self.word} at {address_of(request)}", first.name, Role.VIEWER, self.word)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedSender(AnyCaller):
     """Whoever knows the secret of callbacks: the route itself checks the signature of the body it has read."""
 
     word: str = "the sender of a signed callback"
-
-    async def enter(self, request: Request) -> tuple[ServedEnvironment, Holder]:
-        """The first environment; nothing is done before the signature was checked."""
-        first: ServedEnvironment = next(iter(request.app.state.auth.environments.values()))
-        return first, Holder("callback-sender", first.name, Role.VIEWER, "callback")
 
 
 def _has_secret(header: str, secret: str) -> bool:

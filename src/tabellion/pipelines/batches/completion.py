@@ -6,7 +6,7 @@ from tabellion.delivery.outbox import outbox
 from tabellion.engine.job import Job
 from tabellion.engine.table import Row
 from tabellion.pipelines.batches import tables
-from tabellion.pipelines.batches.states import BatchStatus, Phase, RefStatus
+from tabellion.pipelines.batches.states import REF_STATUS, BatchStatus, Phase, RefStatus
 
 EVENT = "batch.ended"  #: of webhooks
 
@@ -17,7 +17,7 @@ async def complete(job: Job) -> Row:
     [failed] = await job.context.fetch(
         f"""SELECT (SELECT count(*) FROM {tables.CHUNKS} WHERE batch_id = $1 AND phase = '{Phase.ERROR}') AS chunks,
   (SELECT count(*) FROM {tables.REFS} AS r JOIN {tables.CHUNKS} AS c ON c.id = r.chunk
-    WHERE c.batch_id = $1 AND r.status = '{RefStatus.ERROR}') AS refs,
+    WHERE c.batch_id = $1 AND {REF_STATUS} = '{RefStatus.ERROR}') AS refs,
   (SELECT count(*) FROM {tables.PIS} AS p JOIN {tables.CHUNKS} AS c ON c.id = p.chunk
     WHERE c.batch_id = $1 AND p.entity_error IS NOT NULL) AS entities""",
         job.text_key,

@@ -12,7 +12,7 @@ from tabellion.models.media import TYPES
 from tabellion.net.fetching import FetchFailed, fetch
 from tabellion.net.guard import Blocked, Rules, parse
 from tabellion.reading.errors import Unreadable
-from tabellion.reading.sniff import ENDINGS, Kind, sniff
+from tabellion.reading.sniff import ENDINGS, HEAD, Kind, describe_kind, sniff
 
 REF_FILE = ".ref.json"  #: the ending that a ref's file adds to the name of its image
 ENDINGS_OF_IMAGES = frozenset(ending for kind, endings in ENDINGS.items() if kind is not Kind.PDF for ending in endings)
@@ -56,8 +56,10 @@ async def download_image(cdn_url: str, rules: Rules, *, variant: str, limit: int
         raise Permanent(Message("batch.image_gone"))
     try:
         kind = sniff(data)
-    except Unreadable as error:
-        raise Permanent(Message("batch.image_format", detail=str(error))) from None
+    except Unreadable:
+        if not data:
+            raise Permanent(Message("batch.image_empty")) from None
+        raise Permanent(Message("batch.image_is_other", detail=describe_kind(data[:HEAD]))) from None
     if kind is Kind.PDF:
         raise Permanent(Message("batch.image_is_pdf"))
     return Blob(data, TYPES[kind], PurePosixPath(parse(cdn_url).rest.partition("?")[0]).name)

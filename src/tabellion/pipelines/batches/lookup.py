@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 
@@ -14,13 +15,12 @@ from tabellion.monitor.fingerprint import shape
 from tabellion.pipelines.batches import tables
 from tabellion.pipelines.batches.callbacks import message_id
 from tabellion.pipelines.batches.error_forms import read_forms, translated
-from tabellion.pipelines.batches.rate_limiter import RateLimiter
 from tabellion.pipelines.batches.states import (
-    ENDED,
     ENDED_REFS,
     FETCHING_QUEUE,
     GOOD_REFS,
     PUBLISHING_QUEUE,
+    REF_STATUS,
     REFS_QUEUE,
     WEBHOOKS_QUEUE,
     Phase,
@@ -47,13 +47,12 @@ class Progress(Answer):
     pending: int
 
 
-class ChunkStatus(Answer):
-    """The status of a chunk. A chunk that waits for its turn is in FETCHING: callers know no PENDING."""
+class ChunkProgress(Answer):
+    """How far a chunk is. A chunk that waits for its turn is in FETCHING: callers know no PENDING."""
 
     status: Literal["processing", "done", "error"]
     phase: Literal["FETCHING", "PROCESSING", "PUBLISHING", "DONE", "ERROR"]
     progress: Progress
-    rate_limiter: RateLimiter
     error: NotRequired[str]
 
 
@@ -124,31 +123,23 @@ class RefError(Answer):
     examples: list[FailedRefExample]
 
 
-async def chunk_status(store: Store, batch_id: str, chunk_id: str, limiter: RateLimiter) -> ChunkStatus | None:
+async def chunk_status(store: Store, batch_id: str, chunk_id: str) -> ChunkProgress | None:
     """The status of a chunk, or None."""
     if not (is_id(batch_id) and is_id(chunk_id)):
         return None
     rows = await store.database.fetch(
-        f"SELECT id, phase, fetching_error, publishing_error FROM {tables.CHUNKS} WHERE id = $1",
+        f"""SELECT c.phase, c.fetching_error, c.publishing_error, {REF_STATUS} AS status, count(r.id) AS n
+FROM {tables.CHUNKS} AS c LEFT JOIN {tables.REFS} AS r ON r.chunk = c.id WHERE c.id = $1 GROUP BY 1, 2, 3, 4""",
         work_name(batch_id, chunk_id),
     )
     if not rows:
         return None
     row, phase = rows[0], Phase(rows[0]["phase"])
-    # As in the callback: a ref that was read, but that the end of its chunk has left unpublished, is not complete.
-    status = "status"
-    if phase in ENDED:
-        status = (
-            f"CASE WHEN status = '{RefStatus.DONE}' AND result_cid IS NULL THEN '{RefStatus.ERROR}' ELSE status END"
-        )
-    counted = await store.database.fetch(
-        f"SELECT {status} AS status, count(*) AS n FROM {tables.REFS} WHERE chunk = $1 GROUP BY 1", row["id"]
-    )
-    found = ChunkStatus(
+    found = ChunkProgress(
         status="done" if phase is Phase.DONE else "error" if phase is Phase.ERROR else "processing",
         phase=Phase.FETCHING.value if phase is Phase.PENDING else phase.value,  # type: ignore[typeddict-item]
-        progress=_progress({one["status"]: one["n"] for one in counted}), rate_limiter=limiter,
-    )  # fmt: skip
+        progress=_progress({one["status"]: one["n"] for one in rows}),
+    )
     if phase is Phase.ERROR:
         found["error"] = row["publishing_error"] or row["fetching_error"] or ""
     return found
@@ -156,8 +147,10 @@ async def chunk_status(store: Store, batch_id: str, chunk_id: str, limiter: Rate
 
 async def get_batch(store: Store, id_: str) -> Batch | None:
     """A batch with its progress, or None."""
-    rows = await _batch_rows(store, "b.id = $1", [id_], 1) if is_id(id_) else []
-    return await _describe_batch(store, rows[0]) if rows else None
+    if not is_id(id_):
+        return None
+    rows, counts = await asyncio.gather(_batch_rows(store, "b.id = $1", [id_], 1), _count_batch(store, id_))
+    return _describe_batch(rows[0], *counts) if rows else None
 
 
 async def list_batches(
@@ -167,7 +160,8 @@ async def list_batches(
     where = f"(b.created_at, b.id) < ({sql.moment('$1', store.dialect)}, $2)" if after is not None else "1 = 1"
     rows = await _batch_rows(store, where, after or (), limit + 1)
     last = rows[limit - 1] if len(rows) > limit else None
-    found = [await _describe_batch(store, row) for row in rows[:limit]]
+    counts = await asyncio.gather(*(_count_batch(store, row["id"]) for row in rows[:limit]))
+    found = [_describe_batch(row, *counted) for row, counted in zip(rows, counts, strict=False)]
     return found, (last["created_at"], last["id"]) if last is not None else None
 
 
@@ -263,18 +257,17 @@ FROM {tables.BATCHES} AS b WHERE {where} ORDER BY b.created_at DESC, b.id DESC L
     )
 
 
-async def _describe_batch(store: Store, row: Mapping[str, Any]) -> Batch:
-    """Counts the refs of open chunks; those that have ended keep their counts."""
-    phases = await store.database.fetch(
-        f"""SELECT phase, count(*) AS n, sum(total_refs) AS total, sum(done_refs) AS done, sum(skipped_refs) AS skipped,
-  sum(failed_refs) AS failed FROM {tables.CHUNKS} WHERE batch_id = $1 GROUP BY phase""",
-        row["id"],
-    )
-    refs = await store.database.fetch(
-        f"""SELECT r.status, count(*) AS n FROM {tables.CHUNKS} AS c JOIN {tables.REFS} AS r ON r.chunk = c.id
-WHERE c.batch_id = $1 AND c.done_refs IS NULL AND r.status IN ({listed(ENDED_REFS)}) GROUP BY r.status""",
-        row["id"],
-    )
+async def _count_batch(store: Store, id_: str) -> tuple[list[Any], list[Any]]:
+    """The chunks of a batch by phase, with the counts of those that have ended, and the ended refs of open ones."""
+    chunks = f"""SELECT phase, count(*) AS n, sum(total_refs) AS total, sum(done_refs) AS done,
+  sum(skipped_refs) AS skipped, sum(failed_refs) AS failed FROM {tables.CHUNKS} WHERE batch_id = $1 GROUP BY phase"""
+    refs = f"""SELECT r.status, count(*) AS n FROM {tables.CHUNKS} AS c JOIN {tables.REFS} AS r ON r.chunk = c.id
+WHERE c.batch_id = $1 AND c.done_refs IS NULL AND r.status IN ({listed(ENDED_REFS)}) GROUP BY r.status"""
+    return await asyncio.gather(store.database.fetch(chunks, id_), store.database.fetch(refs, id_))
+
+
+def _describe_batch(row: Mapping[str, Any], phases: Sequence[Any], refs: Sequence[Any]) -> Batch:
+    """Adds the ended refs of open chunks to the counts that chunks keep when they end."""
     counted = {one["status"]: one["n"] for one in refs}
     counts: dict[str, int] = {
         status: counted.get(status, 0) + sum(one[column] or 0 for one in phases)
@@ -293,14 +286,7 @@ WHERE c.batch_id = $1 AND c.done_refs IS NULL AND r.status IN ({listed(ENDED_REF
 
 async def _describe_chunks(store: Store, rows: Sequence[Any]) -> list[Chunk]:
     names = [row["id"] for row in rows]
-    counts: dict[str, dict[str, int]] = {name: {} for name in names}
-    if names:
-        marks = ", ".join(f"${number}" for number in range(1, len(names) + 1))
-        for one in await store.database.fetch(
-            f"SELECT chunk, status, count(*) AS n FROM {tables.REFS} WHERE chunk IN ({marks}) GROUP BY chunk, status",
-            *names,
-        ):
-            counts[one["chunk"]][one["status"]] = one["n"]
+    counts = await _count_refs(store, names)
     unpublished = await _failed_pis(store, names)
     deliveries = await _deliveries(store, [message_id(row["id"], row["run"]) for row in rows if row["callback_url"]])
     forms = await read_forms(store, [_chunk_error(row) for row in rows if _chunk_error(row)[2]])
@@ -315,6 +301,20 @@ async def _describe_chunks(store: Store, rows: Sequence[Any]) -> list[Chunk]:
         )
         for row in rows
     ]  # fmt: skip
+
+
+async def _count_refs(store: Store, chunks: Sequence[str]) -> dict[str, dict[str, int]]:
+    """The refs of chunks by their status."""
+    counts: dict[str, dict[str, int]] = {name: {} for name in chunks}
+    if chunks:
+        marks = ", ".join(f"${number}" for number in range(1, len(chunks) + 1))
+        for one in await store.database.fetch(
+            f"""SELECT r.chunk, {REF_STATUS} AS status, count(*) AS n FROM {tables.CHUNKS} AS c
+JOIN {tables.REFS} AS r ON r.chunk = c.id WHERE c.id IN ({marks}) GROUP BY 1, 2""",
+            *chunks,
+        ):
+            counts[one["chunk"]][one["status"]] = one["n"]
+    return counts
 
 
 async def _failed_pis(store: Store, names: Sequence[str]) -> dict[str, tuple[int, str | None]]:

@@ -14,6 +14,7 @@ from tabellion.models.base import Ask, Blob, Model, takes
 from tabellion.models.errors import Rejected
 from tabellion.models.media import renderer
 from tabellion.models.page_text import read_page, reads_pages_only
+from tabellion.pipelines.batches.image_ends import has_end
 from tabellion.pipelines.batches.images import download_image
 from tabellion.pipelines.batches.settings import LOCAL
 from tabellion.reading.default_sandbox import default_sandbox
@@ -53,6 +54,8 @@ class Processing:
                 return storable("\n\n".join(page.text for page in pages))
             model = self._open_model()
             is_taken = not reads_pages_only(model) and image.type in takes(model)
+            if is_taken and not has_end(image):
+                raise Unreadable("image_damaged", Message("batch.image_cut_off"))
             pictures = [image] if is_taken else await self._draw(job, image)
             ask = Ask(deadline=self._settings.model_deadline)
             replies = [await read_page(model, picture, ask) for picture in pictures]
@@ -76,7 +79,7 @@ class Processing:
             if page.source == "failed":
                 raise Unreadable(page.error_code or "image_damaged", page.error or "")
             if page.damage is not None:  # a part of its text would be reported as all of it
-                raise Unreadable("image_damaged", page.damage)
+                raise Unreadable("image_damaged", Message("batch.image_cut_off"))
         return pages
 
     async def _draw(self, job: Job, image: Blob) -> list[Blob]:

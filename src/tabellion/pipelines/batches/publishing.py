@@ -39,13 +39,7 @@ class Publishing:
 WHERE chunk = $1 ORDER BY id""",
             job.text_key,
         )
-        counts = {
-            column: sum(ref["status"] == status for ref in refs)
-            for column, status in (
-                ("done_refs", RefStatus.DONE), ("skipped_refs", RefStatus.SKIPPED), ("failed_refs", RefStatus.ERROR)
-            )
-        }  # fmt: skip
-        failed, error = counts["failed_refs"], None
+        failed, error = sum(ref["status"] == RefStatus.ERROR for ref in refs), None
         if refs and failed / len(refs) > self._settings.most_failed:
             error = str.__str__(Message("batch.too_many_failed", n=failed, of=len(refs)))
         else:
@@ -55,6 +49,7 @@ WHERE chunk = $1 ORDER BY id""",
             for position in sorted({ref["pi_position"] for ref in unpublished}):
                 await self._append(context, job, position, [ref for ref in refs if ref["pi_position"] == position])
         callback = await self._report(job, error)
+        counts = _count(callback)
         if callback["status"] == "error":
             return {**counts, "phase": Phase.ERROR, "publishing_error": callback.get("error")}
         return counts
@@ -62,8 +57,7 @@ WHERE chunk = $1 ORDER BY id""",
     async def report(self, job: Job) -> Row:
         """Reports a chunk that ended without its handler: no attempts left, or its worker crashed too often."""
         error = job["publishing_error"] or job["fetching_error"] or Message("batch.ended")
-        await self._report(job, error)
-        return {}
+        return _count(await self._report(job, error))
 
     async def _store_files(self, refs: list[Any]) -> None:
         """Stores the ref files under their CIDs; storing one twice changes nothing."""
@@ -105,6 +99,13 @@ WHERE chunk = $1 ORDER BY id""",
             text, values = callbacks.deliver(job.values, callback)
             job.also(text, **values)
         return callback
+
+
+def _count(callback: ChunkCallback) -> Row:
+    """The counts of a chunk that has ended: what the callback says, also about refs that were read in vain."""
+    skipped = sum(ref["status"] == "skipped" for pi in callback["results"] for ref in pi["completed_refs"])
+    completed, failed = callback["summary"]["completed"], callback["summary"]["failed"]
+    return {"done_refs": completed - skipped, "skipped_refs": skipped, "failed_refs": failed}
 
 
 def _note_cids(context: JobContext) -> str:

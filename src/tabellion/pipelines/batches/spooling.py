@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import tempfile
@@ -79,6 +80,8 @@ async def add_lines(batch: SpooledBatch, chunks: AsyncIterator[bytes]) -> None:
 
 
 async def _add_line(batch: SpooledBatch, line: bytes, number: int) -> None:
+    if number == 1:
+        line = line.removeprefix(codecs.BOM_UTF8)  # editors of Windows write it
     if not line.strip():
         return
     try:
@@ -86,7 +89,7 @@ async def _add_line(batch: SpooledBatch, line: bytes, number: int) -> None:
     except ValidationError as error:
         raise at_line(build_problem(error.errors(include_url=False, include_context=False)), number) from None
     except (Contradiction, UrlBlocked) as error:
-        error.line = number
+        error.line, error.field = number, error.field.removeprefix(f"/pis/{batch.pis}")  # as of any other problem
         raise
     except Problem as problem:
         raise at_line(problem, number) from None
@@ -95,5 +98,8 @@ async def _add_line(batch: SpooledBatch, line: bytes, number: int) -> None:
 def at_line(problem: Problem, number: int) -> Problem:
     """The same problem with the number of its line."""
     problem.more["line"] = number
-    problem.detail = Message("batch.in_line", line=str(number), detail=problem.detail)
+    if "column" in problem.more and isinstance(problem.detail, Message):  # its detail begins with a line: the first
+        problem.detail = Message(problem.detail.code, **{**problem.detail.params, "line": str(number)})
+    else:
+        problem.detail = Message("batch.in_line", line=str(number), detail=problem.detail)
     return problem

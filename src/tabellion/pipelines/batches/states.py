@@ -108,6 +108,12 @@ def listed(statuses: tuple[StrEnum, ...]) -> str:
     return ", ".join(f"'{status.value}'" for status in statuses)
 
 
+#: The status of a ref `r` of a chunk `c`; as in the callback, what is not published when its chunk ends has failed.
+REF_STATUS = f"""CASE WHEN c.phase IN ({listed(ENDED)})
+  AND (r.status IN ({listed(OPEN_REFS)}) OR (r.status = '{RefStatus.DONE}' AND r.result_cid IS NULL))
+  THEN '{RefStatus.ERROR}' ELSE r.status END"""
+
+
 def is_id(text: str) -> bool:
     """Whether a text can be the id of a batch or a chunk."""
     return len(text) <= LONGEST_ID and re.fullmatch(ID, text) is not None

@@ -37,9 +37,24 @@ _REF = {
     "cdn_url": "text",
 }  # fmt: skip
 
+#: A chunk whose rows were pruned and which is sent again continues to count: a run has one version of each entity and
+#: one callback, by its number.
+_COMPUTED = {
+    tables.CHUNKS: {
+        "run": f"""(SELECT 1 + coalesce(max(before.n), 0) FROM (
+    SELECT max(v.run) AS n FROM {tables.VERSIONS} AS v WHERE v.chunk = r.id
+    UNION ALL SELECT count(*) FROM tabellion_webhook_deliveries AS d WHERE d.document_id = r.id
+  ) AS before)"""
+    }
+}
+
 
 class BatchConflict(TabellionError):  # noqa: N818 - what happened
-    """There is a chunk or batch with this id and other content."""
+    """There is a batch with this id and other content."""
+
+
+class ChunkConflict(BatchConflict):
+    """There is a chunk with this id and other content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +84,8 @@ class BatchHeader:
 
 
 async def submit_chunk(store: Store, settings: BatchSettings, chunk: NewChunk, by: str | None = None) -> bool:
-    """Adds a chunk; returns whether it is new. Raises BatchConflict if its id has other content, or if its batch was
-    submitted as a whole.
+    """Adds a chunk; returns whether it is new. Raises ChunkConflict if its id has other content, and BatchConflict if
+    its batch was submitted as a whole.
 
     A chunk that ended in an error is started again: that is how an orchestrator retries it. One that was done has its
     callback sent again if it did not arrive.
@@ -89,7 +104,7 @@ async def submit_chunk(store: Store, settings: BatchSettings, chunk: NewChunk, b
     dialect = store.dialect
     statements: list[tuple[str, Sequence[Any]]] = [
         (
-            f"""{_insert(tables.CHUNKS, _CHUNK, dialect)} {"WHERE" if dialect == "postgresql" else "AND"} NOT EXISTS
+            f"""{_insert(tables.CHUNKS, _CHUNK, dialect)} AND NOT EXISTS
   (SELECT 1 FROM {tables.BATCHES} AS b WHERE b.id = $2 AND b.status <> '{BatchStatus.OPEN}')
 ON CONFLICT (id) DO NOTHING RETURNING id""",
             [json.dumps([row]), chunk.batch_id],
@@ -114,7 +129,7 @@ WHERE id = $1 AND status = '{BatchStatus.OPEN}'""",
         raise BatchConflict(Message("batch.batch_conflict", batch=chunk.batch_id))
     existing = rows[0]
     if existing["content_hash"] != hash_:
-        raise BatchConflict(Message("batch.chunk_conflict", batch=chunk.batch_id, chunk=chunk.chunk_id))
+        raise ChunkConflict(Message("batch.chunk_conflict", batch=chunk.batch_id, chunk=chunk.chunk_id))
     if existing["phase"] == Phase.ERROR:
         await changes.retry_chunk(store, name)
     elif existing["phase"] == Phase.DONE:
@@ -205,10 +220,14 @@ def _insert(table: str, columns: dict[str, str], dialect: Dialect) -> str:
     names = ", ".join(columns)
     if dialect == "postgresql":
         types = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-        return f"INSERT INTO {table} ({names}) SELECT {names} FROM json_to_recordset(CAST($1 AS json)) AS r({types})"
+        rows = f"SELECT {names} FROM json_to_recordset(CAST($1 AS json)) AS j({types})"
+    else:
+        values = ", ".join(f"json_extract(j.value, '$.{name}') AS {name}" for name in columns)
+        rows = f"SELECT {values} FROM json_each($1) AS j"
+    more = _COMPUTED.get(table, {})
+    chosen = ", ".join([*(f"r.{name}" for name in columns), *more.values()])
     # Without WHERE, SQLite would read a following ON CONFLICT as a part of the FROM clause.
-    values = ", ".join(f"json_extract(r.value, '$.{name}')" for name in columns)
-    return f"INSERT INTO {table} ({names}) SELECT {values} FROM json_each($1) AS r WHERE 1 = 1"
+    return f"INSERT INTO {table} ({', '.join([names, *more])}) SELECT {chosen} FROM ({rows}) AS r WHERE 1 = 1"
 
 
 def _endpoint(settings: BatchSettings, callback_url: str, dialect: Dialect) -> Numbered:

@@ -96,19 +96,22 @@ def test_failed_refs_are_listed_and_read_again_by_resume(folder: Path, images: I
 
 
 def test_a_line_that_is_wrong_is_named_and_nothing_is_submitted(folder: Path, images: Images) -> None:
-    """By its number and field."""
+    """By its number and field, with what to do."""
     path = write(folder, [pi_of(images.url, number, 1) for number in range(2)])
     path.write_text(path.read_text() + '{"pi": "x", "current_tip": "t", "refs": [{"filename": "a.png"}]}\n')
     code, _, err = run("batch", path)
     assert code == 5
     assert "line 3" in err
     assert "/refs/0/staging_key" in err
+    path.write_text(path.read_text().replace('"refs": [{"filename": "a.png"}]', '"refs": 7'))
+    assert run("batch", path)[2].startswith("line 3: a value in the body is not valid (/refs); expected: ")
+    path.write_text(path.read_text().replace('"refs": 7', '"refs": []'))
     assert run("batches", "list", "--json")[1] == "[]\n"
     path.write_text(path.read_text().replace(images.url, "http://169.254.169.254"))
     code, _, err = run("batch", path)
     assert code == 5
     assert err.startswith("line 1: ")
-    assert "/pis/0/refs/0/cdn_url" in err
+    assert "(/refs/0/cdn_url); use a public http or https URL" in err
     path.write_text('{"pi": "x", "current_tip": "t", "refs": []}\n' * 2)
     assert run("batch", path)[2].startswith("line 2: the entity x is in the batch twice")
 

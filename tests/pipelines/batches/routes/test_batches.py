@@ -90,8 +90,21 @@ def test_duplicates_are_reported_and_contradictions_refused(web: LiveBatches) ->
     pis[1]["refs"][3] = pis[1]["refs"][3] | {"staging_key": "another"}
     assert problem(web.submit_lines(lines_of(pis)), 422, "value_repeated")["line"] == 2
     refused = problem(web.submit_lines(lines_of([*pis_of(2), *pis_of(1)])), 422, "value_repeated")
-    assert (refused["line"], refused["field"]) == (3, "/pis/2/pi")
+    assert (refused["line"], refused["field"]) == (3, "/pi")
     assert web.count("batches") == 1
+
+
+def test_a_line_that_is_not_json_is_named_once(web: LiveBatches) -> None:
+    """By its own number, not by that of the first line of its text."""
+    refused = problem(web.submit_lines(lines_of(pis_of(2)) + b'{"pi": \n'), 400, "json_invalid")
+    assert refused["detail"].startswith("line 3, column ")
+    assert (refused["line"], refused["translatable"]["detail"]["params"]["line"]) == (3, "3")
+
+
+def test_a_file_of_windows_is_accepted(web: LiveBatches) -> None:
+    """With a byte order mark and its line ends."""
+    lines = b"\xef\xbb\xbf" + lines_of(pis_of(2)).replace(b"\n", b"\r\n")
+    assert web.submit_lines(lines).json()["total_pis"] == 2
 
 
 BAD_LINES = {

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tabellion.web.limits import RequestLimits
 from tests.pipelines.batches.live import PUBLIC, LiveBatches, batches_section, live_batches
 from tests.pipelines.batches.material import chunk_of, stage
 from tests.web.live import problem
@@ -67,7 +68,7 @@ def test_other_content_under_the_same_id_is_a_conflict(web: LiveBatches) -> None
     fewer = chunk()
     fewer["pis"][1]["refs"].pop()
     for body in (chunk(callback_url=f"{PUBLIC}/x"), changed, fewer, chunk(pis=chunk()["pis"][::-1])):
-        problem(web.process(body), 409, "batch_conflict")
+        assert problem(web.process(body), 409, "batch_conflict")["field"] == "/chunk_id"
     assert web.count("batch_refs") == 6
     assert web.process(chunk(chunk_id="1")).status_code == 202
     assert web.process(chunk(batch_id="b2")).status_code == 202
@@ -98,9 +99,10 @@ def test_an_unknown_chunk_is_not_found(shared: LiveBatches) -> None:
 
 
 def test_the_former_address_names_its_successor(shared: LiveBatches) -> None:
-    """410 with /process."""
-    body = problem(shared.ask("POST", "/ocr", key=None, json={"image_url": "x"}), 410, "batch_gone")
-    assert "/process" in json.dumps(body)
+    """410 with /process, also for callers who could not send a chunk: what they have to change is the same."""
+    for headers in ({}, {"X-Forwarded-For": "203.0.113.9"}, {"Authorization": "Bearer former"}):
+        answer = shared.ask("POST", "/ocr", key=None, json={"image_url": "x"}, headers=headers)
+        assert "/process" in json.dumps(problem(answer, 410, "batch_gone"))
 
 
 def test_with_a_secret_only_its_holders_and_keys_enter(tmp_path: Path) -> None:
@@ -253,3 +255,27 @@ def test_an_entity_without_refs_is_a_success(web: LiveBatches) -> None:
         assert web.status().json()["phase"] == "DONE"
         [(_, _, sent)] = receiver.got
         assert (json.loads(sent)["status"], json.loads(sent)["results"][0]["status"]) == ("success", "success")
+
+
+def test_requests_of_one_address_do_not_delay_the_callbacks_of_another(tmp_path: Path) -> None:
+    """Anybody may send to these routes: each address has a pace of its own, and each route too."""
+    urls = {"prod": f"sqlite:///{tmp_path}/work.db"}
+    limits = RequestLimits(rate=0.001, burst=2000)
+    with live_batches(tmp_path, urls, public_url="https://ocr.example", limits=limits) as web:
+
+        def send(address: str, path: str) -> int:
+            headers = {"X-Forwarded-For": address}
+            return int(web.ask("POST", path, key=None, json={}, headers=headers).status_code)
+
+        assert [send("203.0.113.9", "/callback/b1/ocr") for _ in range(3)] == [401, 401, 429]
+        assert send("203.0.113.9", "/ocr") == 410
+        assert send("198.51.100.7", "/callback/b1/ocr") == 401
+
+
+def test_the_api_document_says_that_a_key_is_not_needed(shared: LiveBatches) -> None:
+    """Otherwise generated clients insist on one; for the other routes they must."""
+    paths = shared.get("/openapi.json").json()["paths"]
+    for method, path in (("post", "/process"), ("get", "/status/{batch_id}/{chunk_id}"), ("post", "/ocr")):
+        assert paths[path][method]["security"] == [{"key": []}, {}]
+        assert "\n\nCallers: " in paths[path][method]["description"]
+    assert paths["/api/batches"]["post"]["security"] == [{"key": []}]

@@ -18,6 +18,7 @@ from tabellion.pipelines.batches.lookup import Batch, RefError
 from tabellion.pipelines.batches.pipeline import PIPELINE
 from tabellion.pipelines.batches.queues import batch_queues
 from tabellion.pipelines.batches.request import Contradiction, UrlBlocked, UrlChecks, content_hash
+from tabellion.pipelines.batches.routes.process import as_problem
 from tabellion.pipelines.batches.served import SUBMIT_DEADLINE
 from tabellion.pipelines.batches.settings import settings_of
 from tabellion.pipelines.batches.spooling import add_lines, spool
@@ -84,13 +85,9 @@ class Following:
                 )  # fmt: skip
                 submitted = await submit_batch(self._store, self._settings, header, batch)
         except Problem as problem:
-            # The detail begins with the line, if it is about one.
-            raise BatchRefused(
-                f"{problem.detail} ({problem.field})" if problem.field else str(problem.detail)
-            ) from None
+            raise BatchRefused(_describe(problem)) from None
         except (Contradiction, UrlBlocked) as error:
-            place = f"line {error.line}: " if error.line is not None else ""
-            raise BatchRefused(f"{place}{error} ({error.field})") from None
+            raise BatchRefused(_describe(as_problem(error))) from None
         except BatchConflict as error:
             raise BatchRefused(f"{error}: choose another --id") from None
         if submitted.is_new:
@@ -128,3 +125,9 @@ class Following:
             lambda: [*batch_queues(settings, only=self._id), webhooks_queue(settings.rules)],
             poll=POLL, name="batch", concurrency=settings.slots + SLOTS_BESIDE,
         )  # fmt: skip
+
+
+def _describe(problem: Problem) -> str:
+    """The detail, which begins with the line if it is about one, the field, and what to do."""
+    place = f" ({problem.field})" if problem.field else ""
+    return f"{problem.detail}{place}" + (f"; {problem.fix}" if problem.fix else "")

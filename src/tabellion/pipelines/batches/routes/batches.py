@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -205,10 +206,10 @@ async def close_batch(request: Request, batch_id: str) -> Response:
 
 async def find_batch(served: ServedBatches, batch_id: str) -> WholeBatch:
     """A batch of this environment; raises a 404 problem if there is none."""
-    found = await lookup.get_batch(served.store, batch_id)
+    found, limiter = await asyncio.gather(lookup.get_batch(served.store, batch_id), served.limiter())
     if found is None:
         raise Problem(404, "not_found", Message("batch.not_found"), field="batch_id")
-    return WholeBatch(**found, rate_limiter=await served.limiter())
+    return WholeBatch(**found, rate_limiter=limiter)
 
 
 async def _parse(request: Request) -> NewBatch:

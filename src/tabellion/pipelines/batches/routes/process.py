@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Literal
 
 from fastapi import APIRouter, Request
@@ -12,7 +13,8 @@ from tabellion.answers import Answer
 from tabellion.delivery.signature import BadSignature
 from tabellion.messages import Message
 from tabellion.pipelines.batches import lookup
-from tabellion.pipelines.batches.lookup import ChunkStatus
+from tabellion.pipelines.batches.lookup import ChunkProgress
+from tabellion.pipelines.batches.rate_limiter import RateLimiter
 from tabellion.pipelines.batches.receiving import CallbackInvalid, receive_callback, store_callback
 from tabellion.pipelines.batches.request import (
     Contradiction,
@@ -24,7 +26,7 @@ from tabellion.pipelines.batches.request import (
 )
 from tabellion.pipelines.batches.served import served_batches
 from tabellion.pipelines.batches.spooling import at_line
-from tabellion.pipelines.batches.submit import BatchConflict, submit_chunk
+from tabellion.pipelines.batches.submit import BatchConflict, ChunkConflict, submit_chunk
 from tabellion.web import limits as bounds
 from tabellion.web import strict_json
 from tabellion.web.answers import answer
@@ -45,6 +47,12 @@ class Accepted(Answer):
     chunk_id: str
     total_pis: int
     total_refs: int
+
+
+class ChunkStatus(ChunkProgress):
+    """The status of a chunk, with the limiter that all chunks share."""
+
+    rate_limiter: RateLimiter
 
 
 class Received(Answer):
@@ -78,10 +86,10 @@ async def process(request: Request) -> Response:
 async def get_status(request: Request, batch_id: str, chunk_id: str) -> Response:
     """Its phase, the progress of its refs, and the limiter that all chunks share."""
     served = served_batches(request)
-    found = await lookup.chunk_status(served.store, batch_id, chunk_id, await served.limiter())
+    found, limiter = await asyncio.gather(lookup.chunk_status(served.store, batch_id, chunk_id), served.limiter())
     if found is None:
         raise Problem(404, "not_found", Message("batch.no_chunk"), field="chunk_id")
-    return answer(found)
+    return answer(ChunkStatus(**found, rate_limiter=limiter))
 
 
 @router.post("/ocr", status_code=410, summary="Former address of the service")
@@ -125,9 +133,10 @@ async def _read(request: Request, limit: int) -> bytes:
     return b"".join([chunk async for chunk in chunks])
 
 
-def as_problem(error: Contradiction | UrlBlocked | BatchConflict, field: str = "/batch_id") -> Problem:
+def as_problem(error: Contradiction | UrlBlocked | BatchConflict) -> Problem:
     """The problem of a request that cannot be accepted."""
     if isinstance(error, BatchConflict):
+        field = "/chunk_id" if isinstance(error, ChunkConflict) else "/batch_id"
         return Problem(409, "batch_conflict", str(error), field=field, fix=Message("batch.fix_conflict"))
     if isinstance(error, UrlBlocked):
         problem = Problem(
