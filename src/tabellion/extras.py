@@ -16,6 +16,7 @@ SERVICE = "server,reading"  #: what `tabellion up` needs
 BRINGS: dict[str, tuple[str, ...]] = {
     "argon2": ("server",),
     "asyncpg": ("postgres",),
+    "billiard": ("celery",),
     "celery": ("celery",),
     "charset_normalizer": ("websites",),
     "cv2": ("reading",),

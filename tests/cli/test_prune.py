@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -119,8 +121,19 @@ INSERT INTO tabellion_attempts (queue, key, n, token, attempt, crashes, deferral
   lease_until, settled_at, outcome) SELECT 'invoices', i, 1, 't', 1, 0, 0, 'w', 0, 0, 0, 1, 'done' FROM s"""
     lite.sql(many)
     process = lite.start("prune", "--json")
-    eventually(lambda: count(lite) < 99_000)
-    process.send_signal(signal.SIGINT)
+    path = lite.url.removeprefix("sqlite:///")
+    with contextlib.closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as holder:
+
+        def holds_between_two_steps() -> bool:
+            holder.execute("BEGIN IMMEDIATE")
+            if count(lite) < 99_000:
+                return True
+            holder.execute("ROLLBACK")
+            return False
+
+        eventually(holds_between_two_steps)
+        process.send_signal(signal.SIGINT)
+        holder.execute("ROLLBACK")
     output, errors = process.communicate(timeout=30)
     assert process.returncode == 130, errors
     assert '"rule": "attempts"' in output

@@ -26,7 +26,7 @@ QUEUES = {
     "jobs": jobs_queue("jobs", ready={"status": "new", "size": 0}),
     "limited": jobs_queue("limited", ready={"status": "new", "size": 1}, limit=15),
     "gated": jobs_queue("gated", ready={"status": "new", "size": 2}, uses="upstream"),
-    "single": jobs_queue("single", ready={"status": "new", "size": 3}, concurrency=1),
+    "single": jobs_queue("single", ready={"status": "new", "size": 3}, concurrency=1, lease=60),
 }
 
 

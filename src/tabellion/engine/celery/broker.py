@@ -89,8 +89,8 @@ class Broker:
         if self._connection is None:
             connection = self._app.connection_for_write()
             connection.transport_options = answer_options(connection) | (connection.transport_options or {})
+            self._connection = connection  # set before it is open, so that an error closes it
             connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0, interval_max=0)
-            self._connection = connection
         return self._connection
 
     def _declare(self, channel: Any, name: str) -> None:
