@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import signal
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -111,29 +109,22 @@ def test_a_role_that_may_not_delete(pg_url: str, tmp_path: Path) -> None:
     project.sql("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM keeper")
 
 
-def test_ctrl_c_ends_it_cleanly(lite: Project) -> None:
+def test_ctrl_c_ends_it_cleanly(lite: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was removed so far is shown, nobody's turn is blocked, and the next run goes on."""
     configure(lite)
     lite.insert("a")
     lite.work()
-    many = """WITH RECURSIVE s (i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM s WHERE i < 100000)
+    many = """WITH RECURSIVE s (i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM s WHERE i < 20000)
 INSERT INTO tabellion_attempts (queue, key, n, token, attempt, crashes, deferrals, worker, first_at, claimed_at,
   lease_until, settled_at, outcome) SELECT 'invoices', i, 1, 't', 1, 0, 0, 'w', 0, 0, 0, 1, 'done' FROM s"""
     lite.sql(many)
+    monkeypatch.setenv("TABELLION_FAILPOINTS", "prune.pre_save:stop@3")  # between two steps
     process = lite.start("prune", "--json")
-    path = lite.url.removeprefix("sqlite:///")
-    with contextlib.closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as holder:
-
-        def holds_between_two_steps() -> bool:
-            holder.execute("BEGIN IMMEDIATE")
-            if count(lite) < 99_000:
-                return True
-            holder.execute("ROLLBACK")
-            return False
-
-        eventually(holds_between_two_steps)
-        process.send_signal(signal.SIGINT)
-        holder.execute("ROLLBACK")
+    monkeypatch.delenv("TABELLION_FAILPOINTS")
+    eventually(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+    assert count(lite) > 1
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGCONT)
     output, errors = process.communicate(timeout=30)
     assert process.returncode == 130, errors
     assert '"rule": "attempts"' in output
