@@ -64,16 +64,33 @@ def main(arguments: list[str]) -> int:
     _release_streams()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: os.kill(browser, signal.SIGTERM))
-    ended = [handle for handle, _ in _wait(watched)]
+    _wait(watched)
+
+    def end_driver_of_dead_owner() -> bool:
+        if _is_ending(int(owner)) or read_start_time(int(owner)) != owner_started:
+            with contextlib.suppress(OSError):
+                signal.pidfd_send_signal(watched[1], signal.SIGKILL)  # it may be stopped or busy
+            _wait(watched[1:2], 5)
+            return True
+        return False
+
+    # First of all: a driver that closes its browsers kills this process too, and still writes to the folders.
+    end_driver_of_dead_owner()
     code = _kill_family(browser)
     profile = next((option.removeprefix(PROFILE) for option in command if option.startswith(PROFILE)), "")
     if profile:
-        shutil.rmtree(profile, ignore_errors=True)
-    if watched[0] in ended or _is_ending(int(owner)) or read_start_time(int(owner)) != owner_started:
-        with contextlib.suppress(OSError):
-            signal.pidfd_send_signal(watched[1], signal.SIGKILL)  # the driver may be stopped or busy
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(profile)
+    if end_driver_of_dead_owner():
+        _remove(folder)
     return code
+
+
+def _remove(folder: str) -> None:
+    """Removes a folder; again if a process that is about to end has written to it meanwhile."""
+    deadline = time.monotonic() + 5
+    while os.path.exists(folder) and time.monotonic() < deadline:
+        shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(0.01)
 
 
 def _release_streams() -> None:
@@ -83,11 +100,12 @@ def _release_streams() -> None:
         os.dup2(nothing, number)
 
 
-def _wait(watched: list[int]) -> list[tuple[int, int]]:
+def _wait(watched: list[int], seconds: float | None = None) -> None:
+    """Returns when one of these processes has ended, or after so many seconds."""
     poll = select.poll()
     for handle in watched:
         poll.register(handle, select.POLLIN)
-    return poll.poll()
+    poll.poll(None if seconds is None else seconds * 1000)
 
 
 def _kill_family(browser: int) -> int:
