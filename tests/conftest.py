@@ -9,6 +9,7 @@ import itertools
 import logging
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,9 @@ sys.dont_write_bytecode = False
 # Workers of the same name may run once on a machine. Processes that run tests side by side use the same few names, so
 # each has a folder of its own, which the user that runs PostgreSQL may enter.
 IS_ONE_OF_SEVERAL = "PYTEST_XDIST_WORKER" in os.environ
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell's background job ignores Ctrl-C, and so would every program that a test starts and interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 if IS_ONE_OF_SEVERAL:
     os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="tabellion-test-")
     Path(tempfile.tempdir).chmod(0o755)

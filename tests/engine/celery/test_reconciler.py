@@ -133,11 +133,12 @@ def test_leases_of_a_killed_process_of_the_node_end(running: tuple[Running, Owne
 
     async def claim(store: Store) -> None:
         for number, worker in enumerate(("celery-test-node-1", "celery-other-2")):
-            record = WorkerRecord(worker, socket.gethostname(), GONE - number, worker, "0", "single", 1)
-            await heartbeat.enlist(store, record)
             # The reconciler releases the first row meanwhile: a claim that meets it may come back empty.
             while not await store.claim(QUEUES["single"], 1, worker):
                 await asyncio.sleep(0.01)
+            # Last: a worker that is listed without a claim is recorded as killed at once, and only once.
+            record = WorkerRecord(worker, socket.gethostname(), GONE - number, worker, "0", "single", 1)
+            await heartbeat.enlist(store, record)
 
     ask(url, claim)
     ended = "SELECT worker FROM tabellion_attempts WHERE outcome = 'crashed'"
