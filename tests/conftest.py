@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import pytest
 import uvicorn.server
 from argon2 import PasswordHasher
+from xdist.scheduler import LoadFileScheduling
 
 # Hundreds of tests start processes of ours: where nothing compiled is kept, each of them compiles every module again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -33,6 +34,11 @@ IS_ONE_OF_SEVERAL = "PYTEST_XDIST_WORKER" in os.environ
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell's background job ignores Ctrl-C, and so would every program that a test starts and interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+MEMORY = Path("/dev/shm")  #: a file system without a disk, on Linux
+ENOUGH = 4 << 30  #: bytes free in it
+if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ENOUGH:
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)  # syncing to a disk takes much of a test's time
 if IS_ONE_OF_SEVERAL:
     os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="tabellion-test-")
     Path(tempfile.tempdir).chmod(0o755)
@@ -195,12 +201,22 @@ def restored_log() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the slowest: the last files are short ones, and no CPU waits for another.
-
-    The files of one folder follow each other, so that its browser and its installation are started once.
-    """
+    """Start with the slowest: the last files are short ones, and no CPU waits for another."""
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.relative_to(HERE).parts[0], len(LONGEST)))
+
+
+class ByFile(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """Runs the tests of a file in one process, and those of the browser's folder too: two browsers would be slow."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "browser" if nodeid.startswith("tests/browser/") else str(super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    """Distribute by file, whatever `--dist` says."""
+    return ByFile(config, log)
 
 
 class FailureReporter:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import asyncpg
 
 from tests.servers import Postgres
+from tests.workers import KEPT
 
 USES = 200  #: of one database, before its catalogue has grown so much that a new one is quicker
 PATIENCE = 0.2  #: seconds for the sessions of the test before to end
@@ -48,6 +49,7 @@ class Databases:
     def next(self) -> str:
         """Return the URL of an empty database; the one before may be gone."""
         old, self._made = self._name, self._made + 1
+        KEPT.close(self._url(old))
         self._name = f"{self._prefix}{self._made}"
         if old and self._uses < USES and self._run(self._recycled(old, self._name)):
             self._uses += 1

@@ -14,6 +14,7 @@ import importlib
 import io
 import json
 import os
+import pkgutil
 import runpy
 import signal
 import socket
@@ -26,6 +27,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+import tabellion
 from tabellion.pipelines.documents import review_reasons
 from tabellion.reading import sandbox
 from tests.servers import die_with_parent
@@ -36,14 +38,13 @@ PROGRAMS = (
     "tests.pipelines.documents.consuming",
     "tests.pipelines.documents.deliverer", "tests.pipelines.documents.reader", "tests.pipelines.documents.review.fifty",
 )  # fmt: skip
-#: What they import; their own modules are run, not imported.
+#: What they import besides all of our own modules; their own are run, not imported.
 IMPORTED = (
-    "tabellion.cli", "tabellion.cli.installation", "tabellion.cli.load", "tabellion.cli.supervisor",
-    "tabellion.engine.postgres.database", "tabellion.engine.sqlite.database", "tabellion.models.fake.server",
-    "tabellion.pipelines.documents.pipeline", "tabellion.pipelines.documents.served", "tabellion.web.app",
-    "tabellion.web.server", "tests.faults.mutants", "tests.table_owner", "tests.pipelines.documents.papers",
-    "tests.pipelines.documents.receiver", "tests.pipelines.batches.material", "tabellion.models.openai",
+    "openai", "prometheus_client", "pyarrow.parquet", "re2", "rich.console", "rich.progress", "rich.table",
+    "trafilatura", "tests.faults.mutants", "tests.table_owner", "tests.pipelines.documents.papers",
+    "tests.pipelines.documents.receiver", "tests.pipelines.batches.material",
 )  # fmt: skip
+NOT_IMPORTED = ("__main__", "celery")  #: names of our own modules that do more than declare
 #: What the children of reading sandboxes import: a process of its own forks them, so that they are not larger.
 READING = tuple(f"tabellion.reading.{name}" for name in ("child", "field_extraction", "pages", "pdf"))
 #: Variables that an interpreter, the C library or a library reads when it starts: another value needs a real start.
@@ -199,6 +200,10 @@ def serve(number: int, imported: Sequence[str]) -> NoReturn:
     """Fork on request."""
     for name in imported:
         importlib.import_module(name)
+    if "tabellion.reading.child" not in imported:  # which stays small
+        for module in pkgutil.walk_packages(tabellion.__path__, "tabellion."):
+            if module.name.rpartition(".")[2] not in NOT_IMPORTED or module.ispkg:
+                importlib.import_module(module.name)
     review_reasons.is_sampled = is_sampled
     here, own_paths = os.getcwd(), set(os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.path = [one for one in sys.path if one not in ("", here) and one not in own_paths]

@@ -11,11 +11,14 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from tabellion import Environment, Event, Queue, Store, Worker
+from tabellion.engine.postgres.database import PostgreSQL
+from tests.servers import PORTS
 from tests.waiting import eventually
 
 Value = TypeVar("Value")
@@ -37,9 +40,9 @@ class EventRecorder:
         """The names of the events, in order."""
         return [event.name for event in list(self.events)]
 
-    def of(self, name: str) -> list[Event]:
-        """Return the events of one name."""
-        return [event for event in list(self.events) if event.name == name]
+    def of(self, *names: str) -> list[Event]:
+        """Return the events of these names."""
+        return [event for event in list(self.events) if event.name in names]
 
 
 class Gauge:
@@ -70,14 +73,69 @@ def make_worker(url: str, *queues: Queue, **options: Any) -> Worker:
     return Worker([Environment("prod", url)], queues, **({"poll": 0.05} | options))
 
 
-def ask(url: str, question: Callable[[Store], Awaitable[Value]]) -> Value:
-    """Query with a store of its own."""
+def ask(url: str, question: Callable[[Store], Awaitable[Value]], **options: Any) -> Value:
+    """Query with a store of its own, on a connection that the next question finds open."""
 
     async def go() -> Value:
-        async with Store(url) as store:
-            return await question(store)
+        store = Store(url, **options)
+        kept = KEPT.lend(store)
+        try:
+            async with store:
+                answer = await question(store)
+                KEPT.take(store, kept)
+                return answer
+        finally:
+            await store.close()
 
-    return asyncio.run(go())
+    return KEPT.run(go())
+
+
+class KeptConnections:
+    """A loop in a thread, and an open connection for each PostgreSQL database: connecting takes longer than a question.
+
+    Only servers that tests have started for themselves are kept connected to; a pooler's connections are not.
+    """
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._connections: dict[str, Any] = {}
+
+    def run(self, question: Coroutine[Any, Any, Value]) -> Value:
+        """Run a coroutine on the loop, whatever runs in this thread."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(target=self._loop.run_forever, name="questions", daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(question, self._loop).result()
+
+    def lend(self, store: Store) -> bool:
+        """Give a store the open connection of its database; return whether one may be kept afterwards."""
+        database = store.database
+        if not isinstance(database, PostgreSQL) or urlsplit(database.url).port not in PORTS:
+            return False
+        connection = self._connections.pop(database.url, None)
+        if connection is not None and not connection.is_closed():
+            database._idle[False].append(connection)
+        return True
+
+    def take(self, store: Store, kept: bool) -> None:
+        """Keep a connection of a store that has answered."""
+        database = store.database
+        if kept and isinstance(database, PostgreSQL) and database._idle[False]:
+            self._connections[database.url] = database._idle[False].pop()
+
+    def close(self, url: str) -> None:
+        """Close the connection of a database that is about to change hands."""
+        connection = self._connections.pop(url, None)
+        if connection is not None:
+            self.run(_close(connection))
+
+
+async def _close(connection: Any) -> None:
+    with contextlib.suppress(Exception):
+        await connection.close(timeout=1)
+
+
+KEPT = KeptConnections()
 
 
 class RunningWorker:

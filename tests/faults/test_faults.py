@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import itertools
 import os
 import resource
 import signal
@@ -355,10 +356,14 @@ def test_f11_connections_are_half_open(pg_url: str, tmp_path: Path) -> None:
             eventually(lambda: recorder.of("environment_down"))
             other.insert(*range(1, 21))
             eventually(lambda: other.count("done") == 20)
-            assert [event.environment for event in recorder.of("environment_down")] == ["frozen"]
             proxy.thaw()
             eventually(lambda: owner.count("done") == 60)
         assert owner.count("failed") == 0
+        # On a busy machine it may be out of reach for a moment before: each absence is reported once.
+        changes = recorder.of("environment_up", "environment_down")
+        names = [event.name for event in changes if event.environment == "frozen"]
+        assert all(before != after for before, after in itertools.pairwise(names))
+        assert {event.environment for event in recorder.of("environment_down")} == {"frozen"}
 
 
 def test_f11_a_black_hole_at_the_start(pg_url: str, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from tabellion.pipelines.batches.request import NewChunk
 from tabellion.pipelines.batches.settings import BatchSettings
 from tabellion.pipelines.batches.staging import Staging
 from tabellion.storage.lake import Lake
-from tests.workers import drain, make_worker
+from tests.workers import ask, drain, make_worker
 
 LOOPBACK = Rules.of(["127.0.0.0/8"])
 SECRET = "whsec_" + "c2VjcmV0IG9mIHRlc3RzIG9ubHkh"
@@ -180,12 +180,11 @@ def submit(url: str, settings: BatchSettings, request: dict[str, Any]) -> bool:
     """Add a chunk to the database."""
     from tabellion.pipelines.batches.submit import submit_chunk
 
-    async def add() -> bool:
-        async with Store(url) as store:
-            await PIPELINE.prepare(store)
-            return await submit_chunk(store, settings, NewChunk.model_validate(request))
+    async def add(store: Store) -> bool:
+        await PIPELINE.prepare(store)
+        return await submit_chunk(store, settings, NewChunk.model_validate(request))
 
-    return asyncio.run(add())
+    return ask(url, add)
 
 
 def work(url: str, settings: BatchSettings, *, deliver: bool = True, **options: Any) -> None:
@@ -198,9 +197,4 @@ def work(url: str, settings: BatchSettings, *, deliver: bool = True, **options: 
 
 def rows(url: str, query: str, *values: Any) -> list[dict[str, Any]]:
     """Return the rows of a query."""
-
-    async def fetch() -> list[dict[str, Any]]:
-        async with Store(url) as store:
-            return [dict(row) for row in await store.database.fetch(query, *values)]
-
-    return asyncio.run(fetch())
+    return ask(url, lambda store: store.database.fetch(query, *values))

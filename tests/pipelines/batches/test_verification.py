@@ -37,17 +37,21 @@ def kinds(url: str, settings: BatchSettings) -> list[str]:
     return [found.kind for found in ask(url, lambda store: verify_batches(store, settings.content, files=None))]
 
 
-@pytest.mark.parametrize(
-    ("kind", "change"),
-    [
-        ("history_forked", "UPDATE batch_versions SET previous = 'other' WHERE pi = 'pi0' AND version = 2"),
-        ("tip_lost", "UPDATE batch_entities SET tip = 'other' WHERE pi = 'pi1'"),
-        ("refs_open", "UPDATE batch_refs SET status = 'pending' WHERE filename = '0-0.png.ref.json'"),
-        ("content_lost", "UPDATE batch_refs SET result_cid = 'bafkother' WHERE filename = '1-1.png.ref.json'"),
-    ],
-)
-def test_a_violation_is_found(url: str, worked: BatchSettings, kind: str, change: str) -> None:
-    """Nothing before it was planted, and only its kind afterwards."""
-    assert kinds(url, worked) == []
-    rows(url, change)
-    assert set(kinds(url, worked)) == {kind}
+VIOLATIONS = {
+    "history_forked": ("batch_versions", "previous", "pi = 'pi0' AND version = 2"),
+    "tip_lost": ("batch_entities", "tip", "pi = 'pi1'"),
+    "refs_open": ("batch_refs", "status", "filename = '0-0.png.ref.json'"),
+    "content_lost": ("batch_refs", "result_cid", "filename = '1-1.png.ref.json'"),
+}  #: the kind of each, and the column and rows that are changed
+
+
+def test_each_violation_is_found(url: str, worked: BatchSettings) -> None:
+    """Nothing before one was planted, and only its kind afterwards."""
+    for table in ("batch_entities", "batch_refs", "batch_versions"):
+        rows(url, f"ALTER TABLE {table} ADD COLUMN kept TEXT")
+    for kind, (table, column, which) in VIOLATIONS.items():
+        assert kinds(url, worked) == []
+        rows(url, f"UPDATE {table} SET kept = {column} WHERE {which}")
+        rows(url, f"UPDATE {table} SET {column} = '{'pending' if column == 'status' else 'other'}' WHERE {which}")
+        assert set(kinds(url, worked)) == {kind}
+        rows(url, f"UPDATE {table} SET {column} = kept WHERE {which}")

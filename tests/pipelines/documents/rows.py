@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import Any
 from tabellion import Store
 from tabellion.pipelines.documents import tables
 from tests.pipelines.documents.results import field
+from tests.workers import ask
 
 DAY = datetime(2024, 2, 28, 12, tzinfo=UTC).timestamp()
 
@@ -18,13 +18,12 @@ DAY = datetime(2024, 2, 28, 12, tzinfo=UTC).timestamp()
 def insert(url: str, *documents: Mapping[str, Any]) -> None:
     """Insert documents with the given columns; `fields` are their values, `review` is their item's status."""
 
-    async def run() -> None:
-        async with Store(url) as store:
-            await tables.SCHEMA.prepare(store)
-            for document in documents:
-                await _insert(store, document)
+    async def run(store: Store) -> None:
+        await tables.SCHEMA.prepare(store)
+        for document in documents:
+            await _insert(store, document)
 
-    asyncio.run(run())
+    ask(url, run)
 
 
 async def _insert(store: Store, given: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ from tabellion.pipelines.websites.settings import WebsiteSettings
 from tabellion.pipelines.websites.site.info import Contact, Contacts, Heading, Link, Links, PageInfo, WebsiteInfo
 from tabellion.pipelines.websites.site.settings import VisitSettings
 from tabellion.storage.blobs import Blobs
+from tests.workers import ask
 
 HOME = """Birch & Co. makes wooden toys for families and schools. We are a small workshop in Lyon, and \
 every toy is made by hand.
@@ -70,9 +71,4 @@ def work(url: str, settings: WebsiteSettings, **options: Any) -> None:
 
 def rows(url: str, query: str = "SELECT * FROM website_jobs ORDER BY id") -> list[dict[str, Any]]:
     """The rows of a query."""
-
-    async def fetch() -> list[dict[str, Any]]:
-        async with Store(url) as store:
-            return [dict(row) for row in await store.database.fetch(query)]
-
-    return asyncio.run(fetch())
+    return ask(url, lambda store: store.database.fetch(query))
