@@ -40,11 +40,13 @@ PROGRAMS = (
 )  # fmt: skip
 #: What they import besides all of our own modules; their own are run, not imported.
 IMPORTED = (
-    "openai", "prometheus_client", "pyarrow.parquet", "re2", "rich.console", "rich.progress", "rich.table",
+    "openai", "prometheus_client", "re2", "rich.console", "rich.progress", "rich.table",
     "trafilatura", "tests.faults.mutants", "tests.table_owner", "tests.pipelines.documents.papers",
     "tests.pipelines.documents.receiver", "tests.pipelines.batches.material",
 )  # fmt: skip
-NOT_IMPORTED = ("__main__", "celery")  #: names of our own modules that do more than declare
+#: Except these: they do more than declare, or import libraries with threads, which a fork does not survive.
+NOT_IMPORTED = ("tabellion.__main__", "tabellion.models.fake.__main__", "tabellion.celery", "tabellion.reading.image",
+                "tabellion.reading.ocr")  # fmt: skip
 #: What the children of reading sandboxes import: a process of its own forks them, so that they are not larger.
 READING = tuple(f"tabellion.reading.{name}" for name in ("child", "field_extraction", "pages", "pdf"))
 #: Variables that an interpreter, the C library or a library reads when it starts: another value needs a real start.
@@ -202,7 +204,7 @@ def serve(number: int, imported: Sequence[str]) -> NoReturn:
         importlib.import_module(name)
     if "tabellion.reading.child" not in imported:  # which stays small
         for module in pkgutil.walk_packages(tabellion.__path__, "tabellion."):
-            if module.name.rpartition(".")[2] not in NOT_IMPORTED or module.ispkg:
+            if module.name not in NOT_IMPORTED:
                 importlib.import_module(module.name)
     review_reasons.is_sampled = is_sampled
     here, own_paths = os.getcwd(), set(os.environ.get("PYTHONPATH", "").split(os.pathsep))
