@@ -77,11 +77,7 @@ class Store:
             if not self._ready:
                 await self.database.open()
                 version = await self.version()
-                if version > register.CURRENT:
-                    raise NotMigrated(
-                        f"the register has version {version}, this tabellion supports {register.CURRENT}: "
-                        "upgrade tabellion"
-                    )
+                register.SCHEMA.check_supported(version)
                 if version < register.CURRENT:
                     if not migrate or self._read_only:
                         raise NotMigrated(register.OLD.format(version) if version else register.MISSING)
@@ -104,11 +100,11 @@ class Store:
 
     async def version(self) -> int:
         """The register's version; 0 when there is none."""
-        return await register.version(self.database)
+        return await register.SCHEMA.version(self.database)
 
     async def migrate(self) -> int:
         """Brings the register up to date and returns its version; safe to call from many processes at once."""
-        return await register.migrate(self.database)
+        return await register.SCHEMA.migrate(self.database)
 
     async def bind(self, queue: Queue) -> Bound:
         """The queue checked against its table; raises a DeclarationError that lists every problem."""
