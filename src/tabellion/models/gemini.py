@@ -174,7 +174,7 @@ class Gemini(Remote["genai.Client"]):
         self._accept(start_response)
         upload_url = start_response.headers.get("x-goog-upload-url", "")
         if not upload_url:
-            raise Unavailable("gemini did not accept the upload: its answer has no upload URL")
+            raise Unavailable(Message("model.no_upload_url", model="gemini"))
         upload_response = await http.post(
             self._here(upload_url), content=blob.data,
             headers=self._auth | {"x-goog-upload-command": "upload, finalize", "x-goog-upload-offset": "0"},
@@ -185,7 +185,7 @@ class Gemini(Remote["genai.Client"]):
             file = self._accept(await http.get(self._file(str(pick(file, "name"))), headers=self._auth))
         name, uri = pick(file, "name"), pick(file, "uri")
         if not isinstance(name, str) or not isinstance(uri, str) or pick(file, "state") == "FAILED":
-            raise Unavailable("gemini did not keep the uploaded file")
+            raise Unavailable(Message("model.upload_lost", model="gemini"))
         return name, uri
 
     @property

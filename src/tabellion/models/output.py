@@ -215,7 +215,7 @@ def _validator(schema: str) -> Any:
     try:
         return jsonschema_rs.validator_for(json.loads(schema), retriever=_nowhere)
     except ValueError as error:
-        raise Rejected(f"the schema is not valid: {str(error).splitlines()[0][:200]}") from None
+        raise Rejected(Message("model.schema_invalid", text=str(error).splitlines()[0][:200])) from None
 
 
 def _nowhere(uri: str) -> Any:

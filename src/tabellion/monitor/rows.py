@@ -167,7 +167,7 @@ WHERE t.{sql.column(bound.key.name)} = {native_key(bound, "$1")}""",
         key,
     )
     if not matching:
-        raise RowGone(f"row {key} of {bound.queue.name} is gone")
+        raise RowGone
     return matching[0]
 
 

@@ -18,6 +18,7 @@ from datetime import date
 from typing import Any, TypeVar
 
 from tabellion.engine.failpoints import failpoint
+from tabellion.messages import Message
 from tabellion.pipelines.documents import daily
 from tabellion.pipelines.documents.columns import moment
 from tabellion.pipelines.documents.daily import DayFile, Row, Template
@@ -381,9 +382,9 @@ def _rows(small: Sequence[_Small], contents: Sequence[bytes], strange: list[str]
         try:
             rows = list(daily.rows_of(content, file.entry.path))
             if len(rows) != 1:
-                raise LakeError(f"{file.entry.path}: it has {len(rows)} rows, not one")
+                raise LakeError(Message("output.rows", path=file.entry.path, n=len(rows)))
             if file.id not in (None, rows[0].id):
-                raise LakeError(f"{file.entry.path}: its row is of {rows[0].id}, not of the id in its path")
+                raise LakeError(Message("output.other_row", path=file.entry.path, id=rows[0].id))
         except LakeError as error:
             strange.append(str(error))
         else:

@@ -15,6 +15,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
+from tabellion.messages import Message
 from tabellion.pipelines.documents.columns import arrow
 from tabellion.storage.files import ENDING
 from tabellion.storage.lake import LakeError
@@ -140,7 +141,7 @@ def rows_of(data: bytes, path: str) -> Iterator[Row]:
     try:
         file = pq.ParquetFile(io.BytesIO(data))
         if not set(file.schema_arrow.names) >= NEEDED:
-            raise LakeError(f"{path}: it lacks required columns")
+            raise LakeError(Message("output.columns", path=str(path)))
         shape = shape_of(file.schema_arrow)
         for batch in file.iter_batches(GROUP, use_threads=False):  # threads only cost time on small files
             table = pa.Table.from_batches([batch])
@@ -149,10 +150,10 @@ def rows_of(data: bytes, path: str) -> Iterator[Row]:
             )
             for place, (id_, version, kind, created_at) in enumerate(records):
                 if id_ is None or created_at is None or not re.fullmatch("[a-z0-9_]+", kind or ""):
-                    raise LakeError(f"{path}: it has a row without id, type or time")
+                    raise LakeError(Message("output.row_incomplete", path=str(path)))
                 yield Row(id_, version or 0, kind, shape, table.slice(place, 1), created_at.date(), path)
     except (pa.ArrowException, OSError) as error:
-        raise LakeError(f"{path}: it is not a valid Parquet file: {str(error).splitlines()[0][:200]}") from error
+        raise LakeError(Message("output.not_parquet", path=str(path), text=str(error).splitlines()[0][:200])) from error
 
 
 def newest(streams: Iterable[Iterator[Row]]) -> Iterator[Row]:
@@ -218,7 +219,7 @@ class DayFile:
                 rows += batch.num_rows
                 ids.update("".join(f"{id_}\n" for id_ in batch.column(0).to_pylist()).encode())
         if (rows, ids.digest()) != (self.rows, self._ids.digest()):
-            raise LakeError(f"{self.path}: {rows} of {self.rows} rows were read back; nothing was changed")
+            raise LakeError(Message("output.read_back", path=str(self.path), n=rows, total=self.rows))
 
     def discard(self) -> None:
         """Removes the file, unless it was moved into the lake."""

@@ -92,11 +92,11 @@ def _open_file(path: Path) -> int:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise NotTaken("not_a_file", f"{path.name} is a link: use the file itself") from None
+            raise NotTaken("not_a_file", Message("intake.is_link", name=path.name)) from None
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENXIO):
-            raise NotTaken("file_missing", f"{path.name} cannot be opened: {error.strerror}") from None
+            raise NotTaken("file_missing", Message("intake.cannot_open", name=path.name, text=error.strerror)) from None
         raise
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise NotTaken("not_a_file", f"{path.name} is not a file")
+        raise NotTaken("not_a_file", Message("intake.not_a_file", name=path.name))
     return handle

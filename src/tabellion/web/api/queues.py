@@ -246,8 +246,8 @@ async def _bind_queue(environment: ServedEnvironment, queue: Queue) -> Bound:
     try:
         return await environment.store.bind(queue)
     except DeclarationError as error:
-        problems = "; ".join(problem.what for problem in error.problems)
-        raise Problem(409, "queue_unusable", problems, fix=Message("fix.declaration")) from None
+        detail = Message("problem.declaration", text="; ".join(problem.what for problem in error.problems))
+        raise Problem(409, "queue_unusable", detail, fix=Message("fix.declaration")) from None
 
 
 def _check_keys(bound: Bound, keys: list[str]) -> None:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from tabellion.answers import Answer
 from tabellion.errors import Busy, Forbidden, StoreError, Unreachable
-from tabellion.extractions.routes.extractions import too_long
+from tabellion.extractions.routes.extractions import row_refused, too_long
 from tabellion.extractions.row_values import TextTooLong
 from tabellion.messages import Message
 from tabellion.pipelines.registries import lookup, submit
@@ -205,7 +205,7 @@ def explain_refusal() -> Iterator[None]:
     except (Unreachable, Forbidden, Busy):
         raise  # not about the table: the application answers them for all routes
     except StoreError as error:
-        raise Problem(409, "queue_unusable", error.words, fix=Message("fix.table_requires")) from None
+        raise row_refused(error) from None
 
 
 async def find_session(served: ServedRegistries, id: str) -> SearchSession:  # noqa: A002
