@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tabellion.engine import declaration, expired_claims, orphans, parking, refused_rows, register, sql
-from tabellion.engine.batches import alike, renewable
+from tabellion.engine.batches import group_alike, renewable
 from tabellion.engine.database import read_clock
 from tabellion.engine.declaration import Bound
 from tabellion.engine.drivers import database_at
@@ -249,7 +249,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         A result that the database refuses fails its own job and no other.
         """
         verdicts: list[Verdict] = []
-        for batch in alike(settlements):
+        for batch in group_alike(settlements):
             try:
                 verdicts += await self._settle_batch(batch)
             except AWAY:
@@ -349,7 +349,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
             and not (settlement.expired_only or settlement.also or settlement.guard)
         ]
         if missing:
-            answer |= await self._already(bound, missing)
+            answer |= await self._find_settled(bound, missing)
         return [Verdict(settlement.job, answer.get(settlement.job.text_key)) for settlement in batch]  # type: ignore[arg-type]
 
     async def _settle_alone(self, settlement: Settlement) -> list[Verdict]:
@@ -376,7 +376,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
             parked = await parking.park(self.database, bound, settlement, parking_error)
             return [Verdict(job, "parked" if parked else None, parking_error)]
 
-    async def _already(self, bound: Bound, missing: Sequence[Settlement]) -> dict[str, str]:
+    async def _find_settled(self, bound: Bound, missing: Sequence[Settlement]) -> dict[str, str]:
         """The outcomes of settlements that an earlier call wrote although its answer was lost."""
         written: dict[str, str] = {}
         for settlement in missing:

@@ -159,7 +159,7 @@ async def deadline(name: str, seconds: float) -> AsyncIterator[None]:
 
 
 @contextmanager
-def plainly(name: str, secret: str = "") -> Iterator[None]:
+def translate_errors(name: str, secret: str = "") -> Iterator[None]:
     """Turns errors of an SDK or its HTTP library into ours, without their cause, which may quote keys or documents."""
     try:
         yield

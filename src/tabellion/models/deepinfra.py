@@ -111,7 +111,7 @@ def _words(value: str) -> str | None:
     return None if value.lower() in ("", "null", "none", "~") else value
 
 
-def _truth(value: str) -> bool:
+def _parse_boolean(value: str) -> bool:
     return {"true": True, "false": False}[value.lower()]
 
 
@@ -120,8 +120,8 @@ def _angle(value: str) -> int:
 
 
 KEYS = {
-    "primary_language": _words, "is_rotation_valid": _truth, "rotation_correction": _angle, "is_table": _truth,
-    "is_diagram": _truth,
+    "primary_language": _words, "is_rotation_valid": _parse_boolean, "rotation_correction": _angle,
+    "is_table": _parse_boolean, "is_diagram": _parse_boolean,
 }  # fmt: skip
 
 

@@ -106,7 +106,7 @@ def number_of(path: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OutputRow:
     """One document's row, as a table of one row."""
 
     id: str
@@ -133,7 +133,7 @@ def shape_of(schema: Any) -> str:
     return hashlib.sha256("\n".join(f"{field.name} {field.type}" for field in schema).encode()).hexdigest()[:8]
 
 
-def rows_of(data: bytes, path: str) -> Iterator[Row]:
+def rows_of(data: bytes, path: str) -> Iterator[OutputRow]:
     """The rows of one of our Parquet files, a batch at a time in memory; raises LakeError for any other file."""
     pa = arrow()
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -151,26 +151,26 @@ def rows_of(data: bytes, path: str) -> Iterator[Row]:
             for place, (id_, version, kind, created_at) in enumerate(records):
                 if id_ is None or created_at is None or not re.fullmatch("[a-z0-9_]+", kind or ""):
                     raise LakeError(Message("output.row_incomplete", path=str(path)))
-                yield Row(id_, version or 0, kind, shape, table.slice(place, 1), created_at.date(), path)
+                yield OutputRow(id_, version or 0, kind, shape, table.slice(place, 1), created_at.date(), path)
     except (pa.ArrowException, OSError) as error:
         raise LakeError(Message("output.not_parquet", path=str(path), text=str(error).splitlines()[0][:200])) from error
 
 
-def newest(streams: Iterable[Iterator[Row]]) -> Iterator[Row]:
+def newest(streams: Iterable[Iterator[OutputRow]]) -> Iterator[OutputRow]:
     """The rows of streams that are sorted by id, each id once, the version written last."""
-    last: Row | None = None
+    last: OutputRow | None = None
     for row in heapq.merge(*streams, key=lambda row: row.rank):
         if last is None or row.id != last.id:
             last = row
             yield row
 
 
-def places(rows: Iterable[Row]) -> dict[str, str]:
+def places(rows: Iterable[OutputRow]) -> dict[str, str]:
     """The file that contains each document's row."""
     return {row.id: row.file for row in rows}
 
 
-def digests(rows: Iterable[Row], settled: set[str]) -> dict[str, tuple[bytes, str]]:
+def digests(rows: Iterable[OutputRow], settled: set[str]) -> dict[str, tuple[bytes, str]]:
     """The digest of each document's row and its file, if that is one of `settled`."""
     return {row.id: (row.digest, row.file) for row in rows if row.file in settled}
 
@@ -197,7 +197,7 @@ class DayFile:
         self._combined_rows = 0
         self._writer: Any = None
 
-    def add(self, row: Row) -> None:
+    def add(self, row: OutputRow) -> None:
         """Appends a row."""
         self._held.append(row.table)
         self._ids.update(f"{row.id}\n".encode())

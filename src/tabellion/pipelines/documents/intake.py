@@ -13,7 +13,7 @@ from tabellion.messages import Message
 from tabellion.pipelines.documents.settings import Settings, Unknown
 from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, Submitted, submit
 from tabellion.reading.errors import Unreadable
-from tabellion.reading.sniff import ENDINGS, TAIL, Kind, second, sniff
+from tabellion.reading.sniff import ENDINGS, TAIL, Kind, find_second_format, sniff
 from tabellion.storage import files
 from tabellion.storage.blobs import BATCH, Blobs, Sink, StoredBlob, TooLarge
 
@@ -81,7 +81,7 @@ async def _media(sink: Sink) -> str:
     if not sink.head:
         raise Unreadable("empty_file")
     kind = sniff(sink.head)
-    if (other := second(kind, sink.head, await sink.tail(TAIL))) is not None:
+    if (other := find_second_format(kind, sink.head, await sink.tail(TAIL))) is not None:
         raise NotTaken("type_mismatch", Message("upload.also_other_type", kind=kind.name, detail=other))
     return MEDIA[kind]
 

@@ -16,11 +16,11 @@ from tabellion.errors import LeaseLost
 from tabellion.messages import Message, Translatable, restore_text, translatable
 from tabellion.pipelines.documents import extracted_fields
 from tabellion.pipelines.documents.extracted_fields import PERSON
-from tabellion.pipelines.documents.judging import Result, read_issues
+from tabellion.pipelines.documents.judging import DocumentResult, read_issues
 from tabellion.pipelines.documents.review import decisions, fields, item_changes, items
 from tabellion.pipelines.documents.review.claims import explain_not_held, require_claim
 from tabellion.pipelines.documents.review.errors import Changed, InvalidValues, Stale, Underway
-from tabellion.pipelines.documents.review.fields import EMPTY, Row, Types
+from tabellion.pipelines.documents.review.fields import EMPTY, StoredField, Types
 from tabellion.pipelines.documents.review.items import ItemRow
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.values import parse_value
@@ -32,7 +32,7 @@ Action = Literal["correct", "confirm", "absent", "unlock"]
 LONGEST_DRAFT = 200_000  #: characters of a draft
 
 
-class Columns(TypedDict):
+class FieldUpdate(TypedDict):
     """The columns of a field that are written; value, box, reasons, read_value and old_value are JSON."""
 
     value: str
@@ -81,11 +81,11 @@ async def edit(
     if item["document_status"] != "completed":
         raise Underway
     if item["version"] != version:
-        raise await stale(store, item, version)
+        raise await explain_conflict(store, item, version)
     doctype = fields.type_of(types, item["type"])
     found = await fields.rows(store, item["document_id"])
     needs_reading = any(name not in found or found[name]["locked"] for name in changes)
-    reading: Result = await fields.load_reading(store, item["document_id"]) if needs_reading else {}
+    reading: DocumentResult = await fields.load_reading(store, item["document_id"]) if needs_reading else {}
     read = reading.get("fields", {}) | reading.get("read_fields", {})
     outcomes, problems = {}, {}
     for name, change in changes.items():
@@ -124,17 +124,17 @@ async def edit(
     except LeaseLost:
         raise await explain_not_held(store, id) from None
     if not results:
-        raise await stale(store, await items.row(store, id), version)
+        raise await explain_conflict(store, await items.row(store, id), version)
     return int(results[0][0]["version"])
 
 
-Outcome = tuple[str, Columns]  #: the action in the audit log, and the columns
+Outcome = tuple[str, FieldUpdate]  #: the action in the audit log, and the columns
 Place = tuple[int | None, list[float] | None, str | None]  #: page, box and quote
 
 
 def _apply_change(
-    doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, read: Mapping[str, FieldJson],
-    known: Sequence[Any],
+    doctype: DocumentType, name: str, row: StoredField | None, change: Change, person: Person,
+    read: Mapping[str, FieldJson], known: Sequence[Any],
 ) -> Outcome | str | None:  # fmt: skip
     """The result of a change of a field; a message if it is not possible; None if it changes nothing."""
     if change.action == "correct":
@@ -151,7 +151,7 @@ def _apply_change(
 
 
 def _correct_field(
-    doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, known: Sequence[Any],
+    doctype: DocumentType, name: str, row: StoredField | None, change: Change, person: Person, known: Sequence[Any],
     read: Mapping[str, FieldJson],
 ) -> Outcome | str | None:  # fmt: skip
     spec = fields.spec_of(doctype, name, row)
@@ -173,7 +173,7 @@ def _correct_field(
     return _by_person(row, person, "corrected", value, location)
 
 
-def _by_person(row: Row | None, person: Person, state: str, value: Any, location: Place | None) -> Outcome:
+def _by_person(row: StoredField | None, person: Person, state: str, value: Any, location: Place | None) -> Outcome:
     """A field that a person has decided; the value that was read is stored beside it."""
     page, box, quote = location if location is not None else _place(row)
     read = None if row is None else _read(row)
@@ -185,7 +185,7 @@ def _by_person(row: Row | None, person: Person, state: str, value: Any, location
     }  # fmt: skip
 
 
-def _confirm_field(row: Row) -> Outcome | None:
+def _confirm_field(row: StoredField) -> Outcome | None:
     """Confirms a field as it is. If it was read again, the new reading counts as seen."""
     if row["state"] is None:
         return "confirmed", {**_as_is(row), "state": "confirmed"}
@@ -194,7 +194,7 @@ def _confirm_field(row: Row) -> Outcome | None:
     return None
 
 
-def _unlock_field(row: Row, read: Mapping[str, FieldJson]) -> Outcome | None:
+def _unlock_field(row: StoredField, read: Mapping[str, FieldJson]) -> Outcome | None:
     """The field as last read, with what is known about its source."""
     if not row["locked"]:
         return None if row["state"] is None else ("unlocked", {**_as_is(row), "state": None})
@@ -213,18 +213,18 @@ def _unlock_field(row: Row, read: Mapping[str, FieldJson]) -> Outcome | None:
     }  # fmt: skip
 
 
-def _read(row: Row) -> Any:
+def _read(row: StoredField) -> Any:
     """The value of a field that was last read."""
     noted = row["noted"]
     return noted.get("read_value", noted.get("old_value") if row["manually_corrected"] else row["value"])
 
 
-def _place(row: Row | None) -> Place:
+def _place(row: StoredField | None) -> Place:
     """The place of the value that is replaced: the new one has it too, but not the quote."""
     return (None, None, None) if row is None else (row["page"], row["box"], None)
 
 
-def _as_is(row: Row) -> Columns:
+def _as_is(row: StoredField) -> FieldUpdate:
     noted = row["noted"]
     return {
         "value": _json(row["value"]), "confidence": row["confidence"], "page": row["page"],
@@ -250,7 +250,7 @@ ON CONFLICT (item_id, person) DO UPDATE SET body = excluded.body, saved_at = exc
         raise await explain_not_held(store, id) from None
 
 
-async def stale(store: Store, item: ItemRow, version: int) -> Stale | InvalidValues:
+async def explain_conflict(store: Store, item: ItemRow, version: int) -> Stale | InvalidValues:
     """What has changed since a version: the fields that people changed, or all if the document was read again."""
     if version > item["version"]:
         message = Message("item.no_such_version", n=version, current=item["version"])
@@ -269,7 +269,7 @@ async def stale(store: Store, item: ItemRow, version: int) -> Stale | InvalidVal
 
 
 def check(
-    types: Types, item: ItemRow, found: Mapping[str, Row], values: Mapping[str, Any], read: Result,
+    types: Types, item: ItemRow, found: Mapping[str, StoredField], values: Mapping[str, Any], read: DocumentResult,
 ) -> tuple[list[IssueJson], dict[str, CheckedField]]:  # fmt: skip
     """The issues that these values would have, and each value in the format of its field. Writes nothing."""
     doctype = fields.type_of(types, item["type"])
