@@ -135,8 +135,8 @@ def failing(error: BaseException) -> Rules:
         (failing(socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")), "DNS does not answer"),
         (failing(TimeoutError()), "DNS does not answer"),
         (failing(OSError("no route")), "DNS does not answer"),
-        (failing(socket.gaierror(socket.EAI_NONAME, "Name or service not known")), "there is no host of this name"),
-        (answering(), "there is no host of this name"),
+        (failing(socket.gaierror(socket.EAI_NONAME, "Name or service not known")), "there is no host with this name"),
+        (answering(), "there is no host with this name"),
     ],
 )
 def test_a_name_that_does_not_resolve_is_unreachable_and_not_blocked(rules: Rules, why: str) -> None:

@@ -34,9 +34,9 @@ def migrate(
     environment: OnlyPlace = None,
     json: Json = False,
 ) -> None:
-    """Create or update the register (our own few tables) where it is missing or old.
+    """Create or update the register (tabellion's own tables) where it is missing or outdated.
 
-    Workers make the register themselves where their role may create tables. `--with NAME` also makes the tables of a
+    Workers create the register themselves if their role may create tables. `--with NAME` also creates the tables of a
     pipeline, as `tabellion up` does.
 
     Examples:

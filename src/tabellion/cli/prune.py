@@ -1,4 +1,4 @@
-"""`tabellion prune`: removes what the configuration keeps no longer, at once instead of by and by."""
+"""`tabellion prune`: removes at once what is older than the configuration allows."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def prune(
     environment: Annotated[str | None, typer.Option("--environment", "-e", help="Only this environment.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Remove what `[retention]` keeps no longer: attempts, memos, deliveries, documents, …
+    """Remove what is older than `[retention]` allows: attempts, memos, deliveries, documents, …
 
-    Workers do the same by themselves, a little at a time. What is live is never removed, nor is the audit log. Ctrl-C
+    Workers do the same continuously, a little at a time. What is live is never removed, nor is the audit log. Ctrl-C
     ends it between two steps; what it has removed by then stays removed.
 
     Exits with 4 when no database could be pruned, 6 when some could not.

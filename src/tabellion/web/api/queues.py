@@ -204,7 +204,7 @@ async def retry(request: Request, name: Name) -> Response:
     "/api/queues/{name}/release", response_model=RowsReleased, openapi_extra=body_of(Release), summary="Release rows"
 )
 async def release(request: Request, name: Name) -> Response:
-    """Puts rows that are running without a live claim back to ready; the attempt is not spent."""
+    """Puts rows that are running without a live claim back to ready; the attempt does not count."""
     environment, queue = _find_queue(request, name)
     selection = await parse_body(request, Release, request.app.state.limits)
     if (selection.keys is None) == (not selection.orphans):

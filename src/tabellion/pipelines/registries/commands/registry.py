@@ -94,7 +94,7 @@ def describe_report(report: dict[str, Any]) -> list[str]:
 
 @registry.command("list")
 def list_profiles(context: typer.Context, json: Json = False) -> None:
-    """List profiles: yours, then those that ship.
+    """List profiles: your own first, then the built-in ones.
 
     Example: tabellion registry list --json
     """
@@ -153,7 +153,7 @@ def unlock(
     profile: Annotated[str, typer.Argument(help="The profile.")],
     account: Annotated[str, typer.Argument(help="The account, as `registry accounts` names it.")],
 ) -> None:
-    """Use an account again that its site had refused, after you unlocked it there.
+    """Use an account again after you unlocked it at its site.
 
     Example: tabellion registry unlock registre-foncier account-1
     """
