@@ -88,7 +88,7 @@ async function load({ count = LIMIT, quiet = false } = {}) {
     pager.hidden = true;
     for (const row of body.querySelectorAll("[aria-hidden]")) row.remove(); // placeholders
     trouble.hidden = false;
-    trouble.replaceChildren(notice("bad", "stop", explain(error), " ", el("button", { type: "button", class: "small-button", onclick: () => load() }, t("extractions.try_again"))));
+    trouble.replaceChildren(notice("bad", "stop", explain(error), " ", el("button", { type: "button", class: "small-button", onclick: () => load() }, t("base.try_again"))));
   } finally {
     if (mine === turn) body.removeAttribute("aria-busy");
   }

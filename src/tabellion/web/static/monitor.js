@@ -146,7 +146,7 @@ export async function pauseOrResume(queue) {
   }
   const reason = el("input", { name: "reason", maxlength: 500, autocomplete: "off" });
   await formDialog(t("dashboard.pause_title", { queue: queue.name }),
-    [el("p", { class: "muted" }, t("dashboard.pause_text")), field(t("dashboard.reason"), reason, t("dashboard.reason_hint"))],
+    [el("p", { class: "muted" }, t("dashboard.pause_text")), field(t("base.reason"), reason, t("dashboard.reason_hint"))],
     t("dashboard.pause"), async (values) => {
       await api("POST", `${path}/pause`, { reason: values.reason.trim() });
       toast(t("dashboard.paused_now", { queue: queue.name }), "good");

@@ -63,7 +63,7 @@ function updateControls() {
   body.closest(".table-wrap").hidden = rows.size === 0;
   nothing.hidden = rows.size > 0;
   if (rows.size > 0) return;
-  const clear = el("button", { type: "button", onclick: () => { form.reset(); byId("clear").click(); } }, t("documents.clear"));
+  const clear = el("button", { type: "button", onclick: () => { form.reset(); byId("clear").click(); } }, t("base.clear_filters"));
   const send = may("operator") && el("button", { type: "button", class: "primary", onclick: () => byId("files").click() }, icon("upload"), t("documents.upload"));
   nothing.replaceChildren(filtered
     ? empty("search", t("documents.none_found"), t("documents.none_found_text"), clear)
@@ -98,7 +98,7 @@ async function load({ count = LIMIT } = {}) {
     pager.hidden = true;
     for (const row of body.querySelectorAll("[aria-hidden]")) row.remove(); // placeholder rows
     trouble.hidden = false;
-    trouble.replaceChildren(notice("bad", "stop", explain(error), " ", el("button", { type: "button", class: "small-button", onclick: () => load() }, t("documents.try_again"))));
+    trouble.replaceChildren(notice("bad", "stop", explain(error), " ", el("button", { type: "button", class: "small-button", onclick: () => load() }, t("base.try_again"))));
   } finally {
     body.removeAttribute("aria-busy");
   }
