@@ -27,6 +27,7 @@ from tabellion.pipelines.documents.review.values import parse_value
 from tabellion.reading.field import FieldJson, serialize_reasons
 from tabellion.reading.issue import IssueJson
 from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.field_spec import FieldSpec
 
 Action = Literal["correct", "confirm", "absent", "unlock"]
 LONGEST_DRAFT = 200_000  #: characters of a draft
@@ -98,7 +99,7 @@ async def edit(
             problems[name] = Message("edit.no_such_page", field=name, n=change.page, total=item["pages"])
             continue
         known = fields.known_values(row, reading.get("candidates", {}).get(name))
-        outcome = _apply_change(doctype, name, row, change, person, read, known)
+        outcome = _FieldEdit(doctype, spec, row, change, person, read, known).find_outcome()
         if isinstance(outcome, str):
             problems[name] = outcome
         elif outcome is not None:
@@ -132,57 +133,62 @@ Outcome = tuple[str, FieldUpdate]  #: the action in the audit log, and the colum
 Place = tuple[int | None, list[float] | None, str | None]  #: page, box and quote
 
 
-def _apply_change(
-    doctype: DocumentType, name: str, row: StoredField | None, change: Change, person: Person,
-    read: Mapping[str, FieldJson], known: Sequence[Any],
-) -> Outcome | str | None:  # fmt: skip
-    """The result of a change of a field; a message if it is not possible; None if it changes nothing."""
-    if change.action == "correct":
-        return _correct_field(doctype, name, row, change, person, known, read)
-    if change.action == "absent":
-        if row is not None and row["state"] == "absent":
-            return None
-        return _by_person(row, person, "absent", None, (None, None, None))
-    if row is None or (change.action == "confirm" and row["value"] in EMPTY):
-        return Message("edit.no_value", field=name, verb=change.action)
-    if change.action == "confirm":
-        return _confirm_field(row)
-    return _unlock_field(row, read)
+@dataclass(frozen=True, slots=True)
+class _FieldEdit:
+    """A change of one field, with what it depends on."""
 
+    doctype: DocumentType
+    spec: FieldSpec
+    row: StoredField | None
+    change: Change
+    person: Person
+    read: Mapping[str, FieldJson]
+    known: Sequence[Any]
 
-def _correct_field(
-    doctype: DocumentType, name: str, row: StoredField | None, change: Change, person: Person, known: Sequence[Any],
-    read: Mapping[str, FieldJson],
-) -> Outcome | str | None:  # fmt: skip
-    spec = fields.spec_of(doctype, name, row)
-    assert spec is not None  # noqa: S101 - checked before
-    value, problem = parse_value(doctype, spec, change.value, known)
-    if problem:
-        return problem
-    if value is None:
-        return Message("edit.value_needed", field=name)
-    has_place = change.page is not None
-    if row is not None and spec.fit(row["value"]) == value and not has_place:
-        return _confirm_field(row)
-    if row is not None and row["locked"] and value == _read(row) and not has_place:
-        # The value is what was read after all: this confirms it and corrects nothing.
-        unlocked = _unlock_field(row, read)
-        assert unlocked is not None  # noqa: S101 - it is locked
-        return "confirmed", {**unlocked[1], "state": "confirmed"}
-    location = (change.page, list(change.box) if change.box else None, change.quote) if has_place else None
-    return _by_person(row, person, "corrected", value, location)
+    def find_outcome(self) -> Outcome | str | None:
+        """The result of the change; a message if it is not possible; None if it changes nothing."""
+        row, action = self.row, self.change.action
+        if action == "correct":
+            return self._correct()
+        if action == "absent":
+            if row is not None and row["state"] == "absent":
+                return None
+            return self._decide("absent", None, (None, None, None))
+        if row is None or (action == "confirm" and row["value"] in EMPTY):
+            return Message("edit.no_value", field=self.spec.name, verb=action)
+        return _confirm_field(row) if action == "confirm" else _unlock_field(row, self.read)
 
+    def _correct(self) -> Outcome | str | None:
+        row, change = self.row, self.change
+        value, problem = parse_value(self.doctype, self.spec, change.value, self.known)
+        if problem:
+            return problem
+        if value is None:
+            return Message("edit.value_needed", field=self.spec.name)
+        if change.page is not None:
+            return self._decide(
+                "corrected", value, (change.page, list(change.box) if change.box else None, change.quote)
+            )
+        if row is not None and self.spec.fit(row["value"]) == value:
+            return _confirm_field(row)
+        if row is not None and row["locked"] and value == _read(row):
+            # The value is what was read after all: this confirms it and corrects nothing.
+            unlocked = _unlock_field(row, self.read)
+            assert unlocked is not None  # noqa: S101 - it is locked
+            return "confirmed", {**unlocked[1], "state": "confirmed"}
+        return self._decide("corrected", value, _place(row))
 
-def _by_person(row: StoredField | None, person: Person, state: str, value: Any, location: Place | None) -> Outcome:
-    """A field that a person has decided; the value that was read is stored beside it."""
-    page, box, quote = location if location is not None else _place(row)
-    read = None if row is None else _read(row)
-    reasons = fields.ABSENT if state == "absent" else fields.CORRECTED
-    return state, {
-        "value": _json(value), "confidence": 1.0, "page": page, "box": _json(box) if box else None, "quote": quote,
-        "source": PERSON, "reasons": _json(serialize_reasons(reasons)), "locked": True, "state": state,
-        "manually_corrected": True, "corrected_by": person.name, "read_value": _json(read), "old_value": _json(read),
-    }  # fmt: skip
+    def _decide(self, state: str, value: Any, location: Place) -> Outcome:
+        """A field that a person has decided; the value that was read is stored beside it."""
+        page, box, quote = location
+        read = None if self.row is None else _read(self.row)
+        reasons = fields.ABSENT if state == "absent" else fields.CORRECTED
+        return state, {
+            "value": _json(value), "confidence": 1.0, "page": page, "box": _json(box) if box else None, "quote": quote,
+            "source": PERSON, "reasons": _json(serialize_reasons(reasons)), "locked": True, "state": state,
+            "manually_corrected": True, "corrected_by": self.person.name, "read_value": _json(read),
+            "old_value": _json(read),
+        }  # fmt: skip
 
 
 def _confirm_field(row: StoredField) -> Outcome | None:
