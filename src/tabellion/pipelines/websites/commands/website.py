@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -130,8 +131,6 @@ class _Progress:
         self._exit = contextlib.ExitStack()
 
     def __enter__(self) -> _Progress:
-        import sys
-
         if not self._quiet and sys.stderr.isatty():
             from rich.console import Console
 
