@@ -1,5 +1,5 @@
 // The list of documents: filters, pages, live status, and uploads by button or by dropping files anywhere.
-import { ago, api, byId, bytes, capital, data, el, empty, events, explain, icon, keys, liveMark, may, moment, money, notice, number, placeBefore, rememberPlace, rowKeys, t, toast } from "./base.js";
+import { ago, api, byId, bytes, capital, data, drawRow, el, empty, events, explain, icon, keys, liveMark, may, moment, money, notice, number, placeBefore, rememberPlace, rowKeys, t, toast } from "./base.js";
 import { localized } from "./messages.js";
 import { progress, review, status, verdict } from "./states.js";
 import { start } from "./uploads.js";
@@ -40,21 +40,7 @@ function cells(doc) {
   ];
 }
 
-function draw(doc) {
-  const known = rows.get(doc.id);
-  if (!known) {
-    const row = el("tr", { dataset: { row: doc.id } }, cells(doc));
-    rows.set(doc.id, { row, doc });
-    return row;
-  }
-  if (JSON.stringify(known.doc) !== JSON.stringify(doc)) {
-    const focused = known.row.contains(document.activeElement);
-    known.row.replaceChildren(...cells(doc));
-    if (focused) known.row.querySelector("a").focus({ preventScroll: true });
-    known.doc = doc;
-  }
-  return known.row;
-}
+const draw = (doc) => drawRow(rows, doc, cells);
 
 function updateControls() {
   const filtered = Object.keys(filters()).length > 0;
@@ -165,8 +151,8 @@ function merge(list, whole) {
 function changed(update) {
   const known = rows.get(update.id);
   if (known) {
-    const before = known.doc.status;
-    draw({ ...known.doc, status: update.status, progress: update.progress });
+    const before = known.item.status;
+    draw({ ...known.item, status: update.status, progress: update.progress });
     if (before === update.status) return;
   }
   refresh();
