@@ -159,6 +159,39 @@ def test_the_code_uses_only_existing_messages() -> None:
     assert count > 200
 
 
+#: Errors for whoever installs, declares or programs: what they say is in English, like the code and its documentation.
+TECHNICAL = {
+    "BadQuery", "BadSignature", "BrokerUnreachable", "ConfigurationError", "DeclarationError", "LeaseLost", "StoreError"
+}  # fmt: skip
+
+
+def has_words(text: ast.expr) -> bool:
+    """Whether an argument is a text with words in it, other than a message."""
+    if isinstance(text, ast.JoinedStr):
+        return any(map(has_words, text.values))
+    if isinstance(text, ast.IfExp | ast.BoolOp | ast.BinOp):
+        return any(has_words(node) for node in ast.iter_child_nodes(text) if isinstance(node, ast.expr))
+    return isinstance(text, ast.Constant) and bool(re.search("[a-z]{2} | [a-z]{2}", str(text.value)))
+
+
+def test_errors_that_people_see_are_messages() -> None:
+    """What a job fails with is stored by its code, and shown in the language of the page."""
+    trees = {path: ast.parse(path.read_text()) for path in SOURCES if not {"cli", "commands"} & {*path.parts}}
+    classes = [node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    bases = {node.name: {ast.unparse(base).rpartition(".")[2] for base in node.bases} for node in classes}
+    shown = {"TabellionError"}
+    while more := {name for name in bases if bases[name] & shown} - shown - TECHNICAL:
+        shown |= more
+    calls = [(path, node) for path, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    plain = [
+        f"{path.name}:{call.lineno}"
+        for path, call in calls
+        if ast.unparse(call.func).rpartition(".")[2] in shown and any(map(has_words, call.args))
+    ]
+    assert len(shown) > 60
+    assert plain == []
+
+
 def test_no_message_is_left_over() -> None:
     """Unused messages are removed from the catalogue."""
     text = "\n".join(path.read_text() for path in SOURCES)

@@ -119,7 +119,7 @@ async def aread(
             password=password, most_pages=most_pages,
         )  # fmt: skip
         found = await (
-            extract_fields() if current_job.get() is not None else _persistently(extract_fields, open_model, reading)
+            extract_fields() if current_job.get() is not None else _try_repeatedly(extract_fields, open_model, reading)
         )
         return replace(found, seconds=round(time.monotonic() - started_at, 3))
 
@@ -194,7 +194,7 @@ def _of_worker(name: str) -> Model:
     return model(name)
 
 
-async def _persistently(extract_fields: Callable[..., Awaitable[Reading]], model: Model, reading: Reading) -> Reading:
+async def _try_repeatedly(extract_fields: Callable[..., Awaitable[Reading]], model: Model, reading: Reading) -> Reading:
     """Tries a few times, with the hint of the last error; if all fail, the local reading with an issue."""
     from tabellion.models.base import Ask
     from tabellion.models.errors import BadOutput, ModelError, Throttled, Unavailable

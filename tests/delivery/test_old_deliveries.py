@@ -7,7 +7,7 @@ import time
 from tabellion import Store
 from tabellion.delivery import endpoints
 from tabellion.delivery.old_deliveries import DeliveriesRule
-from tabellion.engine.retention import Step
+from tabellion.engine.retention import PruneStep
 from tests.workers import ask
 
 MONTH = 30 * 86_400.0
@@ -45,6 +45,6 @@ def test_without_webhooks_there_is_nothing_to_do(url: str) -> None:
 
     async def story(store: Store) -> None:
         await store.open()
-        assert await DeliveriesRule(MONTH).step(store, None) == Step()
+        assert await DeliveriesRule(MONTH).step(store, None) == PruneStep()
 
     ask(url, story)

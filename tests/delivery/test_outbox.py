@@ -271,7 +271,7 @@ def test_a_receiver_whose_name_does_not_resolve_is_tried_again(sqlite_url: str, 
     drain(make_worker(sqlite_url, quick(rules=replace(Rules.of(LOOPBACK), resolver=fail_once))))
     with owning(sqlite_url) as owner:
         [first] = owner("SELECT error FROM tabellion_attempts WHERE outcome = 'retried'")
-    assert "the receiver could not be reached: its name cannot be resolved now" in first["error"]
+    assert "the receiver could not be reached (its name cannot be resolved now" in first["error"]
     assert len(receiver.got) == 1
 
 

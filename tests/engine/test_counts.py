@@ -9,6 +9,7 @@ import pytest
 
 from tabellion import Queue, Store
 from tabellion.engine import counts
+from tabellion.engine.register import SCHEMA
 from tabellion.engine.settlement import Settlement
 from tabellion.testing import Clock
 from tests.engine.tables import asynchronous, claim_one, tasks
@@ -119,13 +120,11 @@ def without_counts() -> tuple[str, ...]:
 @asynchronous
 async def test_migrating_an_older_register_counts_its_history(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs settled before there were counts are counted by the migration."""
-    from tabellion.engine import register
-
     queue: Queue = await tasks(store, 3)
     [job, _, _] = await store.claim(queue, 3, "w")
     job.cost = 0.5
     await store.settle([Settlement(job, "failed", error="bad")])
-    for statement in (*without_counts(), register.VERSIONS[2][store.dialect][0]):
+    for statement in (*without_counts(), SCHEMA.steps(store.dialect, 3)[0]):
         await store.database.fetch(statement)
     instant: Any = "now()" if store.dialect == "postgresql" else "(julianday('now') - 2440587.5) * 86400.0"
     await store.database.fetch(f"UPDATE tabellion_attempts SET settled_at = {instant} WHERE settled_at IS NOT NULL")

@@ -10,7 +10,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.engine.old_attempts import AttemptsRule, find_removable
-from tabellion.engine.retention import Step
+from tabellion.engine.retention import PruneStep
 from tabellion.engine.settlement import Outcome, Settlement
 from tabellion.errors import Unreachable
 from tabellion.testing import Clock
@@ -19,7 +19,7 @@ from tests.engine.tables import STATES, asynchronous, attempts, claim_one, outco
 DAY = 86_400.0
 
 
-async def prune(store: Store, rule: AttemptsRule, *, dry_run: bool = False) -> Step:
+async def prune(store: Store, rule: AttemptsRule, *, dry_run: bool = False) -> PruneStep:
     """Walk over the whole register."""
     total = await rule.step(store, None, dry_run=dry_run)
     while total.position is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -102,7 +103,7 @@ def test_twenty_migrations_at_once_on_sqlite(sqlite_url: str) -> None:
 @asynchronous
 async def test_the_printed_sql_makes_the_register(store: Store) -> None:
     """What `migrate --sql` prints can be run by someone else, and then no migration is needed."""
-    script = register.script(store.dialect, 0)
+    script = register.SCHEMA.script(store.dialect, 0)
     if store.dialect == "sqlite":
         with sqlite3.connect(store.url.removeprefix("sqlite:///")) as connection:
             connection.executescript(script)
@@ -117,24 +118,22 @@ async def test_the_printed_sql_makes_the_register(store: Store) -> None:
     assert len(await store.claim(queue, 1, "w")) == 1
 
 
-def test_the_script_from_the_current_version_changes_nothing() -> None:
-    """Only the version table is touched when the register is up to date."""
-    assert register.statements("sqlite", register.CURRENT) == [register.VERSION_TABLE["sqlite"]]
+@asynchronous
+async def test_a_register_of_any_earlier_version_is_updated(store: Store) -> None:
+    """To the same tables and columns as a new one."""
 
+    async def columns() -> list[str]:
+        tables = [await store.database.table(name) for name in register.TABLES]
+        return [f"{table.name}.{column}" for table in tables if table is not None for column in table.columns]
 
-def test_both_databases_have_the_same_register() -> None:
-    """Every version exists for both, with the same tables and columns."""
-
-    def columns(dialect: str) -> list[str]:
-        words = []
-        for version in register.VERSIONS:
-            for statement in version[dialect]:  # type: ignore[index]
-                if statement.startswith("CREATE TABLE"):
-                    lines = statement.splitlines()
-                    words += [lines[0].split()[2], *(line.split()[0] for line in lines[1:-1])]
-        return words
-
-    assert columns("postgresql") == columns("sqlite")
+    await store.open()
+    expected = await columns()
+    for version in range(1, register.CURRENT):
+        await run(store, *(f"DROP TABLE {table}" for table in (*register.TABLES, "tabellion_schema")))
+        await dataclasses.replace(register.SCHEMA, versions=register.VERSIONS[:version]).migrate(store.database)
+        assert await store.version() == version
+        assert await store.migrate() == register.CURRENT
+        assert await columns() == expected
 
 
 @asynchronous

@@ -10,7 +10,7 @@ import pytest
 
 from tabellion import Environment, Store, Worker
 from tabellion.engine import retention
-from tabellion.engine.retention import RetentionRule, Step, prune_all, prune_some
+from tabellion.engine.retention import PruneStep, RetentionRule, prune_all, prune_some
 from tabellion.engine.worker import environment as worker_environment
 from tabellion.errors import TabellionError, Unreachable, ValueRefused
 from tabellion.testing import Clock
@@ -29,14 +29,14 @@ class Counting(RetentionRule):
         self.cleared: list[str] = []
         self.error: Exception | None = None
 
-    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> Step:
+    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> PruneStep:
         """Remove the number at this position."""
         await asyncio.sleep(0)
         if self.error is not None:
             raise self.error
         self.seen.append(position)
         place = int(position or 0) + 1
-        return Step(str(place) if place < self.numbers else None, 1, float(place))
+        return PruneStep(str(place) if place < self.numbers else None, 1, float(place))
 
     async def clear(self, store: Store, detail: str) -> bool:
         """Remember what was cleared."""
@@ -121,11 +121,11 @@ async def test_a_rule_that_fails_does_not_stop_the_others(store: Store) -> None:
 async def test_everything_at_once(store: Store) -> None:
     """`prune_all` starts over whatever the position is; a dry run leaves no trace."""
     await store.open()
-    rule, totals = Counting(), dict[str, Step]()
+    rule, totals = Counting(), dict[str, PruneStep]()
     await prune_some(store, [rule], "w", 0.0)
     before = await rows(store, "tabellion_retention", "name")
     await prune_all(store, [rule], "p", dry_run=True, report=lambda rule, step: totals.update({rule.name: step}))
-    assert totals == {"counting": Step(None, 5, 5.0)}
+    assert totals == {"counting": PruneStep(None, 5, 5.0)}
     assert await rows(store, "tabellion_retention", "name") == before
     rule.seen.clear()
     await prune_all(store, [rule, Counting(keep=None)], "p")

@@ -59,6 +59,7 @@ def test_complete_tables_need_no_right_to_create(url: str, monkeypatch: pytest.M
         raise NotMigrated("this role may not create tables")
 
     older = Schema("older", FIRST.versions, FIRST.tables, adopted=adopted)
+    ask(url, Store.open)  # makes the register
     monkeypatch.setattr(Schema, "migrate", forbidden)
     with pytest.raises(NotMigrated, match="may not create"):
         ask(url, older.prepare)

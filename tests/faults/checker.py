@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from tabellion.monitor.histories import TICK, PastAttempt, judge_history
+from tabellion.monitor.histories import TICK, RecordedAttempt, judge_history
 
-Attempt = PastAttempt  # one line of the register
+Attempt = RecordedAttempt  # one line of the register
 
 #: What must not happen, with the words a person reads.
 VIOLATIONS = {

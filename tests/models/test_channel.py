@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from tabellion.models.base import Ask
-from tabellion.models.channel import AT_ONCE, SendLimiter, _turn, client, deadline, plainly, proxy_for
+from tabellion.models.channel import AT_ONCE, SendLimiter, _turn, client, deadline, proxy_for, translate_errors
 from tabellion.models.errors import BadOutput, Rejected, Unavailable
 from tabellion.models.fake.serving import Serving
 from tabellion.models.openai import OpenAI
@@ -176,7 +176,7 @@ def wrapped(inner: Exception) -> Exception:
 )
 def test_transport_errors_are_reported_plainly(error: Exception, kind: type[Exception], says: str) -> None:
     """As our errors, without what theirs quote."""
-    with pytest.raises(kind, match=says) as caught, plainly("gemini"):
+    with pytest.raises(kind, match=says) as caught, translate_errors("gemini"):
         raise error
     assert "canary" not in str(caught.value)
     assert caught.value.__cause__ is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tabellion.models.merge import against, both, merge_fields
+from tabellion.models.merge import confidence_against, confidence_of_both, merge_fields
 from tabellion.reading.field import Field
 from tests.models.bills import SMALL
 
@@ -32,7 +32,7 @@ def test_agreement_raises_the_confidence_and_keeps_the_words_box() -> None:
     assert (field.value, field.box, field.source) == ("120.00", BOX, "text")
     assert field.confidence == pytest.approx(0.97)
     assert field.reasons[-1] == "model and page text agree"
-    assert both(0.98, 0.98) < 1
+    assert confidence_of_both(0.98, 0.98) < 1
 
 
 def test_of_a_contradiction_the_likelier_side_wins_with_less_confidence() -> None:
@@ -41,7 +41,7 @@ def test_of_a_contradiction_the_likelier_side_wins_with_less_confidence() -> Non
     assert field is not None
     assert (field.value, field.source) == ("120.00", "model")
     assert field.reasons[-1] == "page text says 12.00"
-    assert field.confidence == pytest.approx(against(0.9, 0.6)) != 0.9
+    assert field.confidence == pytest.approx(confidence_against(0.9, 0.6)) != 0.9
     assert field.confidence < 0.9
     other = one("total", words("12.00", 0.95), model("120.00", 0.9))
     assert other is not None
@@ -83,7 +83,7 @@ def test_sums_are_chosen_so_that_they_add_up() -> None:
     assert chosen == ["100.00", "20.00", "120.00"]
     assert all("amounts add up" in found[name].reasons for name in ("subtotal", "tax", "total"))
     assert "page text says 120.00" in found["subtotal"].reasons
-    assert found["subtotal"].confidence > against(0.7, 0.8)
+    assert found["subtotal"].confidence > confidence_against(0.7, 0.8)
 
 
 def test_sums_that_cannot_add_up_are_left_alone() -> None:

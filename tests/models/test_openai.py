@@ -15,7 +15,7 @@ from tabellion.models.base import Ask, Blob
 from tabellion.models.errors import BadOutput, Fault, KeyRefused, ModelError, Rejected, Throttled, Unavailable
 from tabellion.models.fake.serving import Serving
 from tabellion.models.openai import OpenAI
-from tabellion.models.strict import strict
+from tabellion.models.strict import make_strict
 from tests.models.asking import KEY, PAGE, SCHEMA, TEXT, ask, failing
 from tests.models.scripted import Answer, RecordedRequest, scripted
 
@@ -162,7 +162,7 @@ def test_a_request_has_what_was_asked_for() -> None:
     assert text == {"type": "text", "text": TEXT}
     assert (body["temperature"], body["max_tokens"]) == (0.3, 100)
     wanted = body["response_format"]["json_schema"]
-    assert (wanted["strict"], wanted["schema"]) == (True, strict(SCHEMA))
+    assert (wanted["strict"], wanted["schema"]) == (True, make_strict(SCHEMA))
 
 
 def refusal(message: str, param: str | None = None, code: str | None = None) -> Answer:

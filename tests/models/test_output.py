@@ -9,7 +9,7 @@ import pytest
 
 from tabellion.models.base import Ask, Usage
 from tabellion.models.errors import LONGEST_RAW, BadOutput, Rejected
-from tabellion.models.output import complaint_of, envelope, judge, loops, next_temperature
+from tabellion.models.output import complaint_of, judge, loops, next_temperature, parse_response
 
 SCHEMA = {
     "type": "object",
@@ -156,13 +156,13 @@ def test_the_raw_reply_is_limited() -> None:
 
 def test_the_response_must_be_an_object() -> None:
     """A web page, a list and incomplete JSON are distinguished."""
-    assert envelope("gemini", '{"a": 1}') == {"a": 1}
+    assert parse_response("gemini", '{"a": 1}') == {"a": 1}
     for body, fault in [("<html>sign in</html>", "html"), ("[1]", "json"), ('{"a', "json"), ("", "json")]:
         with pytest.raises(BadOutput) as caught:
-            envelope("gemini", body)
+            parse_response("gemini", body)
         assert caught.value.fault == fault
     with pytest.raises(BadOutput):
-        envelope("gemini", "[" * 200_000)
+        parse_response("gemini", "[" * 200_000)
 
 
 def test_an_invalid_schema_is_an_error_of_the_caller() -> None:

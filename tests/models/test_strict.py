@@ -8,7 +8,7 @@ import pytest
 
 from tabellion.models.base import Ask
 from tabellion.models.output import judge
-from tabellion.models.strict import strict
+from tabellion.models.strict import make_strict
 
 INVOICE: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -29,7 +29,7 @@ INVOICE: dict[str, Any] = {
 
 def test_every_field_is_required_and_the_optional_ones_nullable() -> None:
     """At every depth, with what strict mode refuses left out."""
-    assert strict(INVOICE) == {
+    assert make_strict(INVOICE) == {
         "type": "object",
         "properties": {
             "vendor": {"type": "string", "description": "the seller"},
@@ -70,11 +70,11 @@ def test_what_strict_mode_answers_fits_the_original() -> None:
 )
 def test_what_cannot_be_strict_says_so(schema: dict[str, Any]) -> None:
     """Free maps and combined schemas are sent without strict."""
-    assert strict(schema) is None
+    assert make_strict(schema) is None
 
 
 def test_the_original_is_left_alone() -> None:
     """A caller's schema is not written to."""
     before = repr(INVOICE)
-    strict(INVOICE)
+    make_strict(INVOICE)
     assert repr(INVOICE) == before

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from tabellion.monitor.histories import PastAttempt, judge_history
+from tabellion.monitor.histories import RecordedAttempt, judge_history
 
-FIRST = PastAttempt("7", 1, 1, "w1", 100.0, 102.0, 102.1, "crashed", None, "worker w1 was killed")
-SECOND = PastAttempt("7", 2, 2, "w2", 102.2, 104.2, 102.3, "done", None, None)
+FIRST = RecordedAttempt("7", 1, 1, "w1", 100.0, 102.0, 102.1, "crashed", None, "worker w1 was killed")
+SECOND = RecordedAttempt("7", 2, 2, "w2", 102.2, 104.2, 102.3, "done", None, None)
 LIVE = replace(SECOND, outcome=None, settled_at=None)
 
 
-def kinds(*history: PastAttempt, **how: Any) -> set[str]:
+def kinds(*history: RecordedAttempt, **how: Any) -> set[str]:
     """Return the kinds of faults in a history."""
     return {kind for kind, _ in judge_history(history, **how)}
 
@@ -47,7 +47,7 @@ def test_sound_histories() -> None:
         ("half_settled", [FIRST, replace(SECOND, settled_at=None)], {}),
     ],
 )
-def test_faults(kind: str, history: list[PastAttempt], how: dict[str, Any]) -> None:
+def test_faults(kind: str, history: list[RecordedAttempt], how: dict[str, Any]) -> None:
     """Each kind of fault has a history that shows it."""
     assert kind in kinds(*history, **how)
 

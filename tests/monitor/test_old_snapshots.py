@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tabellion import Store
 from tabellion.engine.counts import HOUR
-from tabellion.engine.retention import SOME, Step
+from tabellion.engine.retention import SOME, PruneStep
 from tabellion.monitor.old_snapshots import SnapshotsRule
 from tabellion.testing import Clock
 from tests.engine.tables import asynchronous
@@ -23,10 +23,10 @@ VALUES ($1, $2, 0, 0, 0, 0)"""
         [(insert, (hour - 2 * DAY - number * HOUR, "tasks")) for number in range(count)] + [(insert, (hour, "tasks"))]
     )
     rule = SnapshotsRule(float(DAY))
-    assert await rule.step(store, None, dry_run=True) == Step(None, count, (count - 1) * HOUR + 2.0 * DAY)
+    assert await rule.step(store, None, dry_run=True) == PruneStep(None, count, (count - 1) * HOUR + 2.0 * DAY)
     first = await rule.step(store, None)
     assert first.position is not None
     assert SOME <= first.removed < count
     assert (await rule.step(store, first.position)).removed == count - first.removed
     assert [row["at"] for row in await store.database.fetch("SELECT at FROM tabellion_snapshots")] == [hour]
-    assert await rule.step(store, None) == Step()
+    assert await rule.step(store, None) == PruneStep()

@@ -59,10 +59,10 @@ async def test_later_queries_add_what_is_new(store: Store, clock: Clock) -> None
         assert sum(tally.done for tally in line(one.minutes())) == 100
         assert line(one.days())[-1].cost == 12.5
     assert line(seen.minutes()) == line(fresh.minutes())
-    assert seen.lately(60)["tasks"].done == fresh.lately(60)["tasks"].done == 8
+    assert seen.recent_tallies(60)["tasks"].done == fresh.recent_tallies(60)["tasks"].done == 8
     clock.advance(59 * MINUTE)
     await seen.look()
-    assert "tasks" not in seen.lately(60)
+    assert "tasks" not in seen.recent_tallies(60)
     assert 0 < sum(tally.done for tally in line(seen.minutes())) < 100
     clock.advance(25 * HOUR)
     await seen.look()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tabellion.errors import ConfigurationError
-from tabellion.monitor.view import QueueView, together
+from tabellion.monitor.view import QueueView, merge_views
 from tests.engine.tables import tasks_queue
 
 
@@ -27,6 +27,6 @@ def test_every_ending_counts_as_done() -> None:
 def test_two_queues_with_one_name_are_rejected() -> None:
     """A request for one would get the other."""
     view = QueueView(tasks_queue())
-    assert together([view], [view]) == [view]
+    assert merge_views([view], [view]) == [view]
     with pytest.raises(ConfigurationError, match="two queues are named 'tasks'"):
-        together([view], [QueueView(tasks_queue())])
+        merge_views([view], [QueueView(tasks_queue())])

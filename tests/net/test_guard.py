@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tabellion.errors import ConfigurationError
 from tabellion.net import guard
-from tabellion.net.guard import Blocked, HostUnreachable, Rules, Target, parse, vet_url
+from tabellion.net.guard import Blocked, HostUnreachable, ResolvedUrl, Rules, parse, vet_url
 
 
 def answering(*addresses: str) -> Rules:
@@ -28,7 +28,7 @@ def answering(*addresses: str) -> Rules:
     return Rules(resolver=resolve)
 
 
-def vet(url: str, rules: Rules | None = None) -> Target:
+def vet(url: str, rules: Rules | None = None) -> ResolvedUrl:
     """Return the vetted target of a URL."""
     return asyncio.run(vet_url(url, rules or answering("93.184.216.34")))
 
@@ -135,8 +135,8 @@ def failing(error: BaseException) -> Rules:
         (failing(socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")), "DNS does not answer"),
         (failing(TimeoutError()), "DNS does not answer"),
         (failing(OSError("no route")), "DNS does not answer"),
-        (failing(socket.gaierror(socket.EAI_NONAME, "Name or service not known")), "there is no host of this name"),
-        (answering(), "there is no host of this name"),
+        (failing(socket.gaierror(socket.EAI_NONAME, "Name or service not known")), "there is no host with this name"),
+        (answering(), "there is no host with this name"),
     ],
 )
 def test_a_name_that_does_not_resolve_is_unreachable_and_not_blocked(rules: Rules, why: str) -> None:

@@ -42,7 +42,7 @@ def test_the_header_has_embedded_files_and_notes(sandbox: Sandbox, tmp_path: Pat
     with open_document(path, sandbox=sandbox) as opened:
         assert opened.header.attachments == (("factur-x.xml", b"<?xml version='1.0'?><a/>"),)
         assert opened.header.notes == ("the file name ends in '.png', but the content is PDF",)
-        assert repr(opened) == "<Document PDF, 1 pages>"
+        assert repr(opened) == "<OpenDocument PDF, 1 pages>"
 
 
 def test_a_document_that_cannot_be_opened_fails_at_once(sandbox: Sandbox) -> None:

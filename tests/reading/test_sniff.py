@@ -12,7 +12,7 @@ from PIL import Image
 
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
-from tabellion.reading.sniff import Kind, contradiction, describe_kind, open_source, second, sniff
+from tabellion.reading.sniff import Kind, contradiction, describe_kind, find_second_format, open_source, sniff
 from tests.reading import papers
 
 
@@ -130,11 +130,11 @@ def test_a_large_file_is_rejected_before_it_is_read(tmp_path: Path) -> None:
 def test_appended_content_is_noticed() -> None:
     """An archive by its last record, a page by its letters; noise and embedded files are neither."""
     record = b"PK\5\6" + bytes(16) + b"\3\0abc"
-    assert second(Kind.PDF, b"%PDF-1.7", b"%%EOF" + record) == "a ZIP archive"
-    assert second(Kind.PNG, b"\x89PNG", b"word/document.xml" + record) == "a Word document (DOCX)"
-    assert second(Kind.PDF, b"%PDF-1.7", record + b" endstream\n%%EOF\n") is None
-    assert second(Kind.PDF, b"%PDF-1.7", b"%%EOF\n<HTML>") == "an HTML page"
-    assert second(Kind.PDF, b"%PDF-1.7", b"%%EOF\n-- sent by a mailer") is None
-    assert second(Kind.GIF, b"GIF89a", b"<html></html>") is None
-    assert second(Kind.PDF, b"#!/bin/sh\n%PDF-1.7", b"%%EOF") == "a script"
-    assert second(Kind.PDF, b"\r\nsome mailer's line\n%PDF-1.7", b"%%EOF") is None
+    assert find_second_format(Kind.PDF, b"%PDF-1.7", b"%%EOF" + record) == "a ZIP archive"
+    assert find_second_format(Kind.PNG, b"\x89PNG", b"word/document.xml" + record) == "a Word document (DOCX)"
+    assert find_second_format(Kind.PDF, b"%PDF-1.7", record + b" endstream\n%%EOF\n") is None
+    assert find_second_format(Kind.PDF, b"%PDF-1.7", b"%%EOF\n<HTML>") == "an HTML page"
+    assert find_second_format(Kind.PDF, b"%PDF-1.7", b"%%EOF\n-- sent by a mailer") is None
+    assert find_second_format(Kind.GIF, b"GIF89a", b"<html></html>") is None
+    assert find_second_format(Kind.PDF, b"#!/bin/sh\n%PDF-1.7", b"%%EOF") == "a script"
+    assert find_second_format(Kind.PDF, b"\r\nsome mailer's line\n%PDF-1.7", b"%%EOF") is None

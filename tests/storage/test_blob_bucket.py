@@ -49,7 +49,7 @@ def there(s3_url: str, tmp_path: Path) -> BucketBlobs:
 
 def copies(blobs: BucketBlobs) -> list[str]:
     """Return the hashes of the cached copies."""
-    return sorted(asyncio.run(blobs.cached()))
+    return sorted(asyncio.run(blobs.list_cached()))
 
 
 def load(blobs: Blobs, sha256: str) -> bytes:
@@ -203,12 +203,12 @@ def test_arrivals_are_known_until_they_were_examined(here: BucketBlobs) -> None:
         async with here.receive() as sink:
             await sink.write(b"1")
         sha256 = sink.blob.sha256
-        assert await here.came(start, time.time() + 1) == [sha256]
-        assert await here.came(time.time() + 5, time.time() + 9) == []
-        await here.examined([sha256], start)  # it arrived later
-        assert await here.came(start, time.time() + 1) == [sha256]
-        await here.examined([sha256, "0" * 64], time.time() + 1)
-        assert await here.came(start, time.time() + 1) == []
+        assert await here.list_arrivals(start, time.time() + 1) == [sha256]
+        assert await here.list_arrivals(time.time() + 5, time.time() + 9) == []
+        await here.clear_arrivals([sha256], start)  # it arrived later
+        assert await here.list_arrivals(start, time.time() + 1) == [sha256]
+        await here.clear_arrivals([sha256, "0" * 64], time.time() + 1)
+        assert await here.list_arrivals(start, time.time() + 1) == []
 
     asyncio.run(run())
 

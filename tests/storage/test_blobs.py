@@ -229,7 +229,7 @@ def test_a_waiting_file_is_neither_in_memory_nor_open(tmp_path: Path) -> None:
         sinks = [blobs.receive() for _ in range(3)]
         for number, sink in enumerate(sinks):
             await sink.write(b"%d" % number * 1000)
-            await sink.rest()
+            await sink.suspend()
         assert (memory_usage.bytes, len(os.listdir("/proc/self/fd"))) == (0, before)
         with pytest.raises(RuntimeError, match="rests"):
             await sinks[0].write(b"more")
@@ -344,9 +344,9 @@ def test_blobs_of_a_period_are_found(tmp_path: Path) -> None:
                 await sink.write(f"{number}".encode())
             os.utime(sink.blob.path, (number, number))
             created[number] = sink.blob.sha256
-        assert sorted(await blobs.came(0, 9)) == sorted(created.values())
-        assert await blobs.came(1, 1.5) == [created[1]]
-        assert await blobs.came(time.time() + 60, time.time() + 90) == []
+        assert sorted(await blobs.list_arrivals(0, 9)) == sorted(created.values())
+        assert await blobs.list_arrivals(1, 1.5) == [created[1]]
+        assert await blobs.list_arrivals(time.time() + 60, time.time() + 90) == []
 
     asyncio.run(run())
 

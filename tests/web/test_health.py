@@ -71,10 +71,10 @@ def test_missing_tables_are_reported(tmp_path: Path) -> None:
 def test_a_missing_register_is_reported_without_a_pipeline_too(tmp_path: Path) -> None:
     """With own queues only, `tabellion migrate` creates it."""
 
-    async def ask() -> tuple[health.Station, str]:
+    async def ask() -> tuple[health.EnvironmentHealth, str]:
         store = Store(f"sqlite:///{tmp_path}/p.db")
         try:
-            return await health.station(ServedEnvironment("prod", store), [])
+            return await health.describe_environment(ServedEnvironment("prod", store), [])
         finally:
             await store.close()
 

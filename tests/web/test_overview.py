@@ -88,15 +88,15 @@ def test_parts_of_missing_pipelines_are_left_out(tmp_path: Path) -> None:
     """Without documents there is no SLA and no lake, and responses still match OpenAPI."""
     config = Config(environments=(Environment("prod", f"sqlite:///{tmp_path}/p.db"),), data=tmp_path / "data")
 
-    async def go() -> tuple[OverviewPicture, health.Station]:
+    async def go() -> tuple[OverviewPicture, health.EnvironmentHealth]:
         async with Store(config.environments[0].url) as store:
             environment = serve_environment(config, [], "prod", store)
             make_app(config, [environment], [])
-            return await environment.monitor.picture(), (await health.station(environment, []))[0]
+            return await environment.monitor.picture(), (await health.describe_environment(environment, []))[0]
 
     picture, station = asyncio.run(go())
     TypeAdapter(OverviewPicture).validate_python(picture)
-    TypeAdapter(health.Station).validate_python(station)
+    TypeAdapter(health.EnvironmentHealth).validate_python(station)
     assert "sla" not in picture
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tabellion.web import pace
 from tabellion.web.limits import RequestLimits
-from tabellion.web.pace import RateLimiter
+from tabellion.web.pace import RequestLimiter
 from tabellion.web.problems import Problem
 from tests.web.live import live, problem
 
@@ -27,7 +27,7 @@ def test_a_key_with_too_many_requests_gets_429(tmp_path: Path) -> None:
 def test_a_bucket_refills_every_second() -> None:
     """Two seconds' worth at once, then the refill rate; nothing with a rate of zero."""
     now = [100.0]
-    one = RateLimiter(RequestLimits(rate=10.0, burst=2.0), lambda: now[0])
+    one = RequestLimiter(RequestLimits(rate=10.0, burst=2.0), lambda: now[0])
     for _ in range(20):
         one.check("a")
     with pytest.raises(Problem, match="more than 10 requests per second"):
@@ -42,7 +42,7 @@ def test_a_bucket_refills_every_second() -> None:
         one.check("a")
     with pytest.raises(Problem):
         one.check("a")
-    free = RateLimiter(RequestLimits(rate=0), lambda: now[0])
+    free = RequestLimiter(RequestLimits(rate=0), lambda: now[0])
     for _ in range(1000):
         free.check("a")
 
@@ -51,7 +51,7 @@ def test_idle_callers_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> No
     """Those whose bucket is full again; one that exceeds its rate is not forgotten."""
     monkeypatch.setattr(pace, "MOST", 3)
     now = [100.0]
-    one = RateLimiter(RequestLimits(rate=1.0, burst=2.0), lambda: now[0])
+    one = RequestLimiter(RequestLimits(rate=1.0, burst=2.0), lambda: now[0])
     one.check("old")
     one.check("older")
     now[0] += 10

@@ -55,12 +55,12 @@ def _without_runs(password: str) -> str:
 
 async def hash_password(password: str) -> str:
     """The hash of a password, to be stored."""
-    return await _elsewhere(_hasher().hash, password)
+    return await _run_in_thread(_hasher().hash, password)
 
 
 async def matches(hashed: str | None, password: str) -> bool:
     """Whether this is the password; takes as long where there is no hash."""
-    return await _elsewhere(_verify, hashed, password)
+    return await _run_in_thread(_verify, hashed, password)
 
 
 def is_outdated(hashed: str) -> bool:
@@ -90,5 +90,5 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(AT_ONCE, thread_name_prefix="passwords")
 
 
-async def _elsewhere(work: Callable[..., Result], *values: object) -> Result:
+async def _run_in_thread(work: Callable[..., Result], *values: object) -> Result:
     return await asyncio.get_running_loop().run_in_executor(_threads(), work, *values)

@@ -74,7 +74,7 @@ def release(
     environment: Place = None,
     json: Json = False,
 ) -> None:
-    """Put rows that are running without a live claim back to ready; the attempt is not spent.
+    """Put rows that are running without a live claim back to ready; the attempt does not count.
 
     Such rows were left by a worker that does not use the register, or by one that died while no other was running.
 
@@ -133,7 +133,7 @@ def cancel(
     environment: Place = None,
     json: Json = False,
 ) -> None:
-    """Stop one job: a waiting row fails at once, a running one loses its claim; the register keeps who and why.
+    """Stop one job: a waiting row fails at once, a running one loses its claim; the register records who and why.
 
     Example:
 

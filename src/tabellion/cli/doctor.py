@@ -35,8 +35,8 @@ def doctor(
 ) -> None:
     """Check declarations, tables, states, indexes, databases and this machine; print problems and how to fix them.
 
-    Every change of state is tried on one row in a transaction that is rolled back. Of the machine, the space on its
-    disks is checked, and whether others may read files with secrets.
+    Every change of state is tried on one row in a transaction that is rolled back. It also checks the free disk
+    space, and whether other users of the machine can read files with secrets.
 
     Exits with 3 when a declaration cannot work in any environment, 4 when a database or the broker does not answer.
 

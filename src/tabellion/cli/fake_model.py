@@ -27,7 +27,7 @@ def fake_model(
 ) -> None:
     """Run a fake model server that speaks the Gemini and OpenAI protocols.
 
-    It prints one line that a shell can take, and serves until Ctrl-C. A model's name, the header x-fake or
+    It prints one line that a shell can evaluate, and serves until Ctrl-C. A model's name, the header x-fake or
     --knobs make it misbehave: gemini-2.5-flash@429, gpt-4o-mini@latency=0.5,truncate.
 
     Examples:

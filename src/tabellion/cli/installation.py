@@ -19,7 +19,7 @@ from tabellion.cli import datafolder
 from tabellion.cli.observing import begun_by_requests, observe, process_traces
 from tabellion.cli.queue_module import declared_queues
 from tabellion.cli.up_environments import StartedEnvironment, start_environments
-from tabellion.cli.up_workers import Crew, Processes, Thread
+from tabellion.cli.up_workers import Crew, Thread, WorkerProcesses
 from tabellion.config import Config
 from tabellion.delivery.outbox import webhooks_queue
 from tabellion.engine.environment import Environment
@@ -172,7 +172,7 @@ class Installation:
         if self.celery or (self.workers or 0) > 1:
             names = [pipeline.name for pipeline in self.pipelines]
             places = [place.name for place in self.places]
-            return Processes(self.workers, self._file, places, self.config.grace, names, celery=self.celery)
+            return WorkerProcesses(self.workers, self._file, places, self.config.grace, names, celery=self.celery)
         self._set_up_log()
         if self.workers == 0:
             return Thread(None)

@@ -43,7 +43,7 @@ def metrics(
     """Print or serve the metrics of the databases: queues, workers, gates, spend.
 
     `tabellion up` serves them at /api/metrics; this is for queues of your own that have no API. One process is enough
-    for all workers. It only reads.
+    for all workers. It is read-only.
 
     Examples:
 

@@ -34,9 +34,9 @@ def migrate(
     environment: OnlyPlace = None,
     json: Json = False,
 ) -> None:
-    """Create or update the register (our own few tables) where it is missing or old.
+    """Create or update the register (tabellion's own tables) where it is missing or outdated.
 
-    Workers make the register themselves where their role may create tables. `--with NAME` also makes the tables of a
+    Workers create the register themselves if their role may create tables. `--with NAME` also creates the tables of a
     pipeline, as `tabellion up` does.
 
     Examples:
@@ -111,9 +111,9 @@ async def _script(place: Environment, pipelines: list[Pipeline]) -> tuple[int, s
             await store.database.open()
         except Unreachable as error:
             typer.echo(f"{place.name} could not be reached, so this SQL is for an empty database: {error}", err=True)
-            return 0, register.script(store.dialect, 0) + service.full_script(store.dialect, pipelines), "public"
+            return 0, register.SCHEMA.script(store.dialect, 0) + service.full_script(store.dialect, pipelines), "public"
         before = await store.version()
-        script = register.script(store.dialect, before) if before < register.CURRENT else ""
+        script = register.SCHEMA.script(store.dialect, before) if before < register.CURRENT else ""
         schema = "public"
         if store.dialect == "postgresql":
             schema = (await store.database.fetch("SELECT current_schema()::text AS name"))[0]["name"] or schema

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_module
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import typer
 from rich import box
@@ -85,7 +85,7 @@ class Bar:
             self._bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
             self._task = self._bar.add_task(description, total=None)
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> Self:
         if self._bar is not None:
             self._bar.start()
         return self

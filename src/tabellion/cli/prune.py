@@ -1,4 +1,4 @@
-"""`tabellion prune`: removes what the configuration keeps no longer, at once instead of by and by."""
+"""`tabellion prune`: removes at once what is older than the configuration allows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 from tabellion.cli import DATABASE, PARTIAL, output
 from tabellion.cli.load import config_of, find_environment, pipelines_of, present, queues_of
-from tabellion.engine.retention import TURN, RetentionRule, Step, prune_all
+from tabellion.engine.retention import TURN, PruneStep, RetentionRule, prune_all
 from tabellion.errors import Forbidden, StoreError
 from tabellion.retention import rules_of
 
@@ -28,9 +28,9 @@ def prune(
     environment: Annotated[str | None, typer.Option("--environment", "-e", help="Only this environment.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Remove what `[retention]` keeps no longer: attempts, memos, deliveries, documents, …
+    """Remove what is older than `[retention]` allows: attempts, memos, deliveries, documents, …
 
-    Workers do the same by themselves, a little at a time. What is live is never removed, nor is the audit log. Ctrl-C
+    Workers do the same continuously, a little at a time. What is live is never removed, nor is the audit log. Ctrl-C
     ends it between two steps; what it has removed by then stays removed.
 
     Exits with 4 when no database could be pruned, 6 when some could not.
@@ -49,7 +49,7 @@ def prune(
     interrupted = False
     for place in places:
         rules = rules_of(config, pipelines, queues, place)
-        results: dict[str, Step] = {}
+        results: dict[str, PruneStep] = {}
         try:
             asyncio.run(_prune(place, rules, results, dry_run))
         except KeyboardInterrupt:
@@ -59,7 +59,7 @@ def prune(
                 raise
             errors.append(place.name)
             typer.echo(f"{place.name}: {error}", err=True)
-        rows += [_describe(place, rule, results.get(rule.name, Step()), dry_run) for rule in rules]
+        rows += [_describe(place, rule, results.get(rule.name, PruneStep()), dry_run) for rule in rules]
         if interrupted:
             break
     if json:
@@ -75,14 +75,16 @@ def prune(
         raise typer.Exit(DATABASE if len(errors) == len(places) else PARTIAL)
 
 
-async def _prune(place: Environment, rules: Sequence[RetentionRule], results: dict[str, Step], dry_run: bool) -> None:
+async def _prune(
+    place: Environment, rules: Sequence[RetentionRule], results: dict[str, PruneStep], dry_run: bool
+) -> None:
     """Applies the rules; `results` has what was removed also if it is interrupted."""
     store = place.store(read_only=dry_run)
     try:
         await store.open()
         with output.Bar("") as bar:
 
-            def report(rule: RetentionRule, total: Step) -> None:
+            def report(rule: RetentionRule, total: PruneStep) -> None:
                 results[rule.name] = total
                 bar.name(f"{rule.name}: {total.removed:,}")
 
@@ -100,7 +102,7 @@ async def _prune(place: Environment, rules: Sequence[RetentionRule], results: di
         await store.close()
 
 
-def _describe(place: Environment, rule: RetentionRule, total: Step, dry_run: bool) -> dict[str, Any]:
+def _describe(place: Environment, rule: RetentionRule, total: PruneStep, dry_run: bool) -> dict[str, Any]:
     return {
         "environment": place.name, "rule": rule.name, "keep_seconds": rule.keep, "removed": total.removed,
         "oldest_seconds": total.oldest, "dry_run": dry_run,

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tabellion.cli.output import Bar
 from tabellion.document import read as read_one
 from tabellion.engine.log import printable
 from tabellion.errors import Permanent
@@ -155,28 +156,12 @@ def _readings(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-class _Progress:
-    """A progress bar on standard error if that is a terminal; else nothing."""
+class _Progress(Bar):
+    """The progress of reading so many documents."""
 
     def __init__(self, count: int) -> None:
-        self._count = count
-        self._bar: Any = None
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            self._bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
-
-    def __enter__(self) -> _Progress:
-        if self._bar is not None:
-            self._bar.start()
-            self._task = self._bar.add_task("reading", total=self._count)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        super().__init__("reading")
+        self(0, count)
 
     def page(self, path: Path) -> Any:
         """A callback for the pages of this document."""

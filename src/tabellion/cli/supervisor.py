@@ -133,7 +133,7 @@ def supervise(
             if code not in FOR_GOOD and not stop_count:
                 ending = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
                 listen(Event("worker_stopped", worker=child.id, error=ending))
-                asyncio.run(_bury(environments, child.id, ending))
+                asyncio.run(_end_leases(environments, child.id, ending))
                 died_young = time.monotonic() - child.started_at < SHORT_LIFE
                 pauses[place] = min(pauses[place] * 2, LONGEST_PAUSE) if died_young else 1.0
                 due[place] = time.monotonic() + (pauses[place] / 2 if died_young else 0.0)
@@ -141,7 +141,7 @@ def supervise(
     return max((code for code in exit_codes if code > 0), default=0)
 
 
-async def _bury(environments: Sequence[Environment], worker: str, ending: str) -> None:
+async def _end_leases(environments: Sequence[Environment], worker: str, ending: str) -> None:
     """Ends the dead worker's leases everywhere, so that its jobs do not wait for the expiry."""
 
     async def end_leases(environment: Environment) -> None:

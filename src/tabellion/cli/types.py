@@ -12,7 +12,7 @@ from tabellion.cli import output
 from tabellion.cli.load import config_of
 from tabellion.cli.options import Json, group
 from tabellion.cli.type_files import check_file, report
-from tabellion.models.strict import strict
+from tabellion.models.strict import make_strict
 from tabellion.reading.types import typefile
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _compile_schema(doctype: DocumentType, schema: str) -> Any:
     if schema == "hints":
         return {name: asdict(hint) for name, hint in doctype.hints().items()}
     json_schema = doctype.json_schema(quotes=schema != "json")
-    return strict(json_schema) if schema == "openai" else json_schema
+    return make_strict(json_schema) if schema == "openai" else json_schema
 
 
 def _summary(doctype: DocumentType) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def up(
     """Run the service: its API and its worker, on SQLite unless a database is configured.
 
     The first start creates the data folder and an admin key, which is printed once and stored in `admin.key`. Ctrl-C
-    shuts down gracefully: requests are answered, jobs finished or put back. A second Ctrl-C does not wait.
+    shuts down gracefully: requests are answered, jobs are finished or released. A second Ctrl-C does not wait.
 
     All environments of the configuration are served. Each has its own users, keys and admin key; a watched folder and
     the demo are for the first.

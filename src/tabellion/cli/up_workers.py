@@ -63,7 +63,7 @@ class Thread(Crew):
             self._worker.stop()
 
 
-class Processes(Crew):
+class WorkerProcesses(Crew):
     """Worker processes, kept alive by `tabellion worker`."""
 
     def __init__(

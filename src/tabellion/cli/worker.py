@@ -40,12 +40,10 @@ def worker(
     metrics_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Serve metrics here; further processes on the ports after it.")
     ] = None,
-    celery: Annotated[
-        bool, typer.Option("--celery", help="Be told by Celery when there are jobs; see celery.broker.")
-    ] = False,
+    celery: Annotated[bool, typer.Option("--celery", help="Learn of jobs from Celery; see celery.broker.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Log as JSON lines.")] = False,
 ) -> None:
-    """Work the declared queues until Ctrl-C or SIGTERM.
+    """Process the jobs of the declared queues until Ctrl-C or SIGTERM.
 
     A process that dies is restarted; its jobs go back to ready at once, and the evidence is kept.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tabellion.engine.retention import RetentionRule, Step
+from tabellion.engine.retention import PruneStep, RetentionRule
 from tabellion.engine.store import Store
 from tabellion.engine.table_walk import prune_window
 
@@ -17,9 +17,9 @@ class DeliveriesRule(RetentionRule):
     def __init__(self, keep: float | None) -> None:
         self.keep = keep
 
-    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> Step:
+    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> PruneStep:
         """Removes the accepted deliveries of one window."""
         if await store.table(TABLE) is None:
-            return Step()
+            return PruneStep()
         condition = f"t.status = 'delivered' AND t.finished_at < {self.cutoff(store.dialect)}"
         return await prune_window(store, TABLE, position, condition, "t.finished_at", dry_run=dry_run)

@@ -179,7 +179,7 @@ class Courier:
         except Blocked as error:
             raise Undelivered(Message("delivery.url_blocked", detail=error.reason)) from None
         except HostUnreachable as error:
-            raise Undelivered(f"the receiver could not be reached: {error.reason}") from None
+            raise Undelivered(Message("delivery.unreachable", error=error.reason)) from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             raise Undelivered(Message("delivery.unreachable", error=type(error).__name__)) from None
 

@@ -24,7 +24,7 @@ def renewable(jobs: Iterable[Job]) -> Iterable[list[Job]]:
     return groups.values()
 
 
-def alike(settlements: Sequence[Settlement]) -> Iterable[list[Settlement]]:
+def group_alike(settlements: Sequence[Settlement]) -> Iterable[list[Settlement]]:
     """Groups of settlements that one statement can write; one with extra statements, or of a repeated row, is alone."""
     groups: dict[Any, list[Settlement]] = {}
     rows: set[tuple[Queue, str]] = set()

@@ -45,41 +45,41 @@ class JobContext:
 
     async def fetch(self, text: str, *values: Any) -> list[Any]:
         """Runs one statement with `$1` placeholders on the job's own database, in a transaction of its own."""
-        return await self._there(lambda: self._store.database.fetch(text, *values))
+        return await self._run_in_loop(lambda: self._store.database.fetch(text, *values))
 
     async def transact(
         self, statements: Sequence[tuple[str, Sequence[Any]]], *, guarded: bool = False
     ) -> list[list[Any]]:
         """Runs several statements in one transaction there; `guarded`: none of them if the first returns no row."""
-        return await self._there(lambda: self._store.database.transact(statements, guarded=guarded))
+        return await self._run_in_loop(lambda: self._store.database.transact(statements, guarded=guarded))
 
     async def admit(self, gate: str, job: Job | None, estimate: float = 0.0) -> Pass:
         """Waits for a call's turn at this gate; raises GateClosed when it will not come soon."""
         token = job.token if job is not None else None
-        return await self._there(lambda: self._gates.get_gate(gate).admit(estimate, token))
+        return await self._run_in_loop(lambda: self._gates.get_gate(gate).admit(estimate, token))
 
     async def recall(self, key: str, asker: Asker, model: str, lease: float) -> Memo:
         """The stored answer to this request, or the task to obtain it."""
-        return await self._there(lambda: self._memos.recall(key, asker, model, lease))
+        return await self._run_in_loop(lambda: self._memos.recall(key, asker, model, lease))
 
     async def remember(self, key: str, asker: Asker, reply: str, cost: float | None) -> None:
         """Stores an answer."""
-        await self._there(lambda: self._memos.remember(key, asker, reply, cost))
+        await self._run_in_loop(lambda: self._memos.remember(key, asker, reply, cost))
 
     async def give_up(
         self, key: str, asker: Asker, *, hint: Mapping[str, Any] | None = None, raw: str | None = None
     ) -> None:
         """Records that no answer was obtained."""
-        await self._there(lambda: self._memos.give_up(key, asker, hint=hint, raw=raw))
+        await self._run_in_loop(lambda: self._memos.give_up(key, asker, hint=hint, raw=raw))
 
-    async def _there(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def _run_in_loop(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if asyncio.get_running_loop() is self._loop:
             return await make()
 
-        async def there() -> T:
+        async def run() -> T:
             return await make()
 
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(there(), self._loop))
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(run(), self._loop))
 
 
 async def close_users(contexts: Iterable[JobContext]) -> None:

@@ -8,7 +8,7 @@ from tabellion.engine import sql
 from tabellion.engine.database import Database
 
 
-class Control(TypedDict):
+class QueueControl(TypedDict):
     """What operators have set for one queue."""
 
     queue: str
@@ -17,10 +17,10 @@ class Control(TypedDict):
     running_limit: int | None
 
 
-async def read_controls(database: Database) -> dict[str, Control]:
+async def read_controls(database: Database) -> dict[str, QueueControl]:
     """What operators have set, by queue."""
     paused_at = sql.epoch("paused_at", database.dialect)
-    rows: list[Control] = await database.fetch(
+    rows: list[QueueControl] = await database.fetch(
         f"SELECT queue, {paused_at} AS paused_at, reason, running_limit FROM tabellion_queues"
     )
     return {row["queue"]: row for row in rows}

@@ -160,7 +160,7 @@ def _type_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Dec
             column = table.columns.get(name)
             if column is None or (state != "ready" and queue.changes["ready"].get(name) == value):
                 continue
-            problem = _misfit(column, value, dialect)
+            problem = _explain_misfit(column, value, dialect)
             if problem:
                 yield DeclarationProblem(
                     f"{state} says {name} = {value!r}, but {problem}", f"write a value {column.type} can hold"
@@ -220,7 +220,7 @@ def _unwritable(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Declar
 _MIRROR_HOLDS = {"attempts": "a count", "worker": "a worker's id", "error": "an error's text"}
 
 
-def _misfit(column: Column, value: Scalar, dialect: Dialect) -> str | None:
+def _explain_misfit(column: Column, value: Scalar, dialect: Dialect) -> str | None:
     """Why this value cannot be in this column, or None when it can."""
     if value is None:
         return None if column.nullable else "the column is NOT NULL"

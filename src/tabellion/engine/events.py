@@ -38,7 +38,7 @@ NAMES: dict[str, str] = {
     "foreign_found": "rows are running without a claim in the register",
     "queue_scanned": "a worker looked for jobs of a queue that declares `health`",
     "queue_health": "what is ready and running in a queue that declares `health`, and what became of its jobs lately",
-    "pruned": "a worker removed what a retention rule keeps no longer; `note` is the rule",
+    "pruned": "a worker removed what is older than a retention rule allows; `note` is the rule",
     "prune_failed": "a retention rule could not be applied; it is applied again later",
     "task_failed": "a periodic task of a worker failed; it is tried again later; `note` is the task",
     "sla_breached": "a target of `[sla]` was missed for too long; `note` is the target",

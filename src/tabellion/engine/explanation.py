@@ -142,7 +142,7 @@ async def _explain_ready(database: Database, bound: Bound, row: Row, last: PastA
         busy = sum(worker["busy"] for worker in alive)
         sentences.append(f"All {len(alive)} workers of this queue are full: {busy} jobs in their slots.")
     if len(sentences) == 1:
-        ahead = await _ahead(database, bound, row)
+        ahead = await _count_ahead(database, bound, row)
         count = f"{ahead} or more" if ahead >= LINE_SHOWN else str(ahead)
         sentences.append(
             "Nothing blocks it: it is next in the queue." if not ahead else f"{count} ready rows are ahead of it."
@@ -239,7 +239,7 @@ async def _count_running(database: Database, queue: Queue) -> int:
     return int(rows[0]["n"])
 
 
-async def _ahead(database: Database, bound: Bound, row: Row) -> int:
+async def _count_ahead(database: Database, bound: Bound, row: Row) -> int:
     """How many rows that meet the queue's condition come before this one, judged by the first column of the order."""
     queue = bound.queue
     column, descending = bound.order[0]

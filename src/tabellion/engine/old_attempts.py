@@ -14,7 +14,7 @@ from tabellion.engine.failpoints import failpoint
 from tabellion.engine.moves import native_key
 from tabellion.engine.primary_key import can_be_key
 from tabellion.engine.queue import STATES, Queue
-from tabellion.engine.retention import SOME, RetentionRule, Step
+from tabellion.engine.retention import SOME, PruneStep, RetentionRule
 from tabellion.engine.settlement import CONTINUING
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
@@ -44,10 +44,10 @@ class AttemptsRule(RetentionRule):
         names = "\n".join(sorted(self.queues))
         return f"{self.name}/{hashlib.sha256(names.encode()).hexdigest()[:8]}"
 
-    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> Step:
+    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> PruneStep:
         """Looks at the attempts of one window."""
         old, next_position = await self._find_old(store, position)
-        total = Step()
+        total = PruneStep()
         for name, keys in old.items():
             try:
                 bound = await store.bind(self.queues[name])
@@ -55,7 +55,7 @@ class AttemptsRule(RetentionRule):
                 continue  # its table is missing or has changed: nobody knows the state of its rows
             for start in range(0, len(keys), SOME):
                 total += await self._prune_keys(store, bound, keys[start : start + SOME], dry_run)
-        return Step(next_position, total.removed, total.oldest)
+        return PruneStep(next_position, total.removed, total.oldest)
 
     async def _find_old(self, store: Store, position: str | None) -> tuple[dict[str, list[str]], str | None]:
         """The keys by queue that have old attempts in this window, and the position after it."""
@@ -89,20 +89,20 @@ WHERE (queue, key) > ($1, $2) AND {until} AND settled_at < {cutoff} AND queue IN
             old[row["queue"]].append(row["key"])
         return {name: sorted(keys) for name, keys in old.items()}, next_position
 
-    async def _prune_keys(self, store: Store, bound: Bound, keys: Sequence[str], dry_run: bool) -> Step:
+    async def _prune_keys(self, store: Store, bound: Bound, keys: Sequence[str], dry_run: bool) -> PruneStep:
         states = await find_states(store, bound, keys)
         history = await self._find_history(store, bound, keys)
-        total, batch, size = Step(), dict[str, int](), 0
+        total, batch, size = PruneStep(), dict[str, int](), 0
         for key in keys:
             removable = find_removable(history.get(key, []), states.get(key, GONE))
             if removable:
                 batch[key] = removable[-1]["n"]
                 size += len(removable)
-                total += Step(None, len(removable) if dry_run else 0, max(one["age"] for one in removable))
+                total += PruneStep(None, len(removable) if dry_run else 0, max(one["age"] for one in removable))
             if size >= SOME:
-                total += Step(None, await self._delete(store, bound, batch, dry_run))
+                total += PruneStep(None, await self._delete(store, bound, batch, dry_run))
                 batch, size = {}, 0
-        return total + Step(None, await self._delete(store, bound, batch, dry_run))
+        return total + PruneStep(None, await self._delete(store, bound, batch, dry_run))
 
     async def _find_history(
         self, store: Store, bound: Bound, keys: Sequence[str]

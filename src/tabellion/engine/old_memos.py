@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tabellion.engine.moves import texts
-from tabellion.engine.retention import RetentionRule, Step
+from tabellion.engine.retention import PruneStep, RetentionRule
 from tabellion.engine.settlement import CONTINUING
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
@@ -18,7 +18,7 @@ class MemosRule(RetentionRule):
     def __init__(self, keep: float | None) -> None:
         self.keep = keep
 
-    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> Step:
+    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> PruneStep:
         """Removes the old memos of one window."""
         return await prune_window(
             store, "tabellion_memos", position, self._condition(store.dialect), "t.asked_at", dry_run=dry_run

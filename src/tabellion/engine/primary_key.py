@@ -38,13 +38,13 @@ def key_problems(queue: Queue, table: Table, dialect: Dialect) -> Iterable[Decla
     key = key_column(queue, table)
     if key is None:
         if queue.key is None:  # otherwise it is an unknown column, which is reported elsewhere
-            yield _in_partition(table) if table.behind else DeclarationProblem(_no_key(table), _recipe(table, dialect))
+            yield _in_partition(table) if table.behind else DeclarationProblem(_no_key(table), _key_sql(table, dialect))
         return
     if key.name not in table.unique_columns():
         if not _unique_in_partition(table, key):
             yield DeclarationProblem(
                 f"key={key.name!r} does not identify a row: the column is not unique",
-                _make_unique(table, key) if table.kind == "table" else _recipe(table, dialect),
+                _make_unique(table, key) if table.kind == "table" else _key_sql(table, dialect),
             )
         elif not key.numbered:
             yield DeclarationProblem(
@@ -119,7 +119,7 @@ def _number(table: Table, key: Column, dialect: Dialect) -> str:
     if key.family == "uuid":
         return f"ALTER TABLE {name} ALTER COLUMN {column} SET DEFAULT gen_random_uuid();"
     if key.family != "integer":
-        return _recipe(table, dialect)
+        return _key_sql(table, dialect)
     sequence = sql.name(f"{table.name}_{key.name}_numbers")
     quoted = sql.literal(sequence, dialect)
     return (
@@ -128,7 +128,7 @@ def _number(table: Table, key: Column, dialect: Dialect) -> str:
     )
 
 
-def _recipe(table: Table, dialect: Dialect) -> str:
+def _key_sql(table: Table, dialect: Dialect) -> str:
     """The SQL that adds a column which identifies a row; it can be run as it is."""
     known = sorted(table.unique_columns())
     if known:

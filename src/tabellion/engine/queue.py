@@ -196,7 +196,9 @@ class Queue:
 
     def leads_to(self, other: Queue) -> bool:
         """Whether this queue's `done` is the other's `ready`, so that its results are the other's new jobs."""
-        return _bare(self.table) == _bare(other.table) and not disjoint(self.states["done"], other.states["ready"])
+        return _strip_schema(self.table) == _strip_schema(other.table) and not disjoint(
+            self.states["done"], other.states["ready"]
+        )
 
     def __repr__(self) -> str:
         return f"Queue({self.name!r} on {self.table!r})"
@@ -302,7 +304,7 @@ def check_together(queues: Sequence[Queue]) -> None:
                         f"rename one: Queue({other.table!r}, name=…)",
                     )
                 )
-            elif _bare(queue.table) == _bare(other.table):
+            elif _strip_schema(queue.table) == _strip_schema(other.table):
                 problems += _collisions(queue, other)
     if problems:
         raise DeclarationError("these queues together", problems)
@@ -328,7 +330,7 @@ def _collisions(queue: Queue, other: Queue) -> Iterable[DeclarationProblem]:
         )
 
 
-def _bare(table: str) -> str:
+def _strip_schema(table: str) -> str:
     """The table name without the default schema."""
     return table.removeprefix("public.").removeprefix("main.")
 

@@ -34,17 +34,17 @@ WAIT = 0.5  #: seconds between two checks whether another process has ended its 
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PruneStep:
     """The result of one step of a walk."""
 
     position: str | None = None  #: where the next step begins; None: this was the last
     removed: int = 0
     oldest: float | None = None  #: the age in seconds of the oldest thing removed
 
-    def __add__(self, other: Step) -> Step:
+    def __add__(self, other: PruneStep) -> PruneStep:
         """Both results; the position is the later one's."""
         ages = [age for age in (self.oldest, other.oldest) if age is not None]
-        return Step(other.position, self.removed + other.removed, max(ages, default=None))
+        return PruneStep(other.position, self.removed + other.removed, max(ages, default=None))
 
 
 class RetentionRule(ABC):
@@ -59,7 +59,7 @@ class RetentionRule(ABC):
         return self.name
 
     @abstractmethod
-    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> Step:
+    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> PruneStep:
         """Removes some of what is old enough, from `position` on (None: the start); a dry run only counts."""
 
     async def clear(self, store: Store, detail: str) -> bool:
@@ -72,7 +72,7 @@ class RetentionRule(ABC):
         return sql.later(repr(-float(self.keep)), dialect)
 
 
-Report = Callable[[RetentionRule, Step], None]
+Report = Callable[[RetentionRule, PruneStep], None]
 Failed = Callable[[RetentionRule, Exception], None]
 
 
@@ -134,7 +134,7 @@ async def prune_all(
     `waiting` is called once for each rule that another process applies at the moment.
     """
     for rule in rules:
-        total = Step()
+        total = PruneStep()
         if rule.keep is not None:
             if not dry_run:
                 await _wait_for_turn(store, rule, worker, waiting)
@@ -192,7 +192,7 @@ WHERE {_IS_IDLE if now else _IS_FREE} RETURNING position""",
     return (rows[0]["position"] or "") if rows else None
 
 
-async def _save(store: Store, rule: RetentionRule, worker: str, step: Step) -> bool:
+async def _save(store: Store, rule: RetentionRule, worker: str, step: PruneStep) -> bool:
     """Writes how far the walk has come; False: the turn has ended meanwhile."""
     next_at = "NULL"
     if step.position is None and rule.keep is not None:

@@ -1,4 +1,4 @@
-"""Tabellion's tables other than the register, in numbered versions: migrated, or printed as SQL."""
+"""Tabellion's own tables in numbered versions: created and updated, or printed as SQL."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import re
 import weakref
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tabellion.engine import sql
 from tabellion.engine.database import Database
-from tabellion.engine.register import hide_tables
+from tabellion.engine.failpoints import failpoint
 from tabellion.engine.sql import Dialect
-from tabellion.engine.store import Store
 from tabellion.errors import Forbidden, NotMigrated, StoreError, Unreachable
+
+if TYPE_CHECKING:
+    from tabellion.engine.store import Store
 
 _TYPE = re.compile(r"\b(?:TIME|FLAG|NUMBER)\b(?! ZONE)")
 Version = tuple[str, ...] | Callable[[Dialect], Iterable[str]]
@@ -44,17 +47,16 @@ class Schema:
     adopted: Callable[[Database], Awaitable[int]] = _none
     fix: str = "tabellion migrate --sql --with …"
     shared: bool = False  #: whether users may have created the tables: then their rights are not changed
+    version_table: str = ""  #: stores the version; `tabellion_NAME_schema` if not given
     _prepared: weakref.WeakSet[Store] = field(default_factory=weakref.WeakSet, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "version_table", self.version_table or f"tabellion_{self.name}_schema")
 
     @property
     def current(self) -> int:
         """The version that this release of tabellion requires."""
         return len(self.versions)
-
-    @property
-    def version_table(self) -> str:
-        """The table that stores the version."""
-        return f"tabellion_{self.name}_schema"
 
     def steps(self, dialect: Dialect, number: int) -> list[str]:
         """The statements of one version."""
@@ -77,9 +79,10 @@ class Schema:
 
     async def version(self, database: Database) -> int:
         """The version of the existing tables; 0: there are none."""
-        if await database.table(self.version_table) is None:
+        try:
+            rows = await database.fetch(f"SELECT max(version) AS version FROM {self.version_table}")
+        except NotMigrated:
             return await self.adopted(database)
-        rows = await database.fetch(f"SELECT max(version) AS version FROM {self.version_table}")
         return rows[0]["version"] or await self.adopted(database)
 
     async def migrate(self, database: Database) -> int:
@@ -95,12 +98,14 @@ class Schema:
             installed = recorded or await self.adopted(database)
             adopting = [self._note(installed, dialect)] if installed and not recorded else []
             if installed < self.current or adopting:
+                failpoint("migrate.mid")
                 steps = [*lock, *adopting, *self.statements(dialect, installed)]
                 await database.transact([(text, ()) for text in steps])
         except Forbidden as error:
+            role = (await database.fetch("SELECT current_user AS role"))[0]["role"]
             raise NotMigrated(
-                f"the {self.name} tables are not in this database and this role may not create them ({error}): "
-                f"ask a role that may do so to run the SQL that `{self.fix}` prints"
+                f"the {self.name} tables are missing or old, and role {role} may not create them ({error}): ask a "
+                f"role that may do so to run the SQL that `{self.fix} --grant {role}` prints"
             ) from error
         except StoreError as error:
             # Another process may have migrated first.
@@ -122,20 +127,35 @@ class Schema:
             except NotMigrated:
                 if version < self.current:
                     raise  # otherwise the tables are up to date, and only their version is not recorded
-        if version > self.current:
-            raise NotMigrated(
-                f"the {self.name} tables have version {version}, tabellion supports {self.current}: upgrade tabellion"
-            )
+        self.check_supported(version)
         self._prepared.add(store)
 
+    def check_supported(self, version: int) -> None:
+        """Raises NotMigrated for tables of a newer release."""
+        if version > self.current:
+            raise NotMigrated(
+                f"the {self.name} tables have version {version}, this tabellion supports {self.current}: "
+                "upgrade tabellion"
+            )
+
     def _version_table(self, dialect: Dialect) -> str:
-        text = (
-            f"CREATE TABLE IF NOT EXISTS {self.version_table} (version integer PRIMARY KEY, applied_at TIME NOT NULL)"
-        )
+        text = f"""CREATE TABLE IF NOT EXISTS {self.version_table} (
+  version integer PRIMARY KEY,
+  applied_at TIME NOT NULL DEFAULT {sql.CLOCK[dialect]}
+)"""
         return substitute_types(text, dialect)
 
     def _note(self, number: int, dialect: Dialect) -> str:
         return f"INSERT INTO {self.version_table} (version, applied_at) VALUES ({number}, {sql.CLOCK[dialect]})"
+
+
+def hide_tables(*tables: str) -> str:
+    """The statement that hides tables from Supabase and PostgREST, which publish every table of `public`."""
+    return f"""DO $$ DECLARE outsider text; BEGIN
+  FOR outsider IN SELECT rolname FROM pg_roles WHERE rolname IN ('anon', 'authenticated') LOOP
+    EXECUTE format('REVOKE ALL ON {", ".join(tables)} FROM %I', outsider);
+  END LOOP;
+END $$"""
 
 
 def substitute_types(text: str, dialect: Dialect) -> str:

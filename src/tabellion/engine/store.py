@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tabellion.engine import declaration, expired_claims, orphans, parking, refused_rows, register, sql
-from tabellion.engine.batches import alike, renewable
+from tabellion.engine.batches import group_alike, renewable
 from tabellion.engine.database import read_clock
 from tabellion.engine.declaration import Bound
 from tabellion.engine.drivers import database_at
@@ -77,11 +77,7 @@ class Store:
             if not self._ready:
                 await self.database.open()
                 version = await self.version()
-                if version > register.CURRENT:
-                    raise NotMigrated(
-                        f"the register has version {version}, this tabellion supports {register.CURRENT}: "
-                        "upgrade tabellion"
-                    )
+                register.SCHEMA.check_supported(version)
                 if version < register.CURRENT:
                     if not migrate or self._read_only:
                         raise NotMigrated(register.OLD.format(version) if version else register.MISSING)
@@ -104,11 +100,11 @@ class Store:
 
     async def version(self) -> int:
         """The register's version; 0 when there is none."""
-        return await register.version(self.database)
+        return await register.SCHEMA.version(self.database)
 
     async def migrate(self) -> int:
         """Brings the register up to date and returns its version; safe to call from many processes at once."""
-        return await register.migrate(self.database)
+        return await register.SCHEMA.migrate(self.database)
 
     async def bind(self, queue: Queue) -> Bound:
         """The queue checked against its table; raises a DeclarationError that lists every problem."""
@@ -253,7 +249,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         A result that the database refuses fails its own job and no other.
         """
         verdicts: list[Verdict] = []
-        for batch in alike(settlements):
+        for batch in group_alike(settlements):
             try:
                 verdicts += await self._settle_batch(batch)
             except AWAY:
@@ -353,7 +349,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
             and not (settlement.expired_only or settlement.also or settlement.guard)
         ]
         if missing:
-            answer |= await self._already(bound, missing)
+            answer |= await self._find_settled(bound, missing)
         return [Verdict(settlement.job, answer.get(settlement.job.text_key)) for settlement in batch]  # type: ignore[arg-type]
 
     async def _settle_alone(self, settlement: Settlement) -> list[Verdict]:
@@ -380,7 +376,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
             parked = await parking.park(self.database, bound, settlement, parking_error)
             return [Verdict(job, "parked" if parked else None, parking_error)]
 
-    async def _already(self, bound: Bound, missing: Sequence[Settlement]) -> dict[str, str]:
+    async def _find_settled(self, bound: Bound, missing: Sequence[Settlement]) -> dict[str, str]:
         """The outcomes of settlements that an earlier call wrote although its answer was lost."""
         written: dict[str, str] = {}
         for settlement in missing:

@@ -74,7 +74,7 @@ class TableIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckConstraint:
     """One CHECK constraint: its name if it has one, its expression, and the columns it uses."""
 
     name: str
@@ -97,7 +97,7 @@ class Table:
     references: Mapping[str, tuple[str, str]] = field(default_factory=dict)  #: column -> (table, column)
     kind: Kind = "table"
     partition_columns: tuple[str, ...] = ()  #: the columns that decide which partition a row is in
-    checks: tuple[Check, ...] = ()
+    checks: tuple[CheckConstraint, ...] = ()
     behind: tuple[str, ...] = ()  #: the tables that a view reads, or the table that this is a partition of
 
     def unique_columns(self) -> set[str]:

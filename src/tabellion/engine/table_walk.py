@@ -5,7 +5,7 @@ from __future__ import annotations
 from tabellion.engine import sql
 from tabellion.engine.database import Database
 from tabellion.engine.failpoints import failpoint
-from tabellion.engine.retention import Step
+from tabellion.engine.retention import PruneStep
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 
@@ -38,7 +38,7 @@ async def next_window(database: Database, table: str, position: str | None, alia
 
 async def prune_window(
     store: Store, table: str, position: str | None, condition: str, time: str, *, dry_run: bool = False
-) -> Step:
+) -> PruneStep:
     """Deletes the rows `t` of one window that meet the condition, or counts them; `time` is what their age is from."""
     d = store.dialect
     window, next_position = await next_window(store.database, table, position)
@@ -53,4 +53,4 @@ async def prune_window(
         returned = age if d == "postgresql" else age.replace("t.", "")
         rows = await store.database.fetch(f"DELETE FROM {name} AS t WHERE {where} RETURNING {returned} AS age")
         failpoint("prune.post_commit")
-    return Step(next_position, len(rows), max((row["age"] for row in rows), default=None))
+    return PruneStep(next_position, len(rows), max((row["age"] for row in rows), default=None))

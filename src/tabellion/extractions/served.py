@@ -63,7 +63,10 @@ class ServedExtractions:
         except Permanent as error:
             raise Problem(404, "file_gone", str(error)) from None
         except (DownloadFailed, LakeError, OSError) as error:
-            raise Problem(404, "file_gone", str(error), fix=Message("fix.try_later")) from None
+            # The text of an OSError has the path of the server's file.
+            reason = error.strerror or type(error).__name__ if isinstance(error, OSError) else ""
+            detail = Message("unreadable.cannot_open", text=reason) if reason else str(error)
+            raise Problem(404, "file_gone", detail, fix=Message("fix.try_later")) from None
         return path, name
 
     async def health(self) -> PipelineHealth:

@@ -102,7 +102,7 @@ class ExtractionFiles:
         elif kind == "file" or address.startswith("/"):
             await self._copy_local(Path(unquote(address.partition("://")[2]) if kind else address), final, address)
         elif kind:
-            raise AddressRefused(Message("extraction.address_scheme", address=quote_value(_shown(address))))
+            raise AddressRefused(Message("extraction.address_scheme", address=quote_value(_strip_query(address))))
         else:
             lake = self.shared if self.shared is not None and _STORED.fullmatch(address) else self.lake
             await self._copy(lake, address, final, address)
@@ -119,7 +119,7 @@ class ExtractionFiles:
         except FetchFailed as error:
             if error.code == "too_large":
                 raise AddressRefused(Message("extraction.too_large", limit=self.limit)) from None
-            message = Message("extraction.download_failed", address=quote_value(_shown(url)), detail=str(error))
+            message = Message("extraction.download_failed", address=quote_value(_strip_query(url)), detail=str(error))
             raise DownloadFailed(message) from None
 
     def _object(self, address: str) -> tuple[Lake, str]:
@@ -128,19 +128,21 @@ class ExtractionFiles:
             start = f"{root.rstrip('/')}/"
             if root.startswith("s3://") and address.startswith(start):
                 return (self.lake if root == self.lake.url else Lake(root)), address[len(start) :]
-        raise AddressRefused(Message("extraction.bucket_closed", address=quote_value(_shown(address)), key=OPEN))
+        raise AddressRefused(Message("extraction.bucket_closed", address=quote_value(_strip_query(address)), key=OPEN))
 
     async def _copy(self, lake: Lake, path: str, final: Path, address: str) -> None:
         try:
             check_path(path)
         except ValueError:
-            raise AddressRefused(Message("extraction.address_invalid", address=quote_value(_shown(address)))) from None
+            raise AddressRefused(
+                Message("extraction.address_invalid", address=quote_value(_strip_query(address)))
+            ) from None
         try:
             if (await lake.stat(path)).bytes > self.limit:
                 raise AddressRefused(Message("extraction.too_large", limit=self.limit))
             data = await lake.get(path)
         except Absent:
-            raise FileMissing(Message("extraction.file_missing", address=quote_value(_shown(address)))) from None
+            raise FileMissing(Message("extraction.file_missing", address=quote_value(_strip_query(address)))) from None
         await files.in_thread(final.write_bytes, data)
 
     async def _copy_local(self, path: Path, final: Path, address: str) -> None:
@@ -148,9 +150,11 @@ class ExtractionFiles:
         real = await files.in_thread(path.resolve)
         folders = [Path(root.removeprefix("file://")).resolve() for root in self.opened if not root.startswith("s3://")]
         if not any(real.is_relative_to(folder) for folder in folders):
-            raise AddressRefused(Message("extraction.folder_closed", address=quote_value(_shown(address)), key=OPEN))
+            raise AddressRefused(
+                Message("extraction.folder_closed", address=quote_value(_strip_query(address)), key=OPEN)
+            )
         if not real.is_file():
-            raise FileMissing(Message("extraction.file_missing", address=quote_value(_shown(address))))
+            raise FileMissing(Message("extraction.file_missing", address=quote_value(_strip_query(address))))
         if real.stat().st_size > self.limit:
             raise AddressRefused(Message("extraction.too_large", limit=self.limit))
         await files.in_thread(shutil.copyfile, real, final)
@@ -178,6 +182,6 @@ def _ending(address: str) -> str:
     return ending if _ENDING.fullmatch(ending) else ""
 
 
-def _shown(address: str) -> str:
+def _strip_query(address: str) -> str:
     """The address without its query, which contains the key in signed URLs."""
     return re.split(r"[?#]", address, maxsplit=1)[0][:300]

@@ -112,7 +112,7 @@ class PooledTransport(httpx2.AsyncBaseTransport):
         if encoding != "identity" or (length.isdigit() and int(length) > self._limit):
             await stream.aclose()
             if encoding != "identity":
-                raise Unavailable(f"the server answered in {encoding[:20]} although this was not requested")
+                raise Unavailable(Message("model.encoding", text=encoding[:20]))
             raise too_large(self._limit)
         response.stream = Counted(stream, self._limit)
         return response
@@ -159,7 +159,7 @@ async def deadline(name: str, seconds: float) -> AsyncIterator[None]:
 
 
 @contextmanager
-def plainly(name: str, secret: str = "") -> Iterator[None]:
+def translate_errors(name: str, secret: str = "") -> Iterator[None]:
     """Turns errors of an SDK or its HTTP library into ours, without their cause, which may quote keys or documents."""
     try:
         yield
@@ -184,9 +184,9 @@ def _classify_error(name: str, error: BaseException, secret: str) -> Exception:
         if isinstance(found, httpx2.TimeoutException | TimeoutError):
             return Unavailable(Message("model.no_answer_in_time", model=name))
         if isinstance(found, httpx2.LocalProtocolError | httpx2.UnsupportedProtocol | httpx2.InvalidURL):
-            return Rejected(f"{name} received an invalid HTTP request ({type(found).__name__})")
+            return Rejected(Message("model.request_invalid", model=name, error=type(found).__name__))
         if isinstance(found, httpx2.TransportError | httpx2.StreamError | OSError):
             return Unavailable(Message("model.connection_broken", model=name, error=type(found).__name__))
     if isinstance(error, ValueError | TypeError | KeyError | RecursionError):
-        return Rejected(f"{name}: the request could not be sent ({type(error).__name__})")
+        return Rejected(Message("model.not_sent", model=name, error=type(error).__name__))
     return Unavailable(f"{name}: {type(error).__name__}")

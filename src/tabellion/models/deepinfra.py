@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tabellion.messages import Message
 from tabellion.models.base import Ask, Blob, Part, Reply, Schema
 from tabellion.models.errors import BadOutput, Rejected
 from tabellion.models.openai import OpenAI
@@ -49,10 +50,10 @@ class DeepInfra(OpenAI):
         if "olmocr" not in self.model.lower():
             return await super().call(parts, schema, ask)
         if schema is not None:
-            raise Rejected("olmOCR reads pages and cannot extract fields: use another model for the text")
+            raise Rejected(Message("model.pages_only"))
         images = [part for part in parts if isinstance(part, Blob)]
         if len(images) != 1 or not images[0].type.startswith("image/"):
-            raise Rejected("olmOCR reads one page image at a time: give it exactly one image part")
+            raise Rejected(Message("model.one_image"))
         rotation = int(ask.hint.get("rotate", 0))
         page = await asyncio.to_thread(page_image, images[0].data, rotation)
         step = min(max(ask.attempt, 1), len(TEMPERATURES)) - 1
@@ -68,14 +69,14 @@ class DeepInfra(OpenAI):
         warmer = {"temperature": next_temperature(ask.temperature, TEMPERATURES)}
         total = reply.usage.input + reply.usage.output + reply.usage.thoughts
         if reply.finish != "stop" or total > MOST_TOKENS:
-            raise bad(f"the page was not finished ({reply.finish}, {total} tokens)", "truncated", warmer)
+            raise bad(Message("model.page_unfinished", text=reply.finish, n=total), "truncated", warmer)
         try:
             front, text = front_matter(reply.text)
         except ValueError as error:
-            raise bad(f"the page's front matter is not valid: {error}", "schema", warmer) from None
+            raise bad(Message("model.front_matter", text=str(error)), "schema", warmer) from None
         if not front["is_rotation_valid"]:
             needed = (rotation + front["rotation_correction"]) % 360
-            raise bad(f"the page must be rotated by {needed} degrees", "rotation", {"rotate": needed})
+            raise bad(Message("model.rotation", n=needed), "rotation", {"rotate": needed})
         return replace(reply, text=text, object=front)
 
 
@@ -86,7 +87,7 @@ def page_image(data: bytes, turn: int = 0) -> bytes:
     try:
         with Image.open(io.BytesIO(data)) as opened:
             if opened.width * opened.height > MOST_PIXELS:
-                raise Rejected(f"the page image is too large: {opened.width} × {opened.height} pixels")
+                raise Rejected(Message("model.image_too_large", width=opened.width, height=opened.height))
             image: Image.Image = ImageOps.exif_transpose(opened)
             if image.mode in ("RGBA", "LA", "PA", "P"):
                 white = Image.new("RGBA", image.size, "white")
@@ -95,7 +96,7 @@ def page_image(data: bytes, turn: int = 0) -> bytes:
     except Rejected:
         raise
     except Exception as error:  # Pillow may raise anything for a damaged file
-        raise Rejected(f"the page image cannot be read ({type(error).__name__})") from None
+        raise Rejected(Message("model.image_unreadable", error=type(error).__name__)) from None
     if turn % 360:
         image = image.rotate(-turn, expand=True)
     scale = LONGEST_SIDE / max(image.size)
@@ -110,7 +111,7 @@ def _words(value: str) -> str | None:
     return None if value.lower() in ("", "null", "none", "~") else value
 
 
-def _truth(value: str) -> bool:
+def _parse_boolean(value: str) -> bool:
     return {"true": True, "false": False}[value.lower()]
 
 
@@ -119,8 +120,8 @@ def _angle(value: str) -> int:
 
 
 KEYS = {
-    "primary_language": _words, "is_rotation_valid": _truth, "rotation_correction": _angle, "is_table": _truth,
-    "is_diagram": _truth,
+    "primary_language": _words, "is_rotation_valid": _parse_boolean, "rotation_correction": _angle,
+    "is_table": _parse_boolean, "is_diagram": _parse_boolean,
 }  # fmt: skip
 
 

@@ -31,7 +31,7 @@ KINDS = {"money": "money", "number": "number", "percent": "number", "date": "dat
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GroundedQuote:
     """The place of a model's value on the pages."""
 
     grounding: Grounding
@@ -72,20 +72,20 @@ def _one(spec: FieldSpec, entry: Any, index: Index, doctype: DocumentType) -> Fi
     return field
 
 
-def locate_value(spec: FieldSpec, value: Any, quote: Any, page: Any, index: Index) -> Place | None:
+def locate_value(spec: FieldSpec, value: Any, quote: Any, page: Any, index: Index) -> GroundedQuote | None:
     """The place of a value: within its quote, else near it, else anywhere. A quote without the value does not count."""
     quoted = _find_quote(quote, page, index)
     if quoted is not None and _is_implied(spec, value, quoted):
-        return Place(quoted, quoted.quote, quoted.score)
+        return GroundedQuote(quoted, quoted.quote, quoted.score)
     kind = KINDS.get(spec.kind, "text")
     if quoted is not None:
         alone = Page(quoted.page, 1, 1, "text", words=quoted.words)
         if inside := ground(value, [alone], kind=kind):
-            return Place(inside, quoted.quote, min(inside.score, quoted.score))
+            return GroundedQuote(inside, quoted.quote, min(inside.score, quoted.score))
         if near := ground(value, index, kind=kind, near=quoted.box, page=quoted.page):
-            return Place(near, near.quote, near.score * ELSEWHERE)
+            return GroundedQuote(near, near.quote, near.score * ELSEWHERE)
     found = ground(value, index, kind=kind, page=_hint(page)) or ground(value, index, kind=kind)
-    return Place(found, found.quote, found.score * ELSEWHERE) if found else None
+    return GroundedQuote(found, found.quote, found.score * ELSEWHERE) if found else None
 
 
 def _find_quote(quote: Any, page: Any, index: Index) -> Grounding | None:

@@ -13,7 +13,7 @@ from tabellion.models.evidence import evidence
 from tabellion.models.media import MOST_PAGES, Source, parts_of, renderer
 from tabellion.models.merge import merge_fields
 from tabellion.models.split import in_parts
-from tabellion.reading.alternative import beside
+from tabellion.reading.alternative import merge_offers
 from tabellion.reading.field import Field
 from tabellion.reading.grounding.index import Index
 from tabellion.reading.issue import Issue
@@ -60,7 +60,7 @@ def merge_reply(reading: Reading, reply: Reply, doctype: DocumentType) -> Readin
     fields = merge_fields(reading.fields, by_model, doctype)
     issues = _issues(reading.issues, fields, doctype)
     issues += [*_compare_totals(reading, by_model, issues), *_find_ungrounded(fields, doctype)]
-    offers = beside(reading.offers, fields, reading.fields, by_model)
+    offers = merge_offers(reading.offers, fields, reading.fields, by_model)
     return replace(reading, type=doctype.name, fields=fields, issues=tuple(issues), offers=offers)
 
 

@@ -57,14 +57,14 @@ class GatedModel:
         if job is not None:
             ask = replace(ask, attempt=max(ask.attempt, job.attempt))
         if not self._memo:
-            return await self._differently(context, job, parts, schema, ask)
-        return await self._once(context, job, parts, schema, ask)
+            return await self._call_in_parts(context, job, parts, schema, ask)
+        return await self._call_once(context, job, parts, schema, ask)
 
     async def close(self) -> None:
         """Closes the model's connections."""
         await self._model.close()
 
-    async def _once(
+    async def _call_once(
         self, context: JobContext, job: Job | None, parts: Sequence[Part], schema: Schema | None, ask: Ask
     ) -> Reply:
         """Returns the memo; makes the call if there is none; waits while another job makes it."""
@@ -79,7 +79,7 @@ class GatedModel:
                 break
             await asyncio.sleep(POLL)
         try:
-            reply = await self._differently(context, job, parts, schema, replace(ask, hint={**memo.hint, **ask.hint}))
+            reply = await self._call_in_parts(context, job, parts, schema, replace(ask, hint={**memo.hint, **ask.hint}))
         except BadOutput as error:
             await self._let_go(context, key, asker, error)
             raise
@@ -96,7 +96,7 @@ class GatedModel:
         # Also when the handler is being stopped, so that the next job can make the call.
         await asyncio.shield(asyncio.ensure_future(giving_up))
 
-    async def _differently(
+    async def _call_in_parts(
         self, context: JobContext, job: Job | None, parts: Sequence[Part], schema: Schema | None, ask: Ask
     ) -> Reply:
         """Makes one call, or several smaller ones when the last answer was cut off."""

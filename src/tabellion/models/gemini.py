@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from tabellion.messages import Message
 from tabellion.models.base import Ask, Blob, Part, Reply, Schema, Usage
 from tabellion.models.errors import BadOutput, ModelError, Rejected, Unavailable
-from tabellion.models.output import envelope, judge, next_temperature
+from tabellion.models.output import judge, next_temperature, parse_response
 from tabellion.models.prices import Prices
 from tabellion.models.refusal import error_from_body, error_from_response, pick, request_id
 from tabellion.models.remote import ANSWER_LIMIT, Remote, count
@@ -74,7 +74,7 @@ class Gemini(Remote["genai.Client"]):
         finally:
             if uploaded:
                 await self._delete(http, [name for name, _ in uploaded.values()])
-        data = envelope(self.name, body)
+        data = parse_response(self.name, body)
         if error := error_from_body(self.name, data, headers, self._key):
             raise error
         return self._reply(data, headers, schema, ask, started)
@@ -174,7 +174,7 @@ class Gemini(Remote["genai.Client"]):
         self._accept(start_response)
         upload_url = start_response.headers.get("x-goog-upload-url", "")
         if not upload_url:
-            raise Unavailable("gemini did not accept the upload: its answer has no upload URL")
+            raise Unavailable(Message("model.no_upload_url", model="gemini"))
         upload_response = await http.post(
             self._here(upload_url), content=blob.data,
             headers=self._auth | {"x-goog-upload-command": "upload, finalize", "x-goog-upload-offset": "0"},
@@ -185,7 +185,7 @@ class Gemini(Remote["genai.Client"]):
             file = self._accept(await http.get(self._file(str(pick(file, "name"))), headers=self._auth))
         name, uri = pick(file, "name"), pick(file, "uri")
         if not isinstance(name, str) or not isinstance(uri, str) or pick(file, "state") == "FAILED":
-            raise Unavailable("gemini did not keep the uploaded file")
+            raise Unavailable(Message("model.upload_lost", model="gemini"))
         return name, uri
 
     @property
@@ -207,7 +207,7 @@ class Gemini(Remote["genai.Client"]):
             except ValueError:
                 body = response.text
             raise error_from_response(self.name, response.status_code, body, response.headers, self._key)
-        return envelope(self.name, response.text) if response.content else {}
+        return parse_response(self.name, response.text) if response.content else {}
 
     async def _delete(self, http: httpx2.AsyncClient, names: Sequence[str]) -> None:
         """Deletes the uploads, also after a failure; Google deletes any that remain after two days."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tabellion.messages import Message, quote_value
 from tabellion.models.base import Schema
 from tabellion.models.errors import Rejected
 from tabellion.models.output import resolve_ref
@@ -49,7 +50,7 @@ class SchemaForm:
             value = _fill_field(inner, by_property.get(property_name), self.schema)
             if value is None and not nullable(inner, self.schema):
                 if property_name in (root.get("required") or ()):
-                    raise Rejected(f"the local model did not find {property_name[:60]!r}, but the schema requires it")
+                    raise Rejected(Message("model.local_missing", value=quote_value(property_name[:60])))
                 continue
             filled[property_name] = value
         return filled
@@ -59,7 +60,7 @@ def form_of(schema: Schema, folders: Sequence[str | Path]) -> SchemaForm:
     """The document type of a schema, by its title; else one built from the names of its properties."""
     properties = resolve_ref(schema, schema).get("properties")
     if not isinstance(properties, Mapping) or not properties:
-        raise Rejected("the local model fills in objects with properties: this schema has none")
+        raise Rejected(Message("model.local_no_properties"))
     title = schema.get("title")
     if isinstance(title, str) and title in typefile.available(folders):
         doctype = typefile.load(title, folders)
@@ -80,7 +81,7 @@ def _build_form(schema: Schema, properties: Mapping[str, Any]) -> SchemaForm:
         if spec is not None:
             names[property_name], fields[name] = name, spec
     if not fields:
-        raise Rejected("the local model can fill in none of the fields of this schema")
+        raise Rejected(Message("model.local_no_fields"))
     digest = hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
     name = f"asked_{digest}"  # children cache types by their file: the same name must be the same type
     return SchemaForm(schema, names, None, json.dumps({"name": name, "version": "1", "fields": fields}), name)

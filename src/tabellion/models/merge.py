@@ -55,7 +55,9 @@ def _merge_field(spec: FieldSpec, words: Field | None, model: Field | None) -> F
     if words.source == "xml":
         return words if same(spec, words.value, model.value) else _note_other_value(words, model)
     if same(spec, words.value, model.value):
-        return _confirm_field(words, model, both(words.confidence, model.confidence), Message("reason.model_agrees"))
+        return _confirm_field(
+            words, model, confidence_of_both(words.confidence, model.confidence), Message("reason.model_agrees")
+        )
     if _alike(spec, words.value, model.value):
         surest = max(words.confidence, model.confidence)
         return replace(
@@ -65,12 +67,12 @@ def _merge_field(spec: FieldSpec, words: Field | None, model: Field | None) -> F
     return _contest_field(*_likelier(words, model))
 
 
-def both(first: float, second: float) -> float:
+def confidence_of_both(first: float, second: float) -> float:
     """The probability that a value from two sources is right: that not both are wrong."""
     return min(1 - (1 - first) * (1 - second), MOST)
 
 
-def against(first: float, second: float) -> float:
+def confidence_against(first: float, second: float) -> float:
     """The probability that the first is right where the second contradicts it: at most one of them is."""
     first_only, second_only, neither = first * (1 - second), second * (1 - first), (1 - first) * (1 - second)
     return first_only / (first_only + second_only + neither) if first_only else 0.0
@@ -86,7 +88,7 @@ def _confirm_field(words: Field, model: Field, confidence: float, reason: str) -
 
 
 def _contest_field(winner: Field, loser: Field) -> Field:
-    return _note_other_value(replace(winner, confidence=against(winner.confidence, loser.confidence)), loser)
+    return _note_other_value(replace(winner, confidence=confidence_against(winner.confidence, loser.confidence)), loser)
 
 
 def _note_other_value(winner: Field, loser: Field) -> Field:
@@ -147,7 +149,7 @@ def _closes(sums: list[Field]) -> bool:
 def _raise_confidence(field: Field, proof: float, reason: str) -> Field:
     if field.source == "xml" or reason in field.reasons:
         return field
-    return replace(field, confidence=both(field.confidence, proof), reasons=(*field.reasons, reason))
+    return replace(field, confidence=confidence_of_both(field.confidence, proof), reasons=(*field.reasons, reason))
 
 
 # --- tables -----------------------------------------------------------------------------------------------------

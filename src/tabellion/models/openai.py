@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from tabellion.messages import Message
 from tabellion.models.base import Ask, Blob, Part, Reply, Schema, Usage
 from tabellion.models.errors import ModelError, Rejected
-from tabellion.models.output import envelope, judge
+from tabellion.models.output import judge, parse_response
 from tabellion.models.prices import Prices
 from tabellion.models.refusal import error_from_body, error_from_response, pick, request_id
 from tabellion.models.remote import ANSWER_LIMIT, Remote, count
-from tabellion.models.strict import strict
+from tabellion.models.strict import make_strict
 
 if TYPE_CHECKING:
     import httpx2
@@ -87,7 +87,7 @@ class OpenAI(Remote["AsyncOpenAI"]):
                 if self._drop(verdict, error.body, attempted):
                     continue
                 raise verdict from None
-            data = envelope(self.name, answer.text)
+            data = parse_response(self.name, answer.text)
             if failure := error_from_body(self.name, data, answer.headers, self._key):
                 raise failure
             return data, answer.headers
@@ -96,7 +96,7 @@ class OpenAI(Remote["AsyncOpenAI"]):
         system = ask.system or ""
         request: dict[str, Any] = {"model": self.model, "max_tokens": ask.max_tokens, "temperature": ask.temperature}
         if schema is not None and self._form == "json_schema":
-            strict_schema = strict(schema)
+            strict_schema = make_strict(schema)
             json_schema = {
                 "name": "answer",
                 "strict": strict_schema is not None,

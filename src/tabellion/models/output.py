@@ -60,7 +60,7 @@ def judge(
     return parsed
 
 
-def envelope(name: str, body: str) -> dict[str, Any]:
+def parse_response(name: str, body: str) -> dict[str, Any]:
     """The body of a response with status 200, as an object."""
     if _HTML.match(body):
         message = Message("model.web_page_instead", model=name)
@@ -213,10 +213,10 @@ def _validator(schema: str) -> Any:
     with extras.explain_missing():
         import jsonschema_rs
     try:
-        return jsonschema_rs.validator_for(json.loads(schema), retriever=_nowhere)
+        return jsonschema_rs.validator_for(json.loads(schema), retriever=_refuse_fetching)
     except ValueError as error:
-        raise Rejected(f"the schema is not valid: {str(error).splitlines()[0][:200]}") from None
+        raise Rejected(Message("model.schema_invalid", text=str(error).splitlines()[0][:200])) from None
 
 
-def _nowhere(uri: str) -> Any:
+def _refuse_fetching(uri: str) -> Any:
     raise ValueError(f"a schema may not fetch {uri}")

@@ -114,7 +114,7 @@ def _verdict(status: int, codes: set[str], excerpt: str, text: str, hint: float 
     if status in PASSING or status >= 500:
         return Unavailable(text, hint)
     if status < 400:
-        return Unavailable(f"{text}; redirects are not followed, check the base URL" if status >= 300 else text)
+        return Unavailable(Message("model.redirected", detail=text) if status >= 300 else text)
     return Rejected(text)
 
 

@@ -57,11 +57,11 @@ class Remote(ABC, Generic[Client]):
         """Sends the parts and returns the reply, or raises one of `tabellion.models.errors`."""
         if not self._clients:
             await self._load_once()
-        from tabellion.models.channel import deadline, plainly
+        from tabellion.models.channel import deadline, translate_errors
 
         http, client, turns = self._get_clients()
         started = time.monotonic()
-        with plainly(self.name, self._key):
+        with translate_errors(self.name, self._key):
             async with deadline(self.name, ask.deadline), turns.take():
                 return await self._call(http, client, parts, schema, ask, started)
 

@@ -21,7 +21,7 @@ class _TooLoose(Exception):  # noqa: N818 - a verdict
     """The schema cannot be expressed in strict mode."""
 
 
-def strict(schema: Schema) -> dict[str, Any] | None:
+def make_strict(schema: Schema) -> dict[str, Any] | None:
     """The strict schema, or None where there is none (free maps, allOf, …): then send it without `strict`."""
     try:
         converted: dict[str, Any] = _strict(schema)

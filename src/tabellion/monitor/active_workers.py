@@ -86,7 +86,8 @@ async def _outsiders(environment: str, store: Store, queues: Sequence[Queue]) ->
     for queue in queues:
         try:
             outsiders += [
-                _active(environment, worker, held, registered=False) for worker, held in await _unclaimed(store, queue)
+                _active(environment, worker, held, registered=False)
+                for worker, held in await _count_unclaimed(store, queue)
             ]
         except AWAY:
             raise
@@ -95,7 +96,7 @@ async def _outsiders(environment: str, store: Store, queues: Sequence[Queue]) ->
     return outsiders
 
 
-async def _unclaimed(store: Store, queue: Queue) -> list[tuple[str | None, HeldJobs]]:
+async def _count_unclaimed(store: Store, queue: Queue) -> list[tuple[str | None, HeldJobs]]:
     bound = await store.bind(queue)
     worker, since = queue.mirrors.get("worker"), _since(bound)
     worker_column = f"t.{sql.column(worker)}" if worker else "NULL"

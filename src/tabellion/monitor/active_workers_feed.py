@@ -71,7 +71,7 @@ class ActiveWorkersFeed:
         for reader in self._readers:
             reader.collect()
         return {
-            "workers": [_shown(worker) for reader in self._readers for worker in reader.workers],
+            "workers": [_hide_key(worker) for reader in self._readers for worker in reader.workers],
             "problems": [
                 {"environment": reader.name, "problem": reader.problem}
                 for reader in self._readers
@@ -156,6 +156,6 @@ def _retrieve(task: asyncio.Task[list[ActiveWorker]]) -> None:
         task.exception()
 
 
-def _shown(worker: ActiveWorker) -> WorkingWorker:
+def _hide_key(worker: ActiveWorker) -> WorkingWorker:
     """The worker without the key of its row: who works on what is shown, and no data."""
     return cast("WorkingWorker", {name: value for name, value in worker.items() if name != "key"})

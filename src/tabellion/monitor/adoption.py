@@ -115,13 +115,13 @@ async def _table(store: Store, table_name: str) -> Table:
     name = ".".join(part.strip('"') for part in table_name.split("."))
     table = await store.table(name)
     if table is None:
-        near = await _near(store, name)
+        near = await _find_similar(store, name)
         hint = f": did you mean {' or '.join(near)}?" if near else ""
         raise ConfigurationError(f"there is no table {name!r} in this database{hint}")
     return table
 
 
-async def _near(store: Store, name: str) -> list[str]:
+async def _find_similar(store: Store, name: str) -> list[str]:
     """Tables with similar names, in any schema or case."""
     if store.dialect == "sqlite":
         text = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'"

@@ -13,7 +13,7 @@ TICK = 0.002  #: seconds that two readings of the same clock may seem out of ord
 
 
 @dataclass(frozen=True, slots=True)
-class PastAttempt:
+class RecordedAttempt:
     """One row of `tabellion_attempts`, times in seconds since 1970."""
 
     key: Any
@@ -32,7 +32,11 @@ Fault = tuple[str, str]  #: its kind, and what it is about
 
 
 def judge_history(
-    history: Sequence[PastAttempt], *, charging: Sequence[str] | None = None, early: bool = False, whole: bool = False
+    history: Sequence[RecordedAttempt],
+    *,
+    charging: Sequence[str] | None = None,
+    early: bool = False,
+    whole: bool = False,
 ) -> Iterator[Fault]:
     """Every fault in the attempts of one row, which are ordered by `n`.
 
@@ -67,7 +71,7 @@ def judge_history(
 _CANCELLED = 0  #: the number of an attempt that records the cancellation of a waiting row
 
 
-def _next_attempts(before: PastAttempt, charging: Sequence[str] | None) -> tuple[int, ...]:
+def _next_attempts(before: RecordedAttempt, charging: Sequence[str] | None) -> tuple[int, ...]:
     """The numbers that the next attempt may have."""
     if before.outcome not in CONTINUING:
         return (1,)

@@ -57,16 +57,16 @@ async def take_snapshots(store: Store, views: Iterable[QueueView], values: Mappi
     hour = int(now // HOUR) * HOUR
     if now - hour < SETTLING:
         return 0
-    already = await _taken(store, hour)
+    already = await _find_taken(store, hour)
     missing = [view for view in views if view.name not in already]
     if not missing:
         return 0
-    settled = await _settled_by_hour(store, hour)
+    settled = await _count_settled_by_hour(store, hour)
     not_due = await waiting(store)
     random.shuffle(missing)  # other workers begin with other queues
     taken = 0
     for view in missing:
-        if view.name in await _taken(store, hour):
+        if view.name in await _find_taken(store, hour):
             continue
         states = await _count_states(store, view, not_due.get(view.name, 0), now)
         if states is None and (view.name, hour) not in settled:
@@ -76,11 +76,11 @@ async def take_snapshots(store: Store, views: Iterable[QueueView], values: Mappi
             hour,
             view.name,
             *(states or _UNKNOWN),
-            *_settled(settled, view.name, hour),
+            *_list_tally(settled, view.name, hour),
             json.dumps(sla) if sla else None,
         ]
         past = [
-            [at, view.name, *_UNKNOWN, *_settled(settled, view.name, at), None]
+            [at, view.name, *_UNKNOWN, *_list_tally(settled, view.name, at), None]
             for at in range(hour - COUNTED * HOUR, hour, HOUR)
             if (view.name, at) in settled
         ]
@@ -97,7 +97,7 @@ async def read_snapshots(store: Store, since: int) -> list[HourlySnapshot]:
     )
 
 
-async def _taken(store: Store, hour: int) -> set[str]:
+async def _find_taken(store: Store, hour: int) -> set[str]:
     rows = await store.database.fetch(f"SELECT queue FROM {TABLE} WHERE at = $1", hour)
     return {row["queue"] for row in rows}
 
@@ -112,7 +112,7 @@ async def _count_states(store: Store, view: QueueView, not_due: int, now: float)
     return [*rows, oldest]
 
 
-async def _settled_by_hour(store: Store, hour: int) -> dict[tuple[str, int], Tally]:
+async def _count_settled_by_hour(store: Store, hour: int) -> dict[tuple[str, int], Tally]:
     """What was settled by queue and by the end of the hour in which it was."""
     tallies: dict[tuple[str, int], Tally] = {}
     for row in await counts.read(store.database, hour - (COUNTED + 1) * HOUR):
@@ -123,7 +123,7 @@ async def _settled_by_hour(store: Store, hour: int) -> dict[tuple[str, int], Tal
     return tallies
 
 
-def _settled(tallies: Mapping[tuple[str, int], Tally], queue: str, at: int) -> list[float]:
+def _list_tally(tallies: Mapping[tuple[str, int], Tally], queue: str, at: int) -> list[float]:
     tally = tallies.get((queue, at), Tally())
     return [tally.done, tally.failed, tally.retried, tally.cost]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tabellion.engine.retention import SOME, RetentionRule, Step
+from tabellion.engine.retention import SOME, PruneStep, RetentionRule
 from tabellion.engine.store import Store
 from tabellion.monitor.hourly_snapshots import TABLE
 
@@ -15,7 +15,7 @@ class SnapshotsRule(RetentionRule):
     def __init__(self, keep: float | None) -> None:
         self.keep = keep
 
-    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> Step:
+    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> PruneStep:
         """Removes some of the oldest hours; the primary key begins with the hour, so nothing else is read."""
         assert self.keep is not None  # noqa: S101 - without it no step is taken
         now = await store.now()
@@ -29,4 +29,4 @@ class SnapshotsRule(RetentionRule):
                 last,
             )
         more = not dry_run and len(rows) >= SOME
-        return Step("more" if more else None, len(rows), max((now - row["at"] for row in rows), default=None))
+        return PruneStep("more" if more else None, len(rows), max((now - row["at"] for row in rows), default=None))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 
 from tabellion.answers import Answer, Doc
-from tabellion.engine.control_rows import Control, read_controls
+from tabellion.engine.control_rows import QueueControl, read_controls
 from tabellion.engine.counts import HOUR, MINUTE
 from tabellion.engine.gates.state import GateSettings
 from tabellion.engine.queue import STATES, Queue, StateName
@@ -119,7 +119,7 @@ class OverviewPicture(Answer):
 class Facts:
     """The results of one reading that concern all queues."""
 
-    controls: Mapping[str, Control]
+    controls: Mapping[str, QueueControl]
     waiting: Mapping[str, int]
     crew: Sequence[WorkerPicture]
     gates: Sequence[GatePicture]
@@ -160,7 +160,7 @@ class Overview:
         facts = Facts(
             await read_controls(self.store.database), await waiting(self.store), await workers(self.store),
             await gates(self._gates_at, self._gate_settings, self.queues), self._throughput.minutes(),
-            self._throughput.lately(MINUTE),
+            self._throughput.recent_tallies(MINUTE),
         )  # fmt: skip
         queues = [_queue(view, await counts(self.store, view, self._pace), facts) for view in self.views]
         overview: OverviewPicture = {

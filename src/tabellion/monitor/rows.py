@@ -104,7 +104,7 @@ async def _in_state(
         conditions += [f"(\n{queue.where}\n)"] if queue.where else []
         order = bound.order_by()
         if after is not None:
-            beyond, values = _beyond(bound, await _line_place(store, bound, after))
+            beyond, values = _condition_after(bound, await _line_place(store, bound, after))
             conditions.append(beyond)
     elif after is not None:
         conditions.append(f"t.{key} {'<' if descending else '>'} {native_key(bound, '$1')}")
@@ -167,11 +167,11 @@ WHERE t.{sql.column(bound.key.name)} = {native_key(bound, "$1")}""",
         key,
     )
     if not matching:
-        raise RowGone(f"row {key} of {bound.queue.name} is gone")
+        raise RowGone
     return matching[0]
 
 
-def _beyond(bound: Bound, last: _Row) -> tuple[str, list[Any]]:
+def _condition_after(bound: Bound, last: _Row) -> tuple[str, list[Any]]:
     """The condition that a row comes after another in queue order, also with NULLs."""
     values: list[Any] = []
     ties: list[str] = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypedDict
 
 from tabellion.engine import counts, register, sql
-from tabellion.engine.control_rows import Control, read_controls
+from tabellion.engine.control_rows import QueueControl, read_controls
 from tabellion.engine.environment import Environment
 from tabellion.engine.gates.stored_state import describe_closure
 from tabellion.engine.parking import is_parked
@@ -100,7 +100,7 @@ async def take(environment: Environment, store: Store, queues: Sequence[Queue]) 
     return snapshot
 
 
-async def _queue(store: Store, queue: Queue, control: Control | None, not_due: int) -> QueueSnapshot:
+async def _queue(store: Store, queue: Queue, control: QueueControl | None, not_due: int) -> QueueSnapshot:
     picture = QueueSnapshot(queue.name, queue.table, limit=queue.limit)
     try:
         rows = await store.counts(queue)

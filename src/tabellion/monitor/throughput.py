@@ -69,14 +69,14 @@ class Throughput:
                 if row["period"] <= length and row["at"] >= self.first(length, count):
                     _merge(span.setdefault(row["at"] // length, {}), {row["queue"]: tally})
 
-    def lately(self, seconds: int) -> dict[str, Tally]:
+    def recent_tallies(self, seconds: int) -> dict[str, Tally]:
         """The tally of each queue for the last `seconds`, at most RECENT, to a precision of a few seconds."""
         first = (self.now - seconds) / SECONDS
-        return _together(tallies for number, tallies in self._recent.items() if number >= first)
+        return _merge_all(tallies for number, tallies in self._recent.items() if number >= first)
 
     def hour(self) -> dict[str, Tally]:
         """The tally of each queue for the last hour, to a precision of a minute."""
-        return _together(self.minutes())
+        return _merge_all(self.minutes())
 
     def minutes(self) -> Series:
         """The tallies of each of the last minutes, including the current one."""
@@ -107,7 +107,7 @@ def _merge(into: dict[str, Tally], tallies: Mapping[str, Tally]) -> None:
         into[queue] = sum_so_far
 
 
-def _together(parts: Iterable[Mapping[str, Tally]]) -> dict[str, Tally]:
+def _merge_all(parts: Iterable[Mapping[str, Tally]]) -> dict[str, Tally]:
     total: dict[str, Tally] = {}
     for tallies in parts:
         _merge(total, tallies)

@@ -21,7 +21,7 @@ from tabellion.engine.old_attempts import find_states
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.errors import DeclarationError
-from tabellion.monitor.histories import PastAttempt, judge_history
+from tabellion.monitor.histories import RecordedAttempt, judge_history
 from tabellion.monitor.view import QueueView
 
 Level = Literal["violation", "note"]
@@ -151,7 +151,7 @@ async def _read_histories(store: Store, places: Sequence[str] | None) -> Any:
     d = store.dialect
     columns = ", ".join(
         f"{sql.epoch(f'a.{one.name}', d)} AS {one.name}" if one.name.endswith(("_at", "_until")) else f"a.{one.name}"
-        for one in fields(PastAttempt)
+        for one in fields(RecordedAttempt)
     )
     select = f"SELECT a.queue, {columns} FROM tabellion_attempts AS a WHERE"
     if places is not None:
@@ -174,7 +174,7 @@ ORDER BY a.queue, a.key, a.n LIMIT {PAGE}""",
             carried = [row for row in page if (row["queue"], row["key"]) == last[:2]]
             page = page[: len(page) - len(carried)]
         for queue, of_queue in groupby(page, key=lambda row: row["queue"]):
-            histories: dict[str, list[PastAttempt]] = defaultdict(list)
+            histories: dict[str, list[RecordedAttempt]] = defaultdict(list)
             for row in of_queue:
                 histories[row["key"]].append(_attempt(row))
             yield queue, histories
@@ -182,12 +182,12 @@ ORDER BY a.queue, a.key, a.n LIMIT {PAGE}""",
             return
 
 
-def _attempt(row: Mapping[str, Any]) -> PastAttempt:
-    return PastAttempt(**{name: value for name, value in row.items() if name != "queue"})
+def _attempt(row: Mapping[str, Any]) -> RecordedAttempt:
+    return RecordedAttempt(**{name: value for name, value in row.items() if name != "queue"})
 
 
 async def _compare_endings(
-    store: Store, view: QueueView, histories: Mapping[str, Sequence[PastAttempt]]
+    store: Store, view: QueueView, histories: Mapping[str, Sequence[RecordedAttempt]]
 ) -> list[Violation]:
     """Rows that are failed although their last attempt was done, or done although it failed."""
     try:

@@ -40,7 +40,7 @@ class QueueView:
         return self.endings if state == "done" and self.endings else (self.queue,)
 
 
-def together(*lists: Iterable[QueueView]) -> list[QueueView]:
+def merge_views(*lists: Iterable[QueueView]) -> list[QueueView]:
     """The views as one list; raises if two different queues have the same name."""
     views_by_name: dict[str, QueueView] = {}
     for view in (view for views in lists for view in views):

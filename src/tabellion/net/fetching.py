@@ -20,7 +20,7 @@ import httpx2
 
 from tabellion.errors import TabellionError
 from tabellion.messages import Message
-from tabellion.net.guard import Address, Blocked, HostUnreachable, Rules, Target, parse, vet_url
+from tabellion.net.guard import Address, Blocked, HostUnreachable, ResolvedUrl, Rules, parse, vet_url
 
 LIMIT = 100_000_000
 DEADLINE = 60.0
@@ -85,7 +85,7 @@ class Pinned(httpx2.AsyncBaseTransport):
                 failure = error
         raise failure
 
-    async def _ask(self, request: httpx2.Request, target: Target, address: Address) -> httpx2.Response:
+    async def _ask(self, request: httpx2.Request, target: ResolvedUrl, address: Address) -> httpx2.Response:
         literal = f"[{address}]" if address.version == 6 else str(address)
         headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"host"]
         response = await self._inner.handle_async_request(

@@ -74,7 +74,7 @@ class HostUnreachable(TabellionError):  # noqa: N818 - what happened
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ResolvedUrl:
     """A URL split into its parts, with the addresses of its host."""
 
     scheme: str
@@ -138,7 +138,7 @@ class Rules:
             raise Blocked(Message("net.not_public"))
 
 
-def parse(url: str) -> Target:
+def parse(url: str) -> ResolvedUrl:
     """The parts of a URL; raises Blocked for one that parsers could understand differently."""
     if not isinstance(url, str) or not url:
         raise Blocked(Message("net.empty"))
@@ -156,7 +156,7 @@ def parse(url: str) -> Target:
         raise Blocked(Message("net.scheme"))
     host, port = _authority(match["authority"], scheme)
     rest = match["rest"]
-    return Target(scheme, host, port, rest if rest.startswith("/") else f"/{rest}")
+    return ResolvedUrl(scheme, host, port, rest if rest.startswith("/") else f"/{rest}")
 
 
 def _authority(text: str, scheme: str) -> tuple[str, int]:
@@ -199,7 +199,7 @@ def _name(text: str) -> str:
     return host
 
 
-async def vet_url(url: str, rules: Rules | None = None) -> Target:
+async def vet_url(url: str, rules: Rules | None = None) -> ResolvedUrl:
     """The URL with the addresses of its host; raises Blocked if any of them is not allowed, and HostUnreachable if
     its name cannot be resolved now."""
     effective = rules or Rules()
@@ -212,7 +212,7 @@ async def vet_url(url: str, rules: Rules | None = None) -> Target:
     return replace(target, addresses=addresses)
 
 
-async def _resolve_host(target: Target, rules: Rules) -> list[str]:
+async def _resolve_host(target: ResolvedUrl, rules: Rules) -> list[str]:
     try:
         return [str(ip_address(target.host))]
     except ValueError:

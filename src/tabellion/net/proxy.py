@@ -23,7 +23,7 @@ from ipaddress import ip_address
 from types import TracebackType
 
 from tabellion.messages import Message
-from tabellion.net.guard import Blocked, HostUnreachable, Rules, Target, vet_url
+from tabellion.net.guard import Blocked, HostUnreachable, ResolvedUrl, Rules, vet_url
 from tabellion.net.relay import (
     LONGEST_HEAD,
     BytesSpent,
@@ -210,7 +210,7 @@ class GuardProxy:
             await close(server[1])
 
 
-async def _connect(target: Target, account: ProxyAccount) -> Streams:
+async def _connect(target: ResolvedUrl, account: ProxyAccount) -> Streams:
     for address in target.addresses[:TRIES]:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):

@@ -64,7 +64,9 @@ def distinct(value: Any, offers: Iterable[Alternative], most: int = MOST) -> lis
     return found
 
 
-def beside(offers: Offers, chosen: Mapping[str, Field], *readings: Mapping[str, Field]) -> dict[str, list[Alternative]]:
+def merge_offers(
+    offers: Offers, chosen: Mapping[str, Field], *readings: Mapping[str, Field]
+) -> dict[str, list[Alternative]]:
     """The offers for fields that were chosen from several readings: first the values of the other readings."""
     from_readings: dict[str, list[Alternative]] = {}
     for reading in readings:

@@ -198,11 +198,11 @@ def receive(control: socket.socket) -> tuple[dict[str, Any] | None, int | None]:
     head, files, _, _ = socket.recv_fds(control, 4, 1)
     if len(head) < 4:
         return None, None
-    body = b"".join(_exactly(control, struct.unpack("!I", head)[0]))
+    body = b"".join(_receive_exactly(control, struct.unpack("!I", head)[0]))
     return json.loads(body), files[0] if files else None
 
 
-def _exactly(control: socket.socket, count: int) -> Iterator[bytes]:
+def _receive_exactly(control: socket.socket, count: int) -> Iterator[bytes]:
     while count:
         chunk = control.recv(min(count, 1 << 20))
         if not chunk:

@@ -106,7 +106,7 @@ def page_image(
 
         pdf = Pdf(content, limits, password)
         try:
-            _there(number, len(pdf))
+            _check_page_number(number, len(pdf))
             with pdf.page(number - 1) as page:
                 across = width if rotation % 180 == 0 else max(1, round(width * page.width / page.height))
                 image = page.image(width=across)
@@ -119,7 +119,7 @@ def page_image(
 
         picture = Picture(content, kind, limits)
         try:
-            _there(number, picture.count)
+            _check_page_number(number, picture.count)
             image = picture.frame(number - 1)
         finally:
             picture.close()
@@ -131,7 +131,7 @@ def page_image(
     return image
 
 
-def _there(number: int, count: int) -> None:
+def _check_page_number(number: int, count: int) -> None:
     if not 1 <= number <= count:
         raise Unreadable("page_missing", Message("unreadable.no_such_page", n=number, total=count))
 

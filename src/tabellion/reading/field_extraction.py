@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tabellion.messages import Message, has_code
-from tabellion.reading.alternative import beside
+from tabellion.reading.alternative import merge_offers
 from tabellion.reading.boosting.boost import boost
 from tabellion.reading.einvoice.invoice import EInvoice, read_einvoice
 from tabellion.reading.field import Field
@@ -55,7 +55,7 @@ def extract_in_child(
         "issues": [issue.as_dict() for issue in issues],
     }
     if offers:
-        alternatives = beside(offered, fields, printed or {})
+        alternatives = merge_offers(offered, fields, printed or {})
         result["offers"] = {name: [value.as_dict() for value in values] for name, values in alternatives.items()}
     if boosted:
         repaired = boost(parsed)

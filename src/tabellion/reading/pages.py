@@ -278,7 +278,7 @@ def language(words: Sequence[Word]) -> float:
 # --- outside ----------------------------------------------------------------------------------------------------
 
 
-class Document:
+class OpenDocument:
     """An open document: its header, and its pages as they are read."""
 
     def __init__(
@@ -291,9 +291,9 @@ class Document:
         self.header = self._head()
 
     def __repr__(self) -> str:
-        return f"<Document {self.header.kind.name}, {self.header.count} pages>"
+        return f"<OpenDocument {self.header.kind.name}, {self.header.count} pages>"
 
-    def __enter__(self) -> Document:
+    def __enter__(self) -> OpenDocument:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -368,7 +368,7 @@ def open_document(
     name: str | None = None,
     stop: threading.Event | None = None,
     first: int = 1,
-) -> Document:
+) -> OpenDocument:
     """Opens a path or bytes for reading in a child. Raises `Unreadable`. Close it, or use it in a `with`.
 
     `task` runs in the child: another generator with the arguments and the messages of `read`. `name` is the name of
@@ -384,7 +384,7 @@ def open_document(
     arguments = {"name": Path(name).name, "password": password, "limits": bounds.as_dict(), "ocr": ocr}
     with ExitStack() as closing:
         file, _, _ = closing.enter_context(open_source(source, bounds))
-        document = Document(lambda more: pool.run(task, more, file, bounds, stop), arguments, first)
+        document = OpenDocument(lambda more: pool.run(task, more, file, bounds, stop), arguments, first)
         document.file, document.closing = file, closing.pop_all()
         return document
 

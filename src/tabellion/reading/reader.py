@@ -25,7 +25,7 @@ from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Page, serialize_page
-from tabellion.reading.pages import OCR, Document, Header, Source, build_failed_page, open_document, plain
+from tabellion.reading.pages import OCR, Header, OpenDocument, Source, build_failed_page, open_document, plain
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.types import typefile
 from tabellion.reading.types.rules import Verdict, verdict
@@ -129,7 +129,7 @@ def read_local(
     source = plain(source)
     reading = Reading(name or ("<bytes>" if isinstance(source, bytes) else str(os.fspath(source))))
     files = type_files(type, types)
-    files, notes = (files, []) if type is not None else usable(files)
+    files, notes = (files, []) if type is not None else load_usable_types(files)
     pool = sandbox or default_sandbox()
     try:
         with open_document(
@@ -235,7 +235,7 @@ def type_files(kind: str | os.PathLike[str] | None, folders: Sequence[str | Path
     return sorted((path.absolute() for path in found.values()), key=lambda path: path.stem != "invoice")
 
 
-def usable(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
+def load_usable_types(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
     """The valid type files, and a note for each invalid one: a mistake in one type must not stop all reading."""
     valid: list[Path] = []
     notes: list[str] = []
@@ -251,7 +251,7 @@ def usable(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
 
 
 def _pages(
-    document: Document, words: bool, progress: Progress | None, seen: PageCallback | None
+    document: OpenDocument, words: bool, progress: Progress | None, seen: PageCallback | None
 ) -> tuple[list[Page], str]:  # fmt: skip
     """All pages; in a long document only the first and last keep their words."""
     pages: list[Page] = []

@@ -286,18 +286,18 @@ class _Child:
 
     def _receive(self, deadline: float, limits: Limits, stop: threading.Event) -> dict[str, Any]:
         """The next frame, before the deadline and within memory."""
-        length = struct.unpack("!I", self._exactly(4, deadline, limits, stop))[0]
+        length = struct.unpack("!I", self._receive_exactly(4, deadline, limits, stop))[0]
         if length > FRAME:
             raise self._abort("it sent a frame that is too large")
         try:
-            message = json.loads(self._exactly(length, deadline, limits, stop))
+            message = json.loads(self._receive_exactly(length, deadline, limits, stop))
         except (ValueError, RecursionError):
             raise self._abort("it sent invalid JSON") from None
         if not isinstance(message, dict):
             raise self._abort("it sent JSON that is not an object")
         return message
 
-    def _exactly(self, count: int, deadline: float, limits: Limits, stop: threading.Event) -> bytes:
+    def _receive_exactly(self, count: int, deadline: float, limits: Limits, stop: threading.Event) -> bytes:
         received = bytearray()
         poll = select.poll()
         poll.register(self._control, select.POLLIN)

@@ -112,13 +112,13 @@ def _other(head: bytes) -> str:
     return _text(head)
 
 
-def second(kind: Kind, head: bytes, tail: bytes) -> Message | None:
+def find_second_format(kind: Kind, head: bytes, tail: bytes) -> Message | None:
     """The second format of a file by its first and last bytes, with its article: some programs read it as that."""
-    name = _second(kind, head, tail)
+    name = _second_kind(kind, head, tail)
     return None if name is None else Message(f"file.{name}")
 
 
-def _second(kind: Kind, head: bytes, tail: bytes) -> str | None:
+def _second_kind(kind: Kind, head: bytes, tail: bytes) -> str | None:
     if kind is Kind.PDF and not head.lstrip(b"\xef\xbb\xbf \t\r\n\x00").startswith(b"%PDF-"):
         first = _other(head[: head.find(b"%PDF-")])
         if first not in NOISE:

@@ -59,7 +59,7 @@ class BucketBlobs(Blobs):
             await self._bucket.upload(self.relative(sha256), unnamed.path)
         os.close(await files.in_thread(self._cache.add, unnamed, self.path(sha256), size))
 
-    async def cached(self) -> list[str]:
+    async def list_cached(self) -> list[str]:
         """The hashes of contents whose copies are cached here."""
         return await files.in_thread(lambda: [path.name for path in self._cache.paths()])
 
@@ -106,11 +106,11 @@ class BucketBlobs(Blobs):
                     count += 1
         return count
 
-    async def came(self, since: float, until: float) -> list[str]:
+    async def list_arrivals(self, since: float, until: float) -> list[str]:
         """The hashes of contents that last arrived on this machine between two times, in seconds since 1970."""
         return await files.in_thread(self._arrivals, since, until)
 
-    async def examined(self, hashes: Sequence[str], until: float) -> None:
+    async def clear_arrivals(self, hashes: Sequence[str], until: float) -> None:
         """Removes the marks of these arrivals, unless the content came again after `until`."""
         await files.in_thread(self._remove_marks, hashes, until)
 

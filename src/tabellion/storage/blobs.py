@@ -114,16 +114,16 @@ class Sink:
         if self._held_bytes >= BATCH or memory_usage.bytes > MOST_HELD:
             await files.in_thread(self._drain)
 
-    async def rest(self) -> None:
+    async def suspend(self) -> None:
         """Writes everything to disk and closes the file until it is finished: a request may contain many files."""
-        await files.in_thread(self._rest)
+        await files.in_thread(self._suspend)
 
     async def tail(self, count: int) -> bytes:
         """The last bytes received."""
         in_memory = b"".join(self._held)[-count:]
         if self._unnamed is None or len(in_memory) == count:
             return in_memory
-        return await files.in_thread(_last, self._unnamed.path, count - len(in_memory)) + in_memory
+        return await files.in_thread(_read_last, self._unnamed.path, count - len(in_memory)) + in_memory
 
     async def finish(self) -> StoredBlob:
         """Stores the file under its final name; on return it survives a crash."""
@@ -168,7 +168,7 @@ class Sink:
         self._held.clear()
         self._held_bytes = 0
 
-    def _rest(self) -> None:
+    def _suspend(self) -> None:
         self._drain()
         assert self._unnamed is not None  # noqa: S101 - draining made it
         self._unnamed.close()
@@ -182,7 +182,7 @@ class Sink:
         return self._hash.hexdigest(), self._unnamed
 
 
-def _last(path: Path, count: int) -> bytes:
+def _read_last(path: Path, count: int) -> bytes:
     with path.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - count))
         return file.read()
@@ -245,7 +245,7 @@ class Blobs:
         """Stores a temporary file of this folder as the content that it is."""
         await files.in_thread(unnamed.name, self.path(sha256))
 
-    async def cached(self) -> list[str]:
+    async def list_cached(self) -> list[str]:
         """The hashes of contents whose copies are cached here; none, as these are the files themselves."""
         return []
 
@@ -282,12 +282,12 @@ class Blobs:
         """Puts back files whose remover died before it knew whether they were needed; returns how many."""
         return await files.in_thread(self._recover, older)
 
-    async def came(self, since: float, until: float) -> list[str]:
+    async def list_arrivals(self, since: float, until: float) -> list[str]:
         """The hashes of contents that last arrived between two times, in seconds since 1970."""
-        return await files.in_thread(self._came, since, until)
+        return await files.in_thread(self._find_arrivals, since, until)
 
-    async def examined(self, hashes: Sequence[str], until: float) -> None:
-        """Notes that these contents of `came` were examined; nothing to note in a folder."""
+    async def clear_arrivals(self, hashes: Sequence[str], until: float) -> None:
+        """Notes that these contents of `list_arrivals` were examined; nothing to note in a folder."""
 
     async def sweep_temps(self, older: float = files.STALE) -> list[Path]:
         """Removes temporary files of uploads that a crash interrupted."""
@@ -336,7 +336,7 @@ class Blobs:
                     count += 1
         return count
 
-    def _came(self, since: float, until: float) -> list[str]:
+    def _find_arrivals(self, since: float, until: float) -> list[str]:
         hashes = []
         for folder, subfolders, names in os.walk(self.root):
             # A folder whose names have not changed has nothing new; this does not hold for the folders above it.

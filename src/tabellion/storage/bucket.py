@@ -17,6 +17,7 @@ from obstore.store import S3Store
 
 from tabellion.engine.failpoints import failpoint
 from tabellion.errors import ConfigurationError
+from tabellion.messages import Message
 from tabellion.storage import files
 from tabellion.storage.lake_backend import Absent, LakeEntry, LakeError, Present
 
@@ -169,9 +170,9 @@ class Bucket:
         try:
             yield
         except (exceptions.NotFoundError, FileNotFoundError) as error:
-            raise Absent(f"{where} does not exist") from error
+            raise Absent(Message("storage.absent", path=where)) from error
         except exceptions.AlreadyExistsError as error:
-            raise Present(f"{where} already exists") from error
+            raise Present(Message("storage.exists", path=where)) from error
         except (exceptions.BaseError, OSError) as error:
             first_line = str(error).strip().partition("\n")[0][:300] or type(error).__name__
             raise LakeError(f"{where}: {first_line}") from error

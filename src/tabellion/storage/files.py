@@ -18,6 +18,7 @@ from typing import ParamSpec, TypeVar
 
 from tabellion.engine.failpoints import failpoint
 from tabellion.errors import TabellionError
+from tabellion.messages import Message
 
 ENDING = ".tmp"  #: of temporary files; they start with a dot, so that our globs do not match them
 STALE = 3600.0  #: seconds after which a temporary file's writer must have died
@@ -71,8 +72,8 @@ def translate_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise NoSpace(f"no space left for {path} ({error.strerror}): free some, then try again") from error
-        raise Unwritable(f"{path} cannot be written: {error.strerror or error}") from error
+            raise NoSpace(Message("storage.no_space", path=str(path), text=error.strerror)) from error
+        raise Unwritable(Message("storage.unwritable", path=str(path), text=error.strerror or str(error))) from error
 
 
 def sync_folder(folder: Path) -> None:
@@ -179,7 +180,7 @@ class Unnamed:
             make_folder(final.parent, self.root)
             failpoint("put.pre_rename")
             if not (_link(self.path, final) if new else _rename(self.path, final)):
-                raise FileNameTaken(f"{final} already exists")
+                raise FileNameTaken(Message("storage.exists", path=str(final)))
             failpoint("put.post_rename")
             sync_folder(final.parent)
 

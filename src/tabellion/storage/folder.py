@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from tabellion.engine.failpoints import failpoint
+from tabellion.messages import Message
 from tabellion.storage import files
 from tabellion.storage.lake_backend import Absent, LakeEntry, Present
 
@@ -39,13 +40,13 @@ class Folder:
         try:
             return await files.in_thread((self.root / path).read_bytes)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            raise Absent(f"{path} is not in {self.root}") from None
+            raise Absent(Message("storage.absent", path=str(self.root / path))) from None
 
     async def stat(self, path: str) -> LakeEntry:
         """A file's entry."""
         entry = await files.in_thread(self._entry, path)
         if entry is None:
-            raise Absent(f"{path} is not in {self.root}")
+            raise Absent(Message("storage.absent", path=str(self.root / path)))
         return entry
 
     async def list(self, prefix: str) -> list[LakeEntry]:
@@ -109,7 +110,7 @@ class Folder:
         try:
             unnamed.name(self.root / path, new=create)
         except files.FileNameTaken:
-            raise Present(f"{path} already exists in {self.root}") from None
+            raise Present(Message("storage.exists", path=str(self.root / path))) from None
 
     def _entry(self, path: str) -> LakeEntry | None:
         try:

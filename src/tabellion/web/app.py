@@ -24,7 +24,7 @@ from tabellion.monitor.metrics.exposition import Exposition
 from tabellion.monitor.metrics.scraping import EnvironmentScrape
 from tabellion.monitor.overview import Overview
 from tabellion.monitor.overview_feed import OverviewFeed
-from tabellion.monitor.view import QueueView, together
+from tabellion.monitor.view import QueueView, merge_views
 from tabellion.net.guard import Rules
 from tabellion.pipeline import Pipeline, gates_of
 from tabellion.sla import targets_of
@@ -35,7 +35,7 @@ from tabellion.web.blueprint import Blueprint
 from tabellion.web.environment import ServedEnvironment
 from tabellion.web.headers import HeadersMiddleware
 from tabellion.web.limits import RequestLimits
-from tabellion.web.pace import RateLimiter
+from tabellion.web.pace import RequestLimiter
 from tabellion.web.pages import dashboard, people, static
 from tabellion.web.pages import sign_in as door
 from tabellion.web.pages.page import PLACES, error_page
@@ -54,7 +54,7 @@ def serve_environment(
 ) -> ServedEnvironment:
     """An environment with everything its pipelines need there; `own` are queues of the user, to be shown."""
     configured = next((environment for environment in config.environments if environment.name == name), None)
-    views = together(*(pipeline.views(config, configured) for pipeline in pipelines), [webhooks_view()], own)
+    views = merge_views(*(pipeline.views(config, configured) for pipeline in pipelines), [webhooks_view()], own)
     served = {
         pipeline.name: result for pipeline in pipelines if (result := pipeline.serve(config, name, store)) is not None
     }
@@ -177,7 +177,7 @@ def _build_app(
     app.state.exposition = Exposition()
     app.state.process_samples = tuple  #: of the worker in this process, if there is one
     app.state.streams = Streams(limits)
-    app.state.pace = RateLimiter(limits)
+    app.state.pace = RequestLimiter(limits)
     app.state.closing = asyncio.Event()
     for router in (*(router for part in blueprints for router in part.routers), *(module.router for module in MODULES)):
         app.router.routes.extend(router.routes)

@@ -29,7 +29,7 @@ class Health(Answer):
     status: Literal["alive"]
 
 
-class Station(Answer):
+class EnvironmentHealth(Answer):
     """One environment; pipelines add what they check."""
 
     name: str
@@ -43,7 +43,7 @@ class Readiness(Answer):
 
     status: Literal["ready", "not_ready"]
     reasons: list[str]
-    environments: list[Station]
+    environments: list[EnvironmentHealth]
 
 
 @router.get("/healthz", response_model=Health, summary="Check that the process is alive")
@@ -68,7 +68,9 @@ async def readyz(
     take the pages away that show what is wrong, or one environment for the sake of another."""
     state = request.app.state
     environments: dict[str, ServedEnvironment] = state.auth.environments
-    stations = await asyncio.gather(*(_whole(environment, state.pipelines) for environment in environments.values()))
+    stations = await asyncio.gather(
+        *(_describe_with_pipelines(environment, state.pipelines) for environment in environments.values())
+    )
     reasons = [f"{report['name']}: {reason}" for report, found in stations for reason in found]
     if purpose == "requests" and any(report["database"] == "ok" for report, _ in stations):
         reasons = []
@@ -80,21 +82,25 @@ async def readyz(
     return answer(readiness, 503 if reasons else 200)
 
 
-async def _whole(environment: ServedEnvironment, pipelines: list[Pipeline]) -> tuple[Station, list[str]]:
+async def _describe_with_pipelines(
+    environment: ServedEnvironment, pipelines: list[Pipeline]
+) -> tuple[EnvironmentHealth, list[str]]:
     (report, reason), parts = await asyncio.gather(
-        station(environment, pipelines),
+        describe_environment(environment, pipelines),
         asyncio.gather(*(served.health() for served in environment.served.values())),
     )
     reasons = [reason] if reason else []
     for part in parts:
-        report = cast("Station", {**report, **part.facts})
+        report = cast("EnvironmentHealth", {**report, **part.facts})
         reasons += part.reasons
     return report, reasons
 
 
-async def station(environment: ServedEnvironment, pipelines: list[Pipeline]) -> tuple[Station, str]:
+async def describe_environment(
+    environment: ServedEnvironment, pipelines: list[Pipeline]
+) -> tuple[EnvironmentHealth, str]:
     """One environment, and why it is not ready; the route is open, so it reveals no addresses or errors."""
-    report: Station = {"name": environment.name, "database": "ok", "workers": None, "state": "unreachable"}
+    report: EnvironmentHealth = {"name": environment.name, "database": "ok", "workers": None, "state": "unreachable"}
     main_queues = {
         queue: pipeline.name
         for pipeline in pipelines

@@ -83,7 +83,7 @@ async def reserve_key(
         yield Reservation()
         return
     await tables.SCHEMA.prepare(store)
-    await _tidy(store)
+    await _delete_expired(store)
     reservation = await _take_key(store, owner, key, print_, LEASE + seconds)
     if reservation.answer is not None:
         yield reservation
@@ -101,7 +101,7 @@ async def reserve_key(
             )  # fmt: skip
 
 
-async def _tidy(store: Store) -> None:
+async def _delete_expired(store: Store) -> None:
     """Deletes expired keys, every ten minutes."""
     now = time.monotonic()
     if now - _tidied.get(store, -TIDY) >= TIDY:

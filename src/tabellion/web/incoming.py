@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tabellion.messages import Message
 from tabellion.reading.errors import Unreadable
-from tabellion.reading.sniff import ENDINGS, Kind, second, sniff
+from tabellion.reading.sniff import ENDINGS, Kind, find_second_format, sniff
 from tabellion.storage.blobs import Sink, TooLarge
 from tabellion.web.limits import too_large
 from tabellion.web.names import escape_name
@@ -59,7 +59,7 @@ def judge(sink: Sink, pointer: str, tail: bytes) -> None:
             415, "type_mismatch", Message("upload.declared_otherwise", declared=other, found=detected), field=pointer,
             declared=other, detected=detected, fix=Message("upload.fix_name"),
         )  # fmt: skip
-    other = second(kind, sink.head, tail)
+    other = find_second_format(kind, sink.head, tail)
     if other is not None:
         # A file with two formats may be read as one here and as the other elsewhere.
         raise Problem(

@@ -13,7 +13,7 @@ from tabellion.web.problems import Problem
 MOST = 10_000  #: callers that are remembered; those who paused have a full bucket anyway
 
 
-class RateLimiter:
+class RequestLimiter:
     """The token buckets of this process; each process counts separately."""
 
     def __init__(self, limits: RequestLimits, clock: Callable[[], float] = time.monotonic) -> None:

@@ -20,7 +20,7 @@ class StorageCheck:
         self._look: asyncio.Future[bool] | None = None
         self._at = float("-inf")
 
-    async def well(self) -> bool:
+    async def is_writable(self) -> bool:
         """Whether files can be written; False if the storage does not answer."""
         if self._look is None or (self._look.done() and time.monotonic() - self._at > KEPT):
             self._look = asyncio.get_running_loop().create_future()

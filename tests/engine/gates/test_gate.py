@@ -382,8 +382,8 @@ def test_a_job_that_arrives_before_its_slot_gets_it_in_time(sqlite_url: str) -> 
             running = asyncio.create_task(gate.run())
             gate.room(2)
             await opened.wait()
-            gate.promise("first")
-            gate.promise("second")
+            gate.reserve_call("first")
+            gate.reserve_call("second")
             async with asyncio.timeout(5):
                 await asyncio.gather(gate.admit(job="first"), gate.admit(job="second"))
             running.cancel()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tabellion.extractions.storage import ExtractionFiles
 from tabellion.pipelines.documents.pipeline import PIPELINE as DOCUMENTS
 from tabellion.pipelines.ocr.configured import settings_of
 from tabellion.pipelines.ocr.pipeline import PIPELINE as OCR
@@ -111,6 +113,18 @@ def test_missing_rows_and_files_are_not_found(web_ocr: Live) -> None:
         problem(web_ocr.get(f"/api/extractions/nonsense{path}"), 404, "not_found")
     web_ocr.sql("INSERT INTO extraction_queue (id, status_id) VALUES ('early', 1) RETURNING id")
     problem(web_ocr.get("/api/extractions/early/file"), 404, "file_gone")
+
+
+def test_an_unreadable_file_does_not_reveal_its_path(web_ocr: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of the operating system has the path on the server."""
+
+    async def fail(*_: object) -> Path:
+        raise OSError(errno.EIO, "Input/output error", "/srv/scans/secret.pdf")
+
+    monkeypatch.setattr(ExtractionFiles, "download", fail)
+    web_ocr.sql("INSERT INTO extraction_queue (id, status_id, storage_path) VALUES ('bad', 3, 'a.pdf') RETURNING id")
+    gone = problem(web_ocr.get("/api/extractions/bad/file"), 404, "file_gone")
+    assert gone["detail"] == "the file cannot be opened: Input/output error"
 
 
 def test_a_table_with_more_requirements_says_so(tmp_path: Path, url: str) -> None:

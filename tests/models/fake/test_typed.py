@@ -37,7 +37,7 @@ def test_dates(text: str, value: str | None) -> None:
 )
 def test_booleans(text: str, value: bool | None) -> None:
     """The first word decides."""
-    assert typed.truth(text) is value
+    assert typed.parse_boolean(text) is value
 
 
 def test_a_phrase_is_found_whatever_its_case_and_separators() -> None:

@@ -103,7 +103,7 @@ def test_a_node_that_fails_is_not_missing_content(node: Node) -> None:
 
 def test_a_node_is_asked_only_where_the_guard_allows(node: Node) -> None:
     """A node on loopback needs to be configured."""
-    with pytest.raises(ContentError, match="cannot be asked"):
+    with pytest.raises(ContentError, match="cannot be reached"):
         run(IpfsContent(node.url).put(b"x"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tabellion.engine.retention import Step
+from tabellion.engine.retention import PruneStep
 from tabellion.engine.store import Store
 from tabellion.pipelines.batches import changes
 from tabellion.pipelines.batches.old_batches import ClosedBatches
@@ -25,7 +25,7 @@ TABLES = ("batches", "batch_chunks", "batch_pis", "batch_refs")
 
 async def prune(store: Store, keep: float) -> int:
     """Take steps until there is nothing left to remove."""
-    rule, removed, step = ClosedBatches(keep), 0, Step("")
+    rule, removed, step = ClosedBatches(keep), 0, PruneStep("")
     while step.position is not None:
         step = await rule.step(store, step.position)
         removed += step.removed

@@ -17,7 +17,7 @@ def test_classic_shows_its_bucket() -> None:
     state.turn(NOW, CallOutcomes(), 2)
     assert describe(state, NOW) == {"tokens": 3, "max_tokens": 5, "rps": 3}
     assert describe(state, NOW + 0.5)["tokens"] == pytest.approx(4.5)
-    state.hear(NOW + 1, CallOutcomes(throttled=[ThrottledCall(None, state.limiter.epoch)]))
+    state.record_outcomes(NOW + 1, CallOutcomes(throttled=[ThrottledCall(None, state.limiter.epoch)]))
     found = describe(state, NOW + 1)
     assert (found["tokens"], found["max_tokens"], found["rps"]) == (0, 3, 2)
     assert found["backoff_until"] == "2027-01-15T08:00:03.000Z"
@@ -36,7 +36,7 @@ def test_adaptive_pauses_only_after_a_refusal() -> None:
     busy = describe(state, NOW)
     assert "backoff_until" not in busy
     assert busy["tokens"] > 0
-    state.hear(NOW + 1, CallOutcomes(throttled=[ThrottledCall(5.0, state.limiter.epoch)]))
+    state.record_outcomes(NOW + 1, CallOutcomes(throttled=[ThrottledCall(5.0, state.limiter.epoch)]))
     refused = describe(state, NOW + 1)
     assert refused["tokens"] == 0
     assert refused["backoff_until"] == "2027-01-15T08:00:06.000Z"
@@ -46,7 +46,7 @@ def test_adaptive_pauses_only_after_a_refusal() -> None:
 def test_a_closed_gate_shows_when_it_may_open() -> None:
     """Its breaker opened after failures in a row."""
     state = GateState.load(GateSettings(threshold=2, recovery=60), None)
-    state.hear(NOW, CallOutcomes(failed=2, why="503"))
+    state.record_outcomes(NOW, CallOutcomes(failed=2, why="503"))
     found = describe(state, NOW)
     assert found["tokens"] == 0
     assert found["backoff_until"] == "2027-01-15T08:01:00.000Z"

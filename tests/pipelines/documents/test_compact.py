@@ -396,7 +396,7 @@ def test_unknown_files_are_reported_and_left_alone(tmp_path: Path) -> None:
     result = done(tmp_path, remove=True, grace=0)
     assert (result.rows, result.removed) == (2, 2)
     assert [one.partition(":")[0] for one in result.strange] == [f"parquet/2024/02/28/0{n}.parquet" for n in (3, 4)]
-    assert "its row is of 02" in result.strange[1]
+    assert "its row has the id 02" in result.strange[1]
     assert small_files(tmp_path) == ["03", "04"]
     [path] = day_files(tmp_path)
     path.write_bytes(b"broken")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tabellion.pipelines.documents.judging import Result, field_of, issue_of, judge_issues, read_issues, verdict
+from tabellion.pipelines.documents.judging import DocumentResult, field_of, issue_of, judge_issues, read_issues, verdict
 from tabellion.pipelines.documents.review import fields
 from tabellion.reading.issue import Issue
 from tabellion.reading.types import typefile
@@ -49,7 +49,7 @@ def test_a_field_marked_absent_is_not_missing() -> None:
 
 def test_review_and_outputs_agree() -> None:
     """Also after someone unlocked a field: what was read is not forgotten."""
-    result: Result = {"issues": [], "read_issues": [DIFFERS.as_dict()]}
+    result: DocumentResult = {"issues": [], "read_issues": [DIFFERS.as_dict()]}
     read = read_issues(result)
     for said in ((), ("total",), ("net", "tax", "total")):
         shown = fields.issues(TYPE, WRONG, (), read, said)

@@ -17,7 +17,7 @@ from tabellion import Store
 from tabellion.accounts import audit
 from tabellion.delivery import endpoints
 from tabellion.engine import failpoints
-from tabellion.engine.retention import RetentionRule, Step, clear_leftovers
+from tabellion.engine.retention import PruneStep, RetentionRule, clear_leftovers
 from tabellion.errors import Unreachable
 from tabellion.pipelines.documents.compact import compact, templates_of
 from tabellion.pipelines.documents.daily import number_of, root_of
@@ -60,10 +60,10 @@ def age(url: str, *ids: str, days: float = 100) -> None:
                 rows(url, f"UPDATE {table} SET {column} = {ago} WHERE {key} = $1 RETURNING 1 AS n", id_)
 
 
-def prune(url: str, rule: RetentionRule, *, dry_run: bool = False) -> Step:
+def prune(url: str, rule: RetentionRule, *, dry_run: bool = False) -> PruneStep:
     """Walk over all documents."""
 
-    async def walk(store: Store) -> Step:
+    async def walk(store: Store) -> PruneStep:
         total = await rule.step(store, None, dry_run=dry_run)
         while total.position is not None:
             total += await rule.step(store, total.position, dry_run=dry_run)

@@ -36,7 +36,7 @@ def test_one_document_retries_while_the_others_wait() -> None:
     assert not quick.admits(third)
     quick.end(second)
     assert (quick.admits(third), quick.admits(first)) == (True, False)
-    quick.over()
+    quick.clear()
     assert (quick.admits(first), quick.admits(second)) == (True, True)
 
 

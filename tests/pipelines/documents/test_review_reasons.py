@@ -12,7 +12,7 @@ from tabellion.messages import Message
 from tabellion.pipelines.documents.extracted_fields import PERSON
 from tabellion.pipelines.documents.judging import verdict
 from tabellion.pipelines.documents.locks import Locks
-from tabellion.pipelines.documents.review_reasons import REASONS, Reason, apply_locks, doubts, review
+from tabellion.pipelines.documents.review_reasons import REASONS, Reason, apply_locks, find_doubts, review
 from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
 from tabellion.reading.page import Page
@@ -29,7 +29,7 @@ def reading(**changes: Any) -> Reading:
 
 
 def codes(one: Reading, *, asked: bool = True) -> list[str]:
-    found = doubts(one, SMALL, asked=asked)
+    found = find_doubts(one, SMALL, asked=asked)
     assert all(doubt["code"] in REASONS and doubt["message"] for doubt in found)
     return [doubt["code"] for doubt in found]
 
@@ -66,7 +66,7 @@ def test_each_doubt_has_its_code(changes: dict[str, Any], code: str) -> None:
 )
 def test_a_value_below_the_threshold_is_shown_as_below(confidence: float, said: str) -> None:
     """Not as 0.80 where 0.8 is required."""
-    [doubt] = doubts(reading(fields={**SURE, "total": Field("120.00", confidence)}), SMALL, asked=True)
+    [doubt] = find_doubts(reading(fields={**SURE, "total": Field("120.00", confidence)}), SMALL, asked=True)
     assert doubt["message"] == f"total: low confidence, {said} (threshold 0.8)"
 
 
@@ -87,7 +87,7 @@ def test_low_confidence_needs_review_but_does_not_reject(changes: dict[str, Any]
     values, does.
     """
     one = reading(**changes)
-    assert verdict(one.verdict, doubts(one, SMALL, asked=False)) == judged
+    assert verdict(one.verdict, find_doubts(one, SMALL, asked=False)) == judged
 
 
 def test_a_detected_type_may_be_doubted() -> None:

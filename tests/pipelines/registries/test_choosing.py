@@ -10,7 +10,7 @@ import pytest
 
 from tabellion import Store, config
 from tabellion.pipelines.registries import choosing, lookup, submit
-from tabellion.pipelines.registries.choosing import NotYetFound, UnknownName
+from tabellion.pipelines.registries.choosing import NotYetFound, UnknownCompanyName
 from tabellion.pipelines.registries.pipeline import PIPELINE
 from tabellion.pipelines.registries.settings import settings_of
 from tests.pipelines.registries.test_tables import handmade
@@ -57,7 +57,7 @@ VALUES ($1, '{{}}', $2, {clock})""",
                 id_,
                 names,
             )
-            with pytest.raises(UnknownName):
+            with pytest.raises(UnknownCompanyName):
                 await choosing.choose_names(store, settings, id_, ["Désilets Express", "Autre"])
             assert await lookup.list_rights(store, settings) == []
             for _ in range(2):

@@ -8,7 +8,7 @@ import jsonschema_rs
 import pytest
 
 from tabellion.errors import ConfigurationError
-from tabellion.models.strict import strict
+from tabellion.models.strict import make_strict
 from tabellion.pipelines.websites.analysis_type_file import SHIPPED, find_files, load, read
 from tabellion.reading.types.yamlnode import TypeFileError
 
@@ -40,7 +40,7 @@ def test_types_that_ship_are_complete(name: str) -> None:
     assert all(set(spec.titles) == {"en", "fr"} for spec in kind.fields)
     assert kind.field("summary") is not None
     jsonschema_rs.validator_for(kind.json_schema())
-    assert strict(kind.json_schema()) is not None
+    assert make_strict(kind.json_schema()) is not None
 
 
 def test_a_type_of_ones_own_is_read(tmp_path: Path) -> None:

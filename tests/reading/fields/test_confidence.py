@@ -8,10 +8,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabellion.reading.fields.answer import Answer
+from tabellion.reading.fields.answer import FieldAnswer
 from tabellion.reading.fields.confidence import LEAST, MOST, confidence, field_of
 
-ANSWER = Answer("total", "12.00", 1, (0.1, 0.1, 0.2, 0.2), "12.00", "text", score=0.9)
+ANSWER = FieldAnswer("total", "12.00", 1, (0.1, 0.1, 0.2, 0.2), "12.00", "text", score=0.9)
 
 
 def test_evidence_raises_and_doubts_lower_it() -> None:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from tabellion.models.base import Ask
 from tabellion.models.output import judge
-from tabellion.models.strict import strict
+from tabellion.models.strict import make_strict
 from tabellion.reading.types.typefile import compile_type, load
 
 SMALL = compile_type("""\
@@ -75,7 +75,7 @@ def test_the_schema_with_quotes() -> None:
 def test_openai_accepts_the_schema_unchanged(name: str, quotes: bool) -> None:
     """Strict mode: no field is optional, no object is open, no keyword is unsupported."""
     schema = load(name, ()).json_schema(quotes=quotes)
-    assert strict(schema) == schema
+    assert make_strict(schema) == schema
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -96,7 +96,7 @@ class HintSender(Poller):
 
     async def _look(self, environment: WorkerEnvironment, lanes: Sequence[Lane]) -> None:
         try:
-            await self._bury(environment)
+            await self._end_leases(environment)
             for lane in lanes:
                 if lane.is_open and not self.stopping:
                     lane.more = False
@@ -107,7 +107,7 @@ class HintSender(Poller):
         except DeclarationError:
             pass  # the queue does not fit its table any more, which the worker reports
         except StoreError as error:
-            environment.trouble(error)
+            environment.mark_unreachable(error)
 
     async def _send_hints(self, lane: Lane) -> None:
         """Sends as many hints as there are due rows for, without those that wait already."""
@@ -135,7 +135,7 @@ class HintSender(Poller):
             most = min(most, limit - await count_running(store.database, queue.name))
         return await find_due_keys(store.database, await store.bind(queue), most) if most > 0 else []
 
-    async def _bury(self, environment: WorkerEnvironment) -> None:
+    async def _end_leases(self, environment: WorkerEnvironment) -> None:
         """Ends the leases of workers of this node that were killed, so that their jobs do not wait for the expiry."""
         rows = await environment.store.database.fetch(
             "SELECT id, pid FROM tabellion_workers WHERE stopped_at IS NULL AND host = $1", socket.gethostname()

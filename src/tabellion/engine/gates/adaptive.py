@@ -286,7 +286,7 @@ class Adaptive(Saved):
         rate, window = self.rate, self.window
         if rate < self.NEAR * limit:
             rate += (self.NEAR * limit - rate) * (1 - math.exp(-elapsed / max(self.RETURN, window / 6)))
-        if not self.beyond_since and now > self.exhaustion.probe_at + self._calm():
+        if not self.beyond_since and now > self.exhaustion.probe_at + self._quiet_seconds():
             self.beyond_since = now
         if self.beyond_since:
             unit = max(self.UNIT, window / 3)
@@ -294,7 +294,7 @@ class Adaptive(Saved):
             rate += min(slope, self.STEEPEST) / unit * limit * elapsed
         return rate
 
-    def _calm(self) -> float:
+    def _quiet_seconds(self) -> float:
         """Seconds after an exhaustion before the rate may exceed the limit; infinite while there is debt."""
         before, limit = self.exhaustion.limit, self.limit or 0.0
         if not before or abs(limit / before - 1) > self.MOVED:

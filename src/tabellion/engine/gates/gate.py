@@ -69,22 +69,22 @@ class Gate:
 
     async def admit(self, estimate: float = 0.0, job: str | None = None) -> Pass:
         """Waits for this call's turn; raises GateClosed when it will not come soon."""
-        return await self.elsewhere(self._admit(estimate, job))
+        return await self.run_in_loop(self._admit(estimate, job))
 
-    async def elsewhere(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    async def run_in_loop(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Awaits a coroutine in the gate's own loop."""
         if asyncio.get_running_loop() is self._loop:
             return await coroutine
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
 
-    def here(self, function: Callable[[Mapping[str, Any]], None], outcome: Mapping[str, Any]) -> None:
+    def call_in_loop(self, function: Callable[[Mapping[str, Any]], None], outcome: Mapping[str, Any]) -> None:
         """Calls a function in the gate's own loop."""
         if threading.get_ident() == self._thread:
             function(outcome)
         else:
-            self.soon(function, outcome)
+            self.schedule_in_loop(function, outcome)
 
-    def soon(self, function: Callable[[Mapping[str, Any]], None], outcome: Mapping[str, Any]) -> None:
+    def schedule_in_loop(self, function: Callable[[Mapping[str, Any]], None], outcome: Mapping[str, Any]) -> None:
         """Calls a function in the gate's own loop, later."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: the gate has ended
             self._loop.call_soon_threadsafe(function, outcome)
@@ -110,7 +110,7 @@ class Gate:
         due = sum(1 for slot in self._slots if slot.at <= now + SOON)
         return max(0, due - len(self._promised) - len(self._waiting))
 
-    def promise(self, job: str) -> None:
+    def reserve_call(self, job: str) -> None:
         """Reserves a slot for a claimed job, which will make its call soon."""
         self._promised.add(job)
 
@@ -178,7 +178,7 @@ class Gate:
         if self._slots and self._timer is None:
             # Slots that are already here need no turn: without a timer this caller would wait for the next one.
             after = self._slots[0].at - time.monotonic()
-            self._timer = self._loop.call_later(max(after, 0.001), self._deal)
+            self._timer = self._loop.call_later(max(after, 0.001), self._grant_slots)
         self._stir.set()
         try:
             async with asyncio.timeout(PATIENCE):
@@ -206,7 +206,7 @@ class Gate:
             if self._wary:
                 self.tell({"abandoned": 1})
 
-    def _deal(self) -> None:
+    def _grant_slots(self) -> None:
         """Gives due slots to waiting callers, and sets a timer for the next."""
         self._timer = None
         while self._waiting:
@@ -225,7 +225,7 @@ class Gate:
                 self._opened()
             else:
                 later = next((slot.at for slot in self._slots if slot.at > now), now + SOON)
-                self._timer = self._loop.call_later(max(later - now, 0.001), self._deal)
+                self._timer = self._loop.call_later(max(later - now, 0.001), self._grant_slots)
         if self._waiting and len(self._slots) < len(self._waiting):
             self._stir.set()
 
@@ -355,6 +355,6 @@ class Gate:
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._deal()
+        self._grant_slots()
         if was_closed and not turn.closed:
             self._opened()

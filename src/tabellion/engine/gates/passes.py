@@ -53,15 +53,15 @@ class Pass:
 
     async def flush(self) -> str:
         """Waits until the outcome is written for the fleet; returns why the gate is closed now, or an empty text."""
-        return await self._gate.elsewhere(self._gate.flush())
+        return await self._gate.run_in_loop(self._gate.flush())
 
     def __del__(self) -> None:
         # Its caller was cancelled before it had the pass. Never in the middle of what the gate's own thread is doing.
         if not self._reported:
             self._reported = True
-            self._gate.soon(self._gate.tell, {"abandoned": 1})
+            self._gate.schedule_in_loop(self._gate.tell, {"abandoned": 1})
 
     def _tell(self, **outcome: Any) -> None:
         if not self._reported:
             self._reported = True
-            self._gate.here(self._gate.tell, outcome)
+            self._gate.call_in_loop(self._gate.tell, outcome)

@@ -157,10 +157,10 @@ class GateState:
 
     def turn(self, now: float, outcomes: CallOutcomes, want: int) -> TurnResult:
         """Takes in outcomes and hands out up to `want` slots."""
-        self.hear(now, outcomes)
+        self.record_outcomes(now, outcomes)
         return self.give(now, want)
 
-    def hear(self, now: float, outcomes: CallOutcomes) -> None:
+    def record_outcomes(self, now: float, outcomes: CallOutcomes) -> None:
         """Takes in the outcomes of calls."""
         settings, epoch_before = self.settings, self.breaker.epoch
         today = int(now // DAY)

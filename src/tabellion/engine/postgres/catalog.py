@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.table import Check, Column, Kind, Table, TableIndex
+from tabellion.engine.table import CheckConstraint, Column, Kind, Table, TableIndex
 
 Fetch = Callable[..., Awaitable[list[Any]]]
 
@@ -39,7 +39,8 @@ async def describe(fetch: Fetch, name: str) -> Table | None:
         indexes.append(index)
     references = {row["column"]: (row["table"], row["target"]) for row in await fetch(_REFERENCES, oid)}
     checks = [
-        Check(row["name"], row["expression"], frozenset(row["columns"] or ())) for row in await fetch(_CHECKS, oid)
+        CheckConstraint(row["name"], row["expression"], frozenset(row["columns"] or ()))
+        for row in await fetch(_CHECKS, oid)
     ]
     return Table(
         name,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from tabellion.engine import sql
-from tabellion.engine.table import Check, Column, Table, TableIndex
+from tabellion.engine.table import CheckConstraint, Column, Table, TableIndex
 
 
 def describe(connection: sqlite3.Connection, name: str) -> Table | None:
@@ -77,7 +77,7 @@ def _sources(connection: sqlite3.Connection, master: str, text: str) -> list[str
     return list(dict.fromkeys(name for name in known if name is not None))
 
 
-def _checks(text: str, columns: Iterable[str]) -> Iterator[Check]:
+def _checks(text: str, columns: Iterable[str]) -> Iterator[CheckConstraint]:
     """The CHECK constraints in the SQL of a CREATE TABLE, the only place where SQLite has them."""
     tokens = [token for token in _TOKEN.finditer(text) if not token.group().startswith(("--", "/*"))]
     spelled = [token.group() for token in tokens]
@@ -90,7 +90,7 @@ def _checks(text: str, columns: Iterable[str]) -> Iterator[Check]:
             depth += {"(": 1, ")": -1}.get(spelled[end], 0)
         words = {part.strip('"`[]').lower() for part in spelled[place + 2 : end] if not part.startswith("'")}
         has_name = place > 1 and spelled[place - 2].upper() == "CONSTRAINT"
-        yield Check(
+        yield CheckConstraint(
             spelled[place - 1].strip('"`[]') if has_name else "",
             text[tokens[place + 1].start() : tokens[end].end()],
             frozenset(column for column in columns if column.lower() in words),

@@ -56,7 +56,7 @@ class Dispatcher:
     def wake(self) -> None:
         """Has the poller look at every queue now, because there may be new rows."""
         if hasattr(self, "poller"):  # a database or a gate may call this while the worker is still being set up
-            self.poller.ring()
+            self.poller.poll_now()
 
     def on_gate_changed(self, name: str, closed: str) -> None:
         """Emits the event that a gate closed, with the reason, or opened."""
@@ -74,7 +74,7 @@ class Dispatcher:
             job.environment = lane.environment.name
             job.context = self.contexts[lane.environment]
             if lane.gate is not None:
-                lane.gate.promise(job.token)
+                lane.gate.reserve_call(job.token)
             self._lane_of[job.token] = lane
             runs.append(Run(job))
             if wants_claimed:
@@ -161,7 +161,7 @@ class Dispatcher:
                 traceback=settlement.traceback, cost=cost, settle_seconds=written_in,
             )  # fmt: skip
         if queue.health is not None:
-            self.health.settled(environment, queue, outcome, settlement.seconds)
+            self.health.count_end(environment, queue, outcome, settlement.seconds)
         # The next row of a queue with a limit could not be claimed before this one ended, even with free slots.
         limited = queue.limit is not None or queue.name in environment.limits
         new_work = limited or (queue in self._leading_on if outcome == "done" else outcome == "released")
@@ -170,4 +170,4 @@ class Dispatcher:
 
     def on_new_work(self, environment: WorkerEnvironment) -> None:
         """Has the poller look for rows that a settlement of this worker has made ready."""
-        self.poller.ring()
+        self.poller.poll_now()

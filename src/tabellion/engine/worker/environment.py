@@ -110,9 +110,9 @@ class WorkerEnvironment:
                         self.ready.set()
                         return
                     # Other environments are working already: this one counts as unreachable.
-                    self.trouble(error)
+                    self.mark_unreachable(error)
                 except Exception as error:
-                    self.trouble(error)
+                    self.mark_unreachable(error)
                 self.ready.set()
                 if time.monotonic() - began > STEADY:
                     pause = SHORTEST_PAUSE
@@ -123,7 +123,7 @@ class WorkerEnvironment:
                 task.cancel()
             await asyncio.gather(settling, watch, return_exceptions=True)
 
-    def trouble(self, error: Exception) -> None:
+    def mark_unreachable(self, error: Exception) -> None:
         """Records that the database cannot be reached: claiming stops here until it can."""
         self._lost.set()
         self.up = False
@@ -161,20 +161,20 @@ class WorkerEnvironment:
     async def _while_up(self) -> None:
         """Runs the periodic tasks until one of them cannot reach the database."""
         tasks = [
-            asyncio.create_task(self._every(heartbeat.BEAT, lambda: heartbeat.beat(self.store, self.record))),
-            asyncio.create_task(self._every(CONTROLS, self._read_controls)),
-            asyncio.create_task(self._every(SWEEP, self.sweep)),
-            asyncio.create_task(self._every(FOREIGN, self._report_foreign)),
-            asyncio.create_task(self._every(ROLL_UP, self._roll_up_counts)),
-            asyncio.create_task(self._every(LOOK_AGAIN, self.skipped.check_again)),
-            *([asyncio.create_task(self._every(PRUNE, self._prune))] if self._rules else []),
+            asyncio.create_task(self._repeat(heartbeat.BEAT, lambda: heartbeat.beat(self.store, self.record))),
+            asyncio.create_task(self._repeat(CONTROLS, self._read_controls)),
+            asyncio.create_task(self._repeat(SWEEP, self.sweep)),
+            asyncio.create_task(self._repeat(FOREIGN, self._report_foreign)),
+            asyncio.create_task(self._repeat(ROLL_UP, self._roll_up_counts)),
+            asyncio.create_task(self._repeat(LOOK_AGAIN, self.skipped.check_again)),
+            *([asyncio.create_task(self._repeat(PRUNE, self._prune))] if self._rules else []),
             *(
-                asyncio.create_task(self._every(task.every, functools.partial(self._run_task, task)))
+                asyncio.create_task(self._repeat(task.every, functools.partial(self._run_task, task)))
                 for task in self._tasks
             ),
             asyncio.create_task(self._listen()),
             *(
-                asyncio.create_task(self._every(queue.health, functools.partial(self._report_health, queue)))
+                asyncio.create_task(self._repeat(queue.health, functools.partial(self._report_health, queue)))
                 for queue in self.queues
                 if queue.health is not None
             ),
@@ -187,14 +187,14 @@ class WorkerEnvironment:
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.store.close()
 
-    async def _every(self, seconds: float, do: Callable[[], Awaitable[object]]) -> None:
+    async def _repeat(self, seconds: float, do: Callable[[], Awaitable[object]]) -> None:
         """Repeats a call with jitter; waits first, so that after an outage live workers renew before any sweep."""
         while True:
             await asyncio.sleep(seconds * random.uniform(0.7, 1.0))  # noqa: S311 - spreading load
             try:
                 await do()
             except Exception as error:
-                self.trouble(error)
+                self.mark_unreachable(error)
 
     async def _listen(self) -> None:
         while self._dispatcher.listens:
@@ -234,7 +234,7 @@ class WorkerEnvironment:
             gone = await self.leases.renew(everything=everything, without=self.skipped)
         except Exception as error:
             self._renew_all = self._renew_all or everything
-            self.trouble(error)
+            self.mark_unreachable(error)
             return
         for run in gone:
             self.leases.drop(run.job)

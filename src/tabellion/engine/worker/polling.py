@@ -50,7 +50,7 @@ class Poller:
         self._look_again_at = 0.0  #: when every lane is polled again, on the monotonic clock
         self.stopping = False
 
-    def ring(self) -> None:
+    def poll_now(self) -> None:
         """Polls every lane now, because there may be new rows."""
         for lane in self._slots.lanes:
             lane.more = True
@@ -145,7 +145,7 @@ class Poller:
 
         On a crowded machine other workers run meanwhile, and every switch between them costs cold caches.
         """
-        half = (self._slots.concurrency + self._slots.ahead(lane) + 1) // 2
+        half = (self._slots.concurrency + self._slots.count_ahead(lane) + 1) // 2
         return min(room, MOST_AT_ONCE, half if self._took < CROWDED else room)
 
     async def _claim(self, lane: Lane, n: int) -> None:
@@ -175,7 +175,11 @@ class Poller:
 
     def _ask_on(self, lane: Lane, claim: PendingClaim) -> PendingClaim | None:
         """The next claim of quick jobs, sent while these start; None if other lanes come first or there is no room."""
-        if claim.task.exception() is not None or len(claim.task.result()) < claim.n or not self._slots.ahead(lane):
+        if (
+            claim.task.exception() is not None
+            or len(claim.task.result()) < claim.n
+            or not self._slots.count_ahead(lane)
+        ):
             return None
         lane.more = True
         first = next(other for other in self._slots.lanes if other is lane or self._may_claim(other))
@@ -199,7 +203,7 @@ class Poller:
             jobs = claim.task.result()
         except (Unreachable, NotMigrated) as error:
             lane.more = True
-            lane.environment.trouble(error)
+            lane.environment.mark_unreachable(error)
             return
         except Exception as error:
             # The database refused the claim: this lane rests, the others continue.
@@ -210,7 +214,7 @@ class Poller:
         if lane.pace is not None:
             lane.pace.take(len(jobs), time.monotonic())
         if lane.queue.health is not None:
-            self._dispatcher.health.scanned(lane.environment, lane.queue, claim.n, len(jobs))
+            self._dispatcher.health.report_claim(lane.environment, lane.queue, claim.n, len(jobs))
         lane.flowing = len(jobs) >= claim.n
         if lane.flowing:
             lane.more = True

@@ -31,7 +31,7 @@ class QueueHealth:
     def __init__(self) -> None:
         self._tallies: defaultdict[tuple[str, str], _Tally] = defaultdict(_Tally)
 
-    def scanned(self, environment: WorkerEnvironment, queue: Queue, requested: int, found: int) -> None:
+    def report_claim(self, environment: WorkerEnvironment, queue: Queue, requested: int, found: int) -> None:
         """Reports one claim; its statistics are logged at INFO where the queue has a pace, else at DEBUG."""
         if found:
             pace = queue.pace[-1][1] if queue.pace else None
@@ -39,7 +39,9 @@ class QueueHealth:
                 "queue_scanned", queue=queue.name, note=f"{found} of at most {requested} jobs", due_in=pace
             )
 
-    def settled(self, environment: WorkerEnvironment, queue: Queue, outcome: str | None, seconds: float | None) -> None:
+    def count_end(
+        self, environment: WorkerEnvironment, queue: Queue, outcome: str | None, seconds: float | None
+    ) -> None:
         """Counts the end of a job."""
         tally = self._tallies[environment.name, queue.name]
         if outcome == "done":

@@ -57,7 +57,7 @@ class Settler:
             try:
                 verdicts, postponed = await self._write(batch)
             except Exception as error:
-                self._environment.trouble(error)
+                self._environment.mark_unreachable(error)
                 verdicts, postponed = [], list(batch)
             took = time.monotonic() - asked_at
             for _ in batch:

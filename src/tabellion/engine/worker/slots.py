@@ -78,7 +78,7 @@ class Slots:
             place = self.lanes.index(lane)
             before = sum(len(other.waiting) for other in self.lanes[: place + 1])
             free += self.waiting - before
-        return max(0, min(own, free) + self.ahead(lane) - before)
+        return max(0, min(own, free) + self.count_ahead(lane) - before)
 
     def in_turn(self) -> list[Lane]:
         """The lanes in the order of their claims: as listed, or with shares those first that had less than theirs.
@@ -97,7 +97,7 @@ class Slots:
         """How many jobs of this lane may start now."""
         return max(0, min(self._capacity(lane.queue) - self._by_queue[lane.queue], self.free))
 
-    def ahead(self, lane: Lane) -> int:
+    def count_ahead(self, lane: Lane) -> int:
         """How many jobs may wait in this lane for a slot: some milliseconds of work, where each takes next to none."""
         queue = lane.queue
         limited = queue.limit is not None or queue.name in lane.environment.limits

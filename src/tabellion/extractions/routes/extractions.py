@@ -222,7 +222,7 @@ async def submit(
             raise too_long(error, field) from None
         if not error.rule and not isinstance(error, ValueRefused):
             raise
-        raise Problem(409, "queue_unusable", error.words, fix=Message("fix.table_requires")) from None
+        raise row_refused(error) from None
     accepted = Accepted(id=id_, status="COMPLETE", status_url=status_url(id_))
     return answer(accepted, 202, {"Location": accepted["status_url"]})
 
@@ -246,6 +246,12 @@ async def _vet(request: Request, url: str) -> str:
 def too_long(error: TextTooLong, field: str) -> Problem:
     """The problem of a text that is longer than its column."""
     return Problem(422, "value_invalid", str(error), field=field, expected=f"at most {error.limit} characters")
+
+
+def row_refused(error: StoreError) -> Problem:
+    """The problem of a row that the table does not accept."""
+    detail = Message("problem.row_refused", text=error.words)
+    return Problem(409, "queue_unusable", detail, fix=Message("fix.table_requires"))
 
 
 async def _receive(request: Request, served: ServedExtractions, media: str, name: str) -> tuple[str, bool]:

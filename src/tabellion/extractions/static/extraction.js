@@ -72,8 +72,8 @@ function drawAll() {
   byId("notices").replaceChildren(...errors(shown).map((error) => notice(error.over ? "bad" : "idle", error.over ? "stop" : "warn", el("strong", {}, t(error.word)), " ", capital(error.text))));
   const queue = shown.status === "ERREUR" && (shown.ocr_error ? "ocr" : "extraction");
   byId("actions").replaceChildren(...[
-    shown.has_file && el("a", { class: "button", href: `${where}/file` }, icon("download"), t("extraction.download")),
-    queue && data.queues.includes(queue) && may("operator") && el("button", { type: "button", id: "again", onclick: () => again(queue) }, icon("again"), t("extraction.again")),
+    shown.has_file && el("a", { class: "button", href: `${where}/file` }, icon("download"), t("base.download")),
+    queue && data.queues.includes(queue) && may("operator") && el("button", { type: "button", id: "again", onclick: () => again(queue) }, icon("again"), t("base.try_again")),
   ].filter(Boolean));
   turn(page);
 }
@@ -120,9 +120,9 @@ byId("copy").addEventListener("click", async () => {
   }
 });
 keys([
-  { key: "[", does: t("extraction.page_before"), run: () => turn(page - 1) },
-  { key: "]", does: t("extraction.page_after"), run: () => turn(page + 1) },
-  { key: "z", does: t("extraction.zoom"), run: () => byId("zoom").click() },
+  { key: "[", does: t("base.previous_page"), run: () => turn(page - 1) },
+  { key: "]", does: t("base.next_page"), run: () => turn(page + 1) },
+  { key: "z", does: t("base.zoom"), run: () => byId("zoom").click() },
 ]);
 events("/api/overview/events", { overview: refresh }, liveMark(load));
 load();

@@ -1,5 +1,5 @@
 // The list of extractions: filters, paging, live status, and uploads for OCR.
-import { ago, api, byId, capital, el, empty, events, explain, icon, keys, liveMark, may, moment, notice, number, placeBefore, Problem, rememberPlace, renewed, rowKeys, t, toast, token } from "./base.js";
+import { ago, api, byId, capital, drawRow, el, empty, events, explain, icon, keys, liveMark, may, moment, notice, number, placeBefore, Problem, rememberPlace, renewed, rowKeys, t, toast, token } from "./base.js";
 import { errors, kind, note, status, title } from "./extraction_states.js";
 
 const form = byId("filters"), body = byId("rows"), pager = byId("pager"), nothing = byId("nothing"), trouble = byId("trouble");
@@ -30,21 +30,7 @@ function cells(extraction) {
   ];
 }
 
-function draw(extraction) {
-  const known = rows.get(extraction.id);
-  if (!known) {
-    const row = el("tr", { dataset: { row: extraction.id } }, cells(extraction));
-    rows.set(extraction.id, { row, extraction });
-    return row;
-  }
-  if (JSON.stringify(known.extraction) !== JSON.stringify(extraction)) {
-    const held = known.row.contains(document.activeElement);
-    known.row.replaceChildren(...cells(extraction));
-    if (held) known.row.querySelector("a").focus({ preventScroll: true });
-    known.extraction = extraction;
-  }
-  return known.row;
-}
+const draw = (extraction) => drawRow(rows, extraction, cells);
 
 function showEmpty() {
   const filtered = Object.keys(filters()).length > 0;
@@ -88,7 +74,7 @@ async function load({ count = LIMIT, quiet = false } = {}) {
     pager.hidden = true;
     for (const row of body.querySelectorAll("[aria-hidden]")) row.remove(); // placeholders
     trouble.hidden = false;
-    trouble.replaceChildren(notice("bad", "stop", explain(error), " ", el("button", { type: "button", class: "small-button", onclick: () => load() }, t("extractions.try_again"))));
+    trouble.replaceChildren(notice("bad", "stop", explain(error), " ", el("button", { type: "button", class: "small-button", onclick: () => load() }, t("base.try_again"))));
   } finally {
     if (mine === turn) body.removeAttribute("aria-busy");
   }

@@ -241,7 +241,7 @@ def _convert_text(text: str, kind: str, form: str) -> Any:
         number = typed.number(text)
         return int(number) if number is not None and kind == "integer" else number
     if kind == "boolean":
-        return typed.truth(text)
+        return typed.parse_boolean(text)
     if form == "date":
         return typed.day(text)
     if form == "date-time":

@@ -56,7 +56,7 @@ _YES = {"yes", "y", "true", "oui", "ja", "x", "1", "on"}
 _NO = {"no", "n", "false", "non", "nein", "0", "off"}
 
 
-def truth(text: str) -> bool | None:
+def parse_boolean(text: str) -> bool | None:
     """Yes or no, by the first word."""
     words = re.findall(r"\w+", text.lower())
     if not words or words[0] not in _YES | _NO:

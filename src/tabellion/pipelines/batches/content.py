@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
 
 from tabellion.errors import ConfigurationError, TabellionError
+from tabellion.messages import Message
 from tabellion.net.guard import Blocked, HostUnreachable, Rules
 from tabellion.storage.cid import cid_of
 from tabellion.storage.lake import Absent, Lake, Present
@@ -68,9 +69,9 @@ class LakeContent:
         try:
             data = await self._lake.get(_path(cid))
         except (Absent, ValueError):
-            raise ContentMissing(f"there is no content {cid[:100]}") from None
+            raise ContentMissing(Message("batch.content_missing", cid=cid[:100])) from None
         if cid_of(data) != cid:
-            raise ContentMissing(f"the content of {cid} is damaged")
+            raise ContentMissing(Message("batch.content_damaged", cid=cid))
         return data
 
     async def close(self) -> None:
@@ -97,21 +98,21 @@ class IpfsContent:
         try:
             stored = json.loads(answer)["Key"]
         except (ValueError, KeyError, TypeError):
-            raise ContentError("the IPFS node gave an answer without a CID") from None
+            raise ContentError(Message("batch.ipfs_no_cid")) from None
         if stored != cid:
-            raise ContentError(f"the IPFS node stored the block as {str(stored)[:100]}, not as {cid}")
+            raise ContentError(Message("batch.ipfs_other_cid", text=str(stored)[:100], cid=cid))
         return cid
 
     async def get(self, cid: str) -> bytes:
         """The bytes of a block; raises ContentMissing if the node does not find it in time."""
         if not cid.isalnum():
-            raise ContentMissing(f"{cid[:100]} is not a CID")
+            raise ContentMissing(Message("batch.content_not_cid", cid=cid[:100]))
         try:
             data = await self._ask(f"block/get?arg={cid}&timeout={SECONDS / 2:g}s", b"", "application/octet-stream")
         except NodeError as error:
-            raise ContentMissing(f"the IPFS node did not return {cid[:100]}: {error}") from None
+            raise ContentMissing(Message("batch.ipfs_not_returned", cid=cid[:100], detail=str(error))) from None
         if cid_of(data) != cid:
-            raise ContentMissing(f"the IPFS node returned other bytes than those of {cid}")
+            raise ContentMissing(Message("batch.ipfs_other_bytes", cid=cid))
         return data
 
     async def close(self) -> None:
@@ -133,11 +134,11 @@ class IpfsContent:
                 f"{self._url}/api/v0/{call}", content=body, headers={"content-type": media}
             )
         except (Blocked, HostUnreachable) as error:
-            raise ContentError(f"the IPFS node cannot be asked: {error.reason}") from None
+            raise ContentError(Message("batch.ipfs_unreachable", detail=error.reason)) from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise ContentError(f"the IPFS node did not answer ({type(error).__name__})") from None
+            raise ContentError(Message("batch.ipfs_no_answer", error=type(error).__name__)) from None
         if response.status_code != 200:
-            raise NodeError(f"the IPFS node answered {response.status_code}: {response.text[:SHOWN]}")
+            raise NodeError(Message("batch.ipfs_status", status=response.status_code, text=response.text[:SHOWN]))
         return response.content
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.retention import RetentionRule, Step
+from tabellion.engine.retention import PruneStep, RetentionRule
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.pipelines.batches import tables
@@ -23,7 +23,7 @@ class ClosedBatches(RetentionRule):
     def __init__(self, keep: float | None) -> None:
         self.keep = keep
 
-    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> Step:
+    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> PruneStep:
         """Removes some chunks of the batch that was closed first, or the batch itself if it has none left."""
         d = store.dialect
         age = f"{sql.epoch(NOW, d)} - {sql.epoch('b.closed_at', d)}"
@@ -33,12 +33,12 @@ class ClosedBatches(RetentionRule):
             [counted] = await store.database.fetch(
                 f"SELECT count(*) AS n, max({age}) AS age FROM {tables.BATCHES} AS b WHERE {old}"
             )
-            return Step(None, counted["n"], counted["age"])
+            return PruneStep(None, counted["n"], counted["age"])
         batches = await store.database.fetch(
             f"SELECT b.id, {age} AS age FROM {tables.BATCHES} AS b WHERE {old} ORDER BY b.closed_at, b.id LIMIT 1"
         )
         if not batches:
-            return Step()
+            return PruneStep()
         batch, oldest = batches[0]["id"], batches[0]["age"]
         chunks = await store.database.fetch(
             f"SELECT id FROM {tables.CHUNKS} WHERE batch_id = $1 LIMIT {CHUNKS_AT_ONCE}", batch
@@ -51,7 +51,7 @@ class ClosedBatches(RetentionRule):
         )
         removals = _chunks([row["id"] for row in chunks]) if chunks else _batch(batch)
         await store.database.transact([guard, *removals], guarded=True)
-        return Step("next", 0 if chunks else 1, None if chunks else oldest)
+        return PruneStep("next", 0 if chunks else 1, None if chunks else oldest)
 
 
 def _chunks(names: Sequence[str]) -> list[tuple[str, Sequence[Any]]]:

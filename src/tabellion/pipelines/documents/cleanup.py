@@ -38,25 +38,25 @@ async def _contents(store: Store, settings: Settings, since: float, grace: float
     """Removes contents of uploads that were rejected late or aborted, and of documents deleted meanwhile."""
     removed = 0
     until = time.time() - grace
-    hashes = await settings.blobs.came(since, until)
+    hashes = await settings.blobs.list_arrivals(since, until)
     for start in range(0, len(hashes), SOME):
         batch = hashes[start : start + SOME]
-        for sha256 in await _unused(store, batch):
+        for sha256 in await _find_unused(store, batch):
             removed += await settings.blobs.remove(
                 sha256,
                 older=grace,
                 needed=lambda sha256=sha256: has_documents(store, sha256),  # type: ignore[misc]
             )
-        await settings.blobs.examined(batch, until)
+        await settings.blobs.clear_arrivals(batch, until)
     return removed
 
 
 async def _forget_copies(store: Store, settings: Settings, pictures: Pictures | None) -> int:
     """Removes cached copies and page images of contents whose last document was deleted on another machine."""
     forgotten = 0
-    hashes = list({*await settings.blobs.cached(), *(await pictures.hashes() if pictures is not None else ())})
+    hashes = list({*await settings.blobs.list_cached(), *(await pictures.hashes() if pictures is not None else ())})
     for start in range(0, len(hashes), SOME):
-        for sha256 in await _unused(store, hashes[start : start + SOME]):
+        for sha256 in await _find_unused(store, hashes[start : start + SOME]):
             await settings.blobs.forget(sha256)
             if pictures is not None:
                 await pictures.forget(sha256)
@@ -64,7 +64,7 @@ async def _forget_copies(store: Store, settings: Settings, pictures: Pictures | 
     return forgotten
 
 
-async def _unused(store: Store, hashes: Sequence[str]) -> set[str]:
+async def _find_unused(store: Store, hashes: Sequence[str]) -> set[str]:
     """Those of these contents that no document has."""
     marks = ", ".join(f"${number}" for number in range(1, len(hashes) + 1))
     rows = await store.database.fetch(

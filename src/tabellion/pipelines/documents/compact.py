@@ -18,9 +18,10 @@ from datetime import date
 from typing import Any, TypeVar
 
 from tabellion.engine.failpoints import failpoint
+from tabellion.messages import Message
 from tabellion.pipelines.documents import daily
 from tabellion.pipelines.documents.columns import moment
-from tabellion.pipelines.documents.daily import DayFile, Row, Template
+from tabellion.pipelines.documents.daily import DayFile, OutputRow, Template
 from tabellion.pipelines.documents.output_pointers import MovedOutput, Point
 from tabellion.reading.types.doctype import Output
 from tabellion.storage import files
@@ -97,7 +98,7 @@ async def compact(
     async with lake.lock():
         for root, root_templates in _roots(templates or templates_of(())).items():
             day_folder = _Day(lake, root, root_templates, day, progress, point)
-            done.add(await _persistently(day_folder.compact))
+            done.add(await _retry_conflicts(day_folder.compact))
             if remove:
                 done.add(await day_folder.remove(grace))
             await day_folder.clean(grace)
@@ -114,11 +115,11 @@ async def forget(
             day_folder = _Day(lake, root, root_templates, day, None, point)
             # An interrupted removal may have restored one.
             await lake.delete(*(small.entry.path for small in await day_folder.small() if small.id in gone))
-            rows += await _persistently(lambda day_folder=day_folder: day_folder.forget(gone))  # type: ignore[misc]
+            rows += await _retry_conflicts(lambda day_folder=day_folder: day_folder.forget(gone))  # type: ignore[misc]
     return rows
 
 
-async def _persistently(work: Callable[[], Awaitable[Result]]) -> Result:
+async def _retry_conflicts(work: Callable[[], Awaitable[Result]]) -> Result:
     """Starts over when another process has written the same files meanwhile."""
     for _ in range(TRIES - 1):
         with contextlib.suppress(Absent, Present):
@@ -214,7 +215,7 @@ class _Day:
         source_paths: dict[str, str] = {}
         next_old = await files.in_thread(next, old_rows, None)
 
-        def add_all(rows: Sequence[Row], last: bool, next_old: Row | None) -> Row | None:
+        def add_all(rows: Sequence[OutputRow], last: bool, next_old: OutputRow | None) -> OutputRow | None:
             """Adds the rows, merged by id with old rows of other ids; returns the next old row."""
             for row in (*rows, *([None] if last else [])):
                 while next_old is not None and (row is None or next_old.id <= row.id):
@@ -233,18 +234,18 @@ class _Day:
         done.rows = sum(writer.rows for writer in writers.values())
         return source_paths
 
-    async def _old(self, dailies: Iterable[str]) -> Iterator[Row]:
+    async def _old(self, dailies: Iterable[str]) -> Iterator[OutputRow]:
         """The newest rows of the daily files, by id."""
         return daily.newest([daily.rows_of(await self.lake.get(path), path) for path in dailies])
 
-    def _add(self, row: Row, writers: dict[tuple[str, str], DayFile]) -> None:
+    def _add(self, row: OutputRow, writers: dict[tuple[str, str], DayFile]) -> None:
         if (row.kind, row.shape) not in writers:
             writers[row.kind, row.shape] = DayFile(self.lake.staging_folder())
         writers[row.kind, row.shape].add(row)
 
-    async def _newest(self, small: Sequence[_Small], done: Compacted) -> AsyncIterator[list[tuple[Row, str]]]:
+    async def _newest(self, small: Sequence[_Small], done: Compacted) -> AsyncIterator[list[tuple[OutputRow, str]]]:
         """The rows of small files by id, each id once with its newest version, in batches."""
-        newest: tuple[Row, str] | None = None
+        newest: tuple[OutputRow, str] | None = None
         async for found in self._read(await self._by_id(small), done):
             complete = []
             for row, path, _ in found:
@@ -264,7 +265,7 @@ class _Day:
         identified = [_Small(file.entry, file.id or ids.get(file.entry.path)) for file in small]
         return sorted(identified, key=lambda file: (file.id or "", file.entry.path))
 
-    async def _read(self, small: Sequence[_Small], done: Compacted) -> AsyncIterator[list[tuple[Row, str, str]]]:
+    async def _read(self, small: Sequence[_Small], done: Compacted) -> AsyncIterator[list[tuple[OutputRow, str, str]]]:
         """The rows of small files with their paths and the hashes of their bytes, in batches."""
         for start in range(0, len(small), READS):
             batch = small[start : start + READS]
@@ -356,7 +357,7 @@ class _Day:
         return dropped
 
     def _without(
-        self, rows: Iterator[Row], stale: set[str], ids: set[str], writers: dict[tuple[str, str], DayFile],
+        self, rows: Iterator[OutputRow], stale: set[str], ids: set[str], writers: dict[tuple[str, str], DayFile],
         moved: list[tuple[str, str, tuple[str, str]]],
     ) -> int:  # fmt: skip
         dropped = 0
@@ -369,21 +370,21 @@ class _Day:
         return dropped
 
 
-def _same(found: Sequence[tuple[Row, str, str]], digests: dict[str, tuple[bytes, str]]) -> list[str]:
+def _same(found: Sequence[tuple[OutputRow, str, str]], digests: dict[str, tuple[bytes, str]]) -> list[str]:
     """The small files whose rows equal those of the daily file."""
     return [path for row, path, _ in found if digests.get(row.id, (b"", ""))[0] == row.digest]
 
 
-def _rows(small: Sequence[_Small], contents: Sequence[bytes], strange: list[str]) -> list[tuple[Row, str, str]]:
+def _rows(small: Sequence[_Small], contents: Sequence[bytes], strange: list[str]) -> list[tuple[OutputRow, str, str]]:
     """The row of each small file; files that are not ours are reported in `strange` and skipped."""
     found = []
     for file, content in zip(small, contents, strict=True):
         try:
             rows = list(daily.rows_of(content, file.entry.path))
             if len(rows) != 1:
-                raise LakeError(f"{file.entry.path}: it has {len(rows)} rows, not one")
+                raise LakeError(Message("output.rows", path=file.entry.path, n=len(rows)))
             if file.id not in (None, rows[0].id):
-                raise LakeError(f"{file.entry.path}: its row is of {rows[0].id}, not of the id in its path")
+                raise LakeError(Message("output.other_row", path=file.entry.path, id=rows[0].id))
         except LakeError as error:
             strange.append(str(error))
         else:

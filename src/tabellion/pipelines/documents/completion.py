@@ -12,7 +12,7 @@ from tabellion.engine.job import Job
 from tabellion.engine.sql import Dialect
 from tabellion.pipelines.documents import extracted_fields, states
 from tabellion.pipelines.documents.extracted_fields import Found
-from tabellion.pipelines.documents.judging import Result
+from tabellion.pipelines.documents.judging import DocumentResult
 from tabellion.pipelines.documents.locks import Locks
 from tabellion.pipelines.documents.review import item_changes, priority
 from tabellion.pipelines.documents.review.queue import REVIEWED
@@ -28,7 +28,7 @@ class Completed:
 
     doctype: DocumentType
     reading: Reading  #: with people's values in place of what was read
-    result: Result
+    result: DocumentResult
     found: Found
     locks: Locks  #: the decisions that were known when the reading began
     departed: Sequence[str]  #: fields whose values are no longer those that a person approved
@@ -41,7 +41,7 @@ class Completed:
         return self.doctype.idempotency.preserve_locked
 
 
-def find_departures(result: Result, locks: Locks) -> list[str]:
+def find_departures(result: DocumentResult, locks: Locks) -> list[str]:
     """The fields whose values are no longer those that a person approved."""
     if locks.review not in REVIEWED:
         return []

@@ -15,6 +15,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
+from tabellion.messages import Message
 from tabellion.pipelines.documents.columns import arrow
 from tabellion.storage.files import ENDING
 from tabellion.storage.lake import LakeError
@@ -105,7 +106,7 @@ def number_of(path: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OutputRow:
     """One document's row, as a table of one row."""
 
     id: str
@@ -132,7 +133,7 @@ def shape_of(schema: Any) -> str:
     return hashlib.sha256("\n".join(f"{field.name} {field.type}" for field in schema).encode()).hexdigest()[:8]
 
 
-def rows_of(data: bytes, path: str) -> Iterator[Row]:
+def rows_of(data: bytes, path: str) -> Iterator[OutputRow]:
     """The rows of one of our Parquet files, a batch at a time in memory; raises LakeError for any other file."""
     pa = arrow()
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -140,7 +141,7 @@ def rows_of(data: bytes, path: str) -> Iterator[Row]:
     try:
         file = pq.ParquetFile(io.BytesIO(data))
         if not set(file.schema_arrow.names) >= NEEDED:
-            raise LakeError(f"{path}: it lacks required columns")
+            raise LakeError(Message("output.columns", path=str(path)))
         shape = shape_of(file.schema_arrow)
         for batch in file.iter_batches(GROUP, use_threads=False):  # threads only cost time on small files
             table = pa.Table.from_batches([batch])
@@ -149,27 +150,27 @@ def rows_of(data: bytes, path: str) -> Iterator[Row]:
             )
             for place, (id_, version, kind, created_at) in enumerate(records):
                 if id_ is None or created_at is None or not re.fullmatch("[a-z0-9_]+", kind or ""):
-                    raise LakeError(f"{path}: it has a row without id, type or time")
-                yield Row(id_, version or 0, kind, shape, table.slice(place, 1), created_at.date(), path)
+                    raise LakeError(Message("output.row_incomplete", path=str(path)))
+                yield OutputRow(id_, version or 0, kind, shape, table.slice(place, 1), created_at.date(), path)
     except (pa.ArrowException, OSError) as error:
-        raise LakeError(f"{path}: it is not a valid Parquet file: {str(error).splitlines()[0][:200]}") from error
+        raise LakeError(Message("output.not_parquet", path=str(path), text=str(error).splitlines()[0][:200])) from error
 
 
-def newest(streams: Iterable[Iterator[Row]]) -> Iterator[Row]:
+def newest(streams: Iterable[Iterator[OutputRow]]) -> Iterator[OutputRow]:
     """The rows of streams that are sorted by id, each id once, the version written last."""
-    last: Row | None = None
+    last: OutputRow | None = None
     for row in heapq.merge(*streams, key=lambda row: row.rank):
         if last is None or row.id != last.id:
             last = row
             yield row
 
 
-def places(rows: Iterable[Row]) -> dict[str, str]:
+def places(rows: Iterable[OutputRow]) -> dict[str, str]:
     """The file that contains each document's row."""
     return {row.id: row.file for row in rows}
 
 
-def digests(rows: Iterable[Row], settled: set[str]) -> dict[str, tuple[bytes, str]]:
+def digests(rows: Iterable[OutputRow], settled: set[str]) -> dict[str, tuple[bytes, str]]:
     """The digest of each document's row and its file, if that is one of `settled`."""
     return {row.id: (row.digest, row.file) for row in rows if row.file in settled}
 
@@ -196,7 +197,7 @@ class DayFile:
         self._combined_rows = 0
         self._writer: Any = None
 
-    def add(self, row: Row) -> None:
+    def add(self, row: OutputRow) -> None:
         """Appends a row."""
         self._held.append(row.table)
         self._ids.update(f"{row.id}\n".encode())
@@ -218,7 +219,7 @@ class DayFile:
                 rows += batch.num_rows
                 ids.update("".join(f"{id_}\n" for id_ in batch.column(0).to_pylist()).encode())
         if (rows, ids.digest()) != (self.rows, self._ids.digest()):
-            raise LakeError(f"{self.path}: {rows} of {self.rows} rows were read back; nothing was changed")
+            raise LakeError(Message("output.read_back", path=str(self.path), n=rows, total=self.rows))
 
     def discard(self) -> None:
         """Removes the file, unless it was moved into the lake."""

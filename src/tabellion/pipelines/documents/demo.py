@@ -30,7 +30,7 @@ ORDER = ("queued", "processing", "completed", "duplicate", "failed", "refused")
 
 
 @dataclass
-class Summary:
+class DemoSummary:
     """The results of the samples."""
 
     began: float = field(default_factory=time.monotonic)
@@ -66,20 +66,20 @@ def samples() -> list[tuple[str, bytes]]:
     return [(file.name, file.read_bytes()) for file in sorted(sample_files(), key=order)]
 
 
-async def run(store: Store, settings: Settings, *, live: bool) -> Summary:
+async def run(store: Store, settings: Settings, *, live: bool) -> DemoSummary:
     """Submits the samples and returns when the last of them has ended."""
-    summary = Summary()
+    summary = DemoSummary()
     with _show_status(live) as show:
         for name, content in await asyncio.to_thread(samples):
             try:
-                submitted = await _patiently(take_in, store, settings, content, name=name)
+                submitted = await _retry_while_unreachable(take_in, store, settings, content, name=name)
             except NotTaken as error:
                 summary.refused[name] = str(error)
                 continue
             summary.names[submitted.id], summary.states[submitted.id] = name, submitted.status
             show(summary.line())
         while True:
-            current = await _patiently(lookup.states, store, summary.names)
+            current = await _retry_while_unreachable(lookup.states, store, summary.names)
             summary.states |= {id_: str(state["status"]) for id_, state in current.items()}
             show(summary.line())
             if all(status in lookup.ENDED for status in summary.states.values()):
@@ -91,7 +91,7 @@ async def run(store: Store, settings: Settings, *, live: bool) -> Summary:
     return summary
 
 
-async def _patiently(question: Callable[..., Awaitable[Result]], *args: Any, **options: Any) -> Result:
+async def _retry_while_unreachable(question: Callable[..., Awaitable[Result]], *args: Any, **options: Any) -> Result:
     """Retries while the database does not answer: a short outage must not end the service."""
     while True:
         try:
@@ -101,7 +101,7 @@ async def _patiently(question: Callable[..., Awaitable[Result]], *args: Any, **o
 
 
 async def _row(store: Store, id_: str, name: str) -> tuple[str, ...]:
-    document = await _patiently(lookup.get, store, id_)
+    document = await _retry_while_unreachable(lookup.get, store, id_)
     if document is None:
         return "deleted", name, "", "", "", ""
     fields: dict[str, Any] = document["fields"]

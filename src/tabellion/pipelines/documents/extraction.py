@@ -24,7 +24,7 @@ from tabellion.pipelines.documents import states, superseded
 from tabellion.pipelines.documents.completion import Completed, attach, find_departures
 from tabellion.pipelines.documents.extracted_fields import Found
 from tabellion.pipelines.documents.failure import Failed, Postponed, describe_error
-from tabellion.pipelines.documents.judging import Result, clean_value, verdict
+from tabellion.pipelines.documents.judging import DocumentResult, clean_value, verdict
 from tabellion.pipelines.documents.locks import NONE, Locks, locks_of, with_decisions
 from tabellion.pipelines.documents.lookup import read_document
 from tabellion.pipelines.documents.outage import Outage
@@ -32,7 +32,7 @@ from tabellion.pipelines.documents.outputs import UNKNOWN, Document, possible_pa
 from tabellion.pipelines.documents.page_words import Gathered
 from tabellion.pipelines.documents.progress import DocumentProgress, ProgressWriter
 from tabellion.pipelines.documents.review.queue import ENDINGS
-from tabellion.pipelines.documents.review_reasons import apply_locks, doubts, explain_departures, review
+from tabellion.pipelines.documents.review_reasons import apply_locks, explain_departures, find_doubts, review
 from tabellion.pipelines.documents.row import FoundField, ReadDocument, context_of, row_of
 from tabellion.pipelines.documents.settings import LOCAL, Settings
 from tabellion.reading.default_sandbox import default_sandbox
@@ -50,7 +50,7 @@ USUAL, SOON = Processing().retry_base, 0.01  #: seconds: the default of a type; 
 READERS = 2  #: threads for each child that reads: one waits for its child while another processes a result
 
 
-class Extraction:
+class ExtractionHandler:
     """The handler of the documents queues; one for all jobs of a worker."""
 
     def __init__(self, settings: Settings) -> None:
@@ -136,7 +136,7 @@ class Extraction:
             raise LeaseLost(f"{job}: the claim was lost")
         written = asdict(await write(self.settings.lake, document, completed.doctype))
         if any(written.values()):
-            self._outage.over()
+            self._outage.clear()
         return written
 
     async def _commit(self, job: Job, completed: Completed, row: Row) -> None:
@@ -218,7 +218,7 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
     async def _read_file(self, job: Job, progress: DocumentProgress) -> Reading:
         async with self.settings.blobs.open(job["sha256"]) as blob:
             if isinstance(self._outage.error, BlobsUnavailable):
-                self._outage.over()
+                self._outage.clear()
             work = functools.partial(self._local, blob, job["type"], progress)
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
@@ -247,8 +247,8 @@ async def _judge(job: Job, own: Reading, doctype: DocumentType, locks: Locks) ->
     if keep and doctype is not UNKNOWN:
         locks = await with_decisions(context_of(job), locks, job, doctype)
     reading = apply_locks(own, locks, doctype) if keep else own
-    doubted = doubts(reading, doctype, asked=job["type"] is not None)
-    result: Result = clean_value(replace(reading, file=job["name"]).as_dict())
+    doubted = find_doubts(reading, doctype, asked=job["type"] is not None)
+    result: DocumentResult = clean_value(replace(reading, file=job["name"]).as_dict())
     result["verdict"] = verdict(reading.verdict, doubted)
     if keep:
         # Decisions about fields that the type does not have are kept beside its own fields.
@@ -275,14 +275,14 @@ def _columns(job: Job, completed: Completed) -> Row:
     }  # fmt: skip
 
 
-def _document(job: Job, row: Row, result: Result) -> ReadDocument:
+def _document(job: Job, row: Row, result: DocumentResult) -> ReadDocument:
     """The document as its outputs contain it and webhooks report it."""
     unwritten = dict.fromkeys(("json_path", "json_sha256", "parquet_path", "parquet_sha256"))
     ended = {"status": "completed", "error": None, "completed_at": time.time()}
     return read_document(row_of(job, **unwritten | row | ended), result)
 
 
-def _collect_found(result: Result, own: Reading, reading: Reading) -> Found:
+def _collect_found(result: DocumentResult, own: Reading, reading: Reading) -> Found:
     """What was found, for the tables; what has no row there is added to the result."""
     offers = clean_value(
         {name: [candidate.as_dict() for candidate in candidates] for name, candidates in reading.offers.items()}

@@ -28,7 +28,7 @@ from tabellion.storage.lake import LakeError
 KEPT = Message("failure.reread_failed")
 
 
-class Following:
+class FollowUpHandler:
     """The handler of duplicates whose original has ended."""
 
     def __init__(self, settings: Settings) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from tabellion.messages import Message
 from tabellion.storage import files
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -112,7 +113,7 @@ class Inbox:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise files.Unwritable(f"{name} cannot be taken: {error.strerror}") from error
+            raise files.Unwritable(Message("inbox.not_taken", name=name, text=error.strerror)) from error
         return True
 
     def place(self, path: str, target: str) -> str | None:
@@ -128,10 +129,9 @@ class Inbox:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise files.Unwritable(
-                f"{name} cannot be moved to {target_folder or 'the inbox'}: {error.strerror}"
-            ) from error
-        raise files.Unwritable(f"there is no free name for {target_name} in {target_folder}")
+            message = Message("inbox.not_moved", name=name, folder=target_folder or ".", text=error.strerror)
+            raise files.Unwritable(message) from error
+        raise files.Unwritable(Message("inbox.no_free_name", name=target_name, folder=target_folder or "."))
 
     def write(self, path: str, data: bytes) -> None:
         """Writes a small file atomically: under a temporary name, then renamed.

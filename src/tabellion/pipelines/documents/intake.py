@@ -13,7 +13,7 @@ from tabellion.messages import Message
 from tabellion.pipelines.documents.settings import Settings, Unknown
 from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, Submitted, submit
 from tabellion.reading.errors import Unreadable
-from tabellion.reading.sniff import ENDINGS, TAIL, Kind, second, sniff
+from tabellion.reading.sniff import ENDINGS, TAIL, Kind, find_second_format, sniff
 from tabellion.storage import files
 from tabellion.storage.blobs import BATCH, Blobs, Sink, StoredBlob, TooLarge
 
@@ -81,7 +81,7 @@ async def _media(sink: Sink) -> str:
     if not sink.head:
         raise Unreadable("empty_file")
     kind = sniff(sink.head)
-    if (other := second(kind, sink.head, await sink.tail(TAIL))) is not None:
+    if (other := find_second_format(kind, sink.head, await sink.tail(TAIL))) is not None:
         raise NotTaken("type_mismatch", Message("upload.also_other_type", kind=kind.name, detail=other))
     return MEDIA[kind]
 
@@ -92,11 +92,11 @@ def _open_file(path: Path) -> int:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise NotTaken("not_a_file", f"{path.name} is a link: use the file itself") from None
+            raise NotTaken("not_a_file", Message("intake.is_link", name=path.name)) from None
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENXIO):
-            raise NotTaken("file_missing", f"{path.name} cannot be opened: {error.strerror}") from None
+            raise NotTaken("file_missing", Message("intake.cannot_open", name=path.name, text=error.strerror)) from None
         raise
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise NotTaken("not_a_file", f"{path.name} is not a file")
+        raise NotTaken("not_a_file", Message("intake.not_a_file", name=path.name))
     return handle

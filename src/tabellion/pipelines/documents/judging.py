@@ -23,7 +23,7 @@ PRINTED = ("rule", "range", "pattern")
 GRAVE = ("missing", "ungrounded", "issue", "page_failed", "type_uncertain")
 
 
-class Result(TypedDict, total=False):
+class DocumentResult(TypedDict, total=False):
     """The `result` column: a document's last reading as JSON, with people's changes."""
 
     type: str | None
@@ -81,7 +81,7 @@ def is_settled(paths: Iterable[str], decided: Collection[str]) -> bool:
     return bool(subjects) and subjects <= {*decided}
 
 
-def read_issues(result: Result) -> list[IssueJson]:
+def read_issues(result: DocumentResult) -> list[IssueJson]:
     """The issues that the reading itself found: if people changed the result since, they are stored separately."""
     return list(result.get("read_issues", result.get("issues") or []))
 

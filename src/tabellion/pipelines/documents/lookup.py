@@ -16,7 +16,7 @@ from tabellion.errors import TabellionError
 from tabellion.messages import translatable
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.extracted_fields import FIELDS, FieldRow
-from tabellion.pipelines.documents.judging import Result, is_settled, issue_of, read_issues, verdict
+from tabellion.pipelines.documents.judging import DocumentResult, is_settled, issue_of, read_issues, verdict
 from tabellion.pipelines.documents.locks import load_locked_field
 from tabellion.pipelines.documents.review import items
 from tabellion.pipelines.documents.review.fields import DECIDED, Types, type_or_empty
@@ -100,7 +100,7 @@ async def get(
     row = rows[0]
     fields: list[FieldRow] = await store.database.fetch(FIELDS, row["source"])
     review = await _review(store, row["source"])
-    result: Result = json.loads(row["result"] or "{}")
+    result: DocumentResult = json.loads(row["result"] or "{}")
     decided = {field["name"] for field in fields if field["locked"] or field["state"] in DECIDED}
     issues = result.get("issues", [])
     if decided and types is not None and (doctype := type_or_empty(types, row["found_type"])).fields:
@@ -122,7 +122,7 @@ async def get(
 
 
 def _judge_fields(
-    result: Result, rows: Sequence[FieldRow], doctype: DocumentType, decided: Collection[str]
+    result: DocumentResult, rows: Sequence[FieldRow], doctype: DocumentType, decided: Collection[str]
 ) -> list[IssueJson]:
     """The issues of the fields as they are now."""
     values = {row["name"]: json.loads(row["value"] or "null") for row in rows}
@@ -203,7 +203,7 @@ async def _review(store: Store, id: str) -> ReviewState | None:  # noqa: A002
     return cast("ReviewState", rows[0] | {"finished_at": at, "reason": reason})
 
 
-def read_document(row: DocumentRow, result: Result) -> ReadDocument:
+def read_document(row: DocumentRow, result: DocumentResult) -> ReadDocument:
     """A document as its outputs contain it and webhooks report it."""
     return {
         **brief(row), "fields": cast("dict[str, FoundField]", result["fields"]), "issues": result["issues"],

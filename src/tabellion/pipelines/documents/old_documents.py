@@ -8,7 +8,7 @@ from pathlib import Path
 from tabellion.accounts.audit import SYSTEM, AuditEntry, Statement, bind_statement, statement
 from tabellion.engine import memo, retention, sql
 from tabellion.engine.failpoints import failpoint
-from tabellion.engine.retention import RetentionRule, Step
+from tabellion.engine.retention import PruneStep, RetentionRule
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.engine.table import Row
@@ -35,10 +35,10 @@ class DocumentsRule(RetentionRule):
     def __init__(self, settings: Settings, keep: float | None, pictures: Path | None = None) -> None:
         self._settings, self._pictures, self.keep = settings, pictures, keep
 
-    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> Step:
+    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> PruneStep:
         """Deletes some documents, the oldest first: their rows, then their files."""
         if await store.table(states.TABLE) is None:
-            return Step()
+            return PruneStep()
         d = store.dialect
         has_deliveries = await store.table(_DELIVERIES) is not None
         of_document = "(SELECT * FROM tabellion_review_items AS i WHERE i.document_id = d.id)"
@@ -56,7 +56,7 @@ ORDER BY d.completed_at, d.id LIMIT {SOME}""",
         if not dry_run:
             removed = await self._delete(store, rows, self._is_old(d, has_deliveries, "item"), has_deliveries)
         after = json.dumps([rows[-1]["ended"], rows[-1]["id"]]) if len(rows) == SOME else None
-        return Step(after, removed, max((row["age"] for row in rows), default=None))
+        return PruneStep(after, removed, max((row["age"] for row in rows), default=None))
 
     async def clear(self, store: Store, detail: str) -> bool:
         """Removes the files of a document whose deletion was interrupted."""
@@ -117,11 +117,11 @@ class DecisionsRule(RetentionRule):
     def __init__(self, keep: float | None) -> None:
         self.keep = keep
 
-    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> Step:
+    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> PruneStep:
         """Removes the old decisions of one window."""
         table = "tabellion_field_decisions"
         if await store.table(table) is None:
-            return Step()
+            return PruneStep()
         condition = f"""t.decided_at < {self.cutoff(store.dialect)}
   AND NOT EXISTS (SELECT 1 FROM {states.TABLE} AS d WHERE d.sha256 = t.sha256)"""
         return await prune_window(store, table, position, condition, "t.decided_at", dry_run=dry_run)

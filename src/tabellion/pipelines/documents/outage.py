@@ -44,7 +44,7 @@ class Outage:
             self._probe = None
         self.error = error
 
-    def over(self) -> None:
+    def clear(self) -> None:
         """Ends the outage: the storage works again."""
         self.error, self._failures, self._probe = None, 0, None
 

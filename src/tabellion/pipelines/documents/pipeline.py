@@ -176,7 +176,7 @@ class DocumentsPipeline(Pipeline):
             shapes=api.SHAPES, problems=api.PROBLEMS, repeatable=api.REPEATABLE, versioned=api.VERSIONED,
             clashing=api.CLASHING, resumable=api.RESUMABLE, main_queue=self.name, package=__package__,
             figures={"sla": Figure(read_figure, "review_figure.html", "review_figure.js")},
-            additions={"OverviewPicture": ReviewFigures, "Station": StorageFacts},
+            additions={"OverviewPicture": ReviewFigures, "EnvironmentHealth": StorageFacts},
         )  # fmt: skip
 
     def serve(self, config: Config, environment: str, store: Store) -> ServedDocuments:

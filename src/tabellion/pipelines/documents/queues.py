@@ -11,8 +11,8 @@ from tabellion.engine.processors import available_processors
 from tabellion.engine.queue import Queue
 from tabellion.engine.table import Row
 from tabellion.pipelines.documents import failure, states
-from tabellion.pipelines.documents.extraction import Extraction
-from tabellion.pipelines.documents.followups import Following, Reporting
+from tabellion.pipelines.documents.extraction import ExtractionHandler
+from tabellion.pipelines.documents.followups import FollowUpHandler, Reporting
 from tabellion.pipelines.documents.rewriting import Rewriting
 from tabellion.pipelines.documents.settings import LOCAL, Settings
 from tabellion.pipelines.documents.superseded import Removing, superseded_queue
@@ -53,11 +53,11 @@ def documents_queues(settings: Settings, environments: Mapping[str, Settings] | 
         return run if others else default
 
     queues = [queue for model, gate in settings.gates().items() for queue in reading_queues(settings, model, gate)]
-    read = choose(lambda own: Extraction(own).read)
+    read = choose(lambda own: ExtractionHandler(own).read)
     for queue in queues:
         queue.handler(read)
     followers, failures, reviewed = followers_queue(), failures_queue(), reviewed_queue(settings)
-    followers.handler(Following(settings).follow)
+    followers.handler(FollowUpHandler(settings).follow)
     failures.handler(choose(lambda own: Reporting(own).report))
     reviewed.handler(choose(lambda own: Rewriting(own).rewrite))
     superseded = superseded_queue(settings)

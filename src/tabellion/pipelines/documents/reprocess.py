@@ -65,7 +65,7 @@ async def reprocess(
     # Naming the type of an unknown document does not change what it is: its duplicates move with it.
     together = moved and row["type"] is None and row["found_type"] is None
     moved = moved and not together
-    heir = await _heir(store, id, "AND status <> 'failed'") if moved else None
+    heir = await _find_oldest_duplicate(store, id, "AND status <> 'failed'") if moved else None
     request = {"type": type_name, "type_key": type_key, "model": chosen, "key": key, "asked_model": asked_model}
     statements: list[Statement] = [
         states.read_again(id, max_attempts=attempts, former=_former(row), **request),
@@ -126,7 +126,7 @@ async def delete(
     The oldest of its duplicates takes its place, with the corrections: it is read instead, at no cost.
     """
     row = await _get_document(store, id)
-    heir = await _heir(store, id)
+    heir = await _find_oldest_duplicate(store, id)
     statements: list[Statement] = [states.delete(id)]
     if heir is not None:
         statements += [
@@ -174,7 +174,7 @@ async def _get_document(store: Store, id: str) -> Row:  # noqa: A002
     return rows[0]
 
 
-async def _heir(store: Store, id: str, condition: str = "") -> Row | None:  # noqa: A002
+async def _find_oldest_duplicate(store: Store, id: str, condition: str = "") -> Row | None:  # noqa: A002
     """The oldest of its duplicates."""
     rows = await store.database.fetch(
         f"""SELECT id, status, former, {", ".join(FORMER)} FROM tabellion_documents WHERE duplicate_of = $1 {condition}

@@ -13,7 +13,7 @@ from tabellion.messages import Message, Translatable, has_code, translatable
 from tabellion.pipelines.documents.extracted_fields import PERSON
 from tabellion.pipelines.documents.judging import judge_issues
 from tabellion.pipelines.documents.locks import Locks
-from tabellion.reading.alternative import beside
+from tabellion.reading.alternative import merge_offers
 from tabellion.reading.reader import Reading
 from tabellion.reading.types.doctype import DocumentType
 
@@ -46,7 +46,7 @@ class Reason(Answer):
     page: NotRequired[int]
 
 
-def doubts(reading: Reading, doctype: DocumentType, *, asked: bool) -> list[Reason]:
+def find_doubts(reading: Reading, doctype: DocumentType, *, asked: bool) -> list[Reason]:
     """The reasons for doubt in the order of the type's fields; `asked`: the type was requested, not detected."""
     found = [*_type(reading, asked), *_fields(reading, doctype), *_issues(reading), *_pages(reading)]
     return found[:MOST]
@@ -86,7 +86,7 @@ def apply_locks(reading: Reading, locks: Locks, doctype: DocumentType) -> Readin
     values = {name: field.value for name, field in fields.items()}
     return replace(
         reading, fields=fields, issues=judge_issues(reading.issues, values, doctype, held.keys(), locks.absent),
-        offers=beside(reading.offers, fields, reading.fields),
+        offers=merge_offers(reading.offers, fields, reading.fields),
     )  # fmt: skip
 
 

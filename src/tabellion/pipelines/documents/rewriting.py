@@ -13,7 +13,14 @@ from tabellion.errors import LeaseLost
 from tabellion.pipelines.documents import superseded
 from tabellion.pipelines.documents.extracted_fields import FIELDS, PERSON, FieldRow
 from tabellion.pipelines.documents.failure import Postponed
-from tabellion.pipelines.documents.judging import Result, clean_value, issue_of, judge_issues, read_issues, verdict
+from tabellion.pipelines.documents.judging import (
+    DocumentResult,
+    clean_value,
+    issue_of,
+    judge_issues,
+    read_issues,
+    verdict,
+)
 from tabellion.pipelines.documents.lookup import read_document, serialize_field
 from tabellion.pipelines.documents.outputs import UNKNOWN, write
 from tabellion.pipelines.documents.review import items
@@ -80,7 +87,7 @@ class Rewriting:
         return row
 
 
-def _judge_result(result: Result, rows: Sequence[FieldRow], doctype: DocumentType) -> Result:
+def _judge_result(result: DocumentResult, rows: Sequence[FieldRow], doctype: DocumentType) -> DocumentResult:
     """The result with the current fields and their current issues."""
     read = read_issues(result)
     fields = {row["name"]: serialize_field(row) for row in rows}

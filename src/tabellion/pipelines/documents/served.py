@@ -67,7 +67,9 @@ class ServedDocuments:
     async def health(self) -> PipelineHealth:
         """Whether uploads and outputs can be written."""
         lake_ok, blobs_ok, free = await asyncio.gather(
-            self._lake.well(), self._blobs.well(), asyncio.to_thread(_free, self.blobs.root, self.settings.lake)
+            self._lake.is_writable(),
+            self._blobs.is_writable(),
+            asyncio.to_thread(_free, self.blobs.root, self.settings.lake),
         )
         reasons = []
         if not blobs_ok:

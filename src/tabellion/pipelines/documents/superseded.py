@@ -10,6 +10,7 @@ from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
 from tabellion.engine.table import Row
 from tabellion.errors import Permanent, RateLimited
+from tabellion.messages import Message
 from tabellion.pipelines.documents import daily
 from tabellion.pipelines.documents.compact import forget, templates_of
 from tabellion.pipelines.documents.failure import Postponed
@@ -76,7 +77,7 @@ class Removing:
             "SELECT status, chore, json_path, parquet_path FROM tabellion_documents WHERE id = $1", job["document_id"]
         )
         if job["sha256"] is None and any(row["status"] in ("queued", "processing") for row in rows):
-            raise RateLimited(BUSY, "the document is being read again, perhaps to the same place")
+            raise RateLimited(BUSY, Message("output.being_read"))
         current = {row[name] for row in rows for name in PATHS}
         lake, path = self._settings.lake, str(job["path"])
         if path in current:

@@ -51,7 +51,7 @@ class Recognition:
         sha256 = await asyncio.to_thread(_digest, path)
         pages = await (self._read_here(job, path, sha256) if self._is_local else self._read_by_model(job, path))
         if all(page.source == "failed" for page in pages):
-            raise _failed(pages)
+            raise _build_error(pages)
         row: Row = {columns.text: join_pages(pages)}
         if columns.metadata is not None:
             row[columns.metadata] = {
@@ -145,7 +145,7 @@ def _has_text(page: Page) -> bool:
     return page.quality >= RUBBISH and sum(len(word.text) for word in page.words) >= STAMP
 
 
-def _failed(pages: list[PageText]) -> Unreadable:
+def _build_error(pages: list[PageText]) -> Unreadable:
     first = next(iter(pages), None)
     return Unreadable((first.error_code if first else None) or "pdf_damaged", (first.error if first else None) or "")
 

@@ -22,7 +22,7 @@ class NotYetFound(TabellionError):  # noqa: N818 - a state of the session
     """The session has no names to choose from: its company has not been found."""
 
 
-class UnknownName(TabellionError):  # noqa: N818 - what the caller sent
+class UnknownCompanyName(TabellionError):  # noqa: N818 - what the caller sent
     """The company has no such name in the register."""
 
     def __init__(self, name: str) -> None:
@@ -44,7 +44,7 @@ async def choose_names(
     known = {entry["name"] for entry in found["names"]}
     for name in names:
         if name not in known:
-            raise UnknownName(name)
+            raise UnknownCompanyName(name)
     rights, sessions = await require_table(store, tables.RIGHTS), await require_table(store, tables.SESSIONS)
     column = rights.columns[settings.columns.require("name", rights.columns, tables.RIGHTS)]
     for name in names:

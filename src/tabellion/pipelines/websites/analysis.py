@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tabellion.models.base import Ask, Model
-from tabellion.pipelines.websites.analysis_type import LEVELS, AnalysisType, FieldSpec
+from tabellion.pipelines.websites.analysis_type import LEVELS, AnalysisField, AnalysisType
 from tabellion.pipelines.websites.prompts import Prompt
 from tabellion.pipelines.websites.quotes import QuoteFinder
-from tabellion.pipelines.websites.result import AnalysisResult, Item, keep_known
+from tabellion.pipelines.websites.result import AnalysisResult, ResultItem, keep_known
 from tabellion.pipelines.websites.site.info import WebsiteInfo
 
 LONGEST_TEXT = 2000  #: characters of one value
@@ -29,7 +29,7 @@ async def ask_model(
     return result, reply.cost
 
 
-def read_answer(kind: AnalysisType, answer: Mapping[str, Any], info: WebsiteInfo) -> dict[str, tuple[Item, ...]]:
+def read_answer(kind: AnalysisType, answer: Mapping[str, Any], info: WebsiteInfo) -> dict[str, tuple[ResultItem, ...]]:
     """The fields of an answer, each quote located on the website. What was not found there is ungrounded."""
     finder = QuoteFinder(info)
     fields = {}
@@ -41,7 +41,7 @@ def read_answer(kind: AnalysisType, answer: Mapping[str, Any], info: WebsiteInfo
     return keep_known(kind, fields)
 
 
-def _read_item(spec: FieldSpec, entry: Mapping[str, Any], finder: QuoteFinder) -> Item | None:
+def _read_item(spec: AnalysisField, entry: Mapping[str, Any], finder: QuoteFinder) -> ResultItem | None:
     value = entry.get("title") if spec.kind == "findings" else entry.get("value")
     if isinstance(value, str):
         value = " ".join(value.split())[:LONGEST_TEXT]
@@ -51,7 +51,7 @@ def _read_item(spec: FieldSpec, entry: Mapping[str, Any], finder: QuoteFinder) -
     source = finder.locate(quote if isinstance(quote, str) else None)
     sources = (source,) if source is not None else ()
     if spec.kind != "findings":
-        return Item(value, sources)
+        return ResultItem(value, sources)
     level = entry.get("level")
     detail, fix = (str(entry.get(key) or "")[:LONGEST_TEXT] for key in ("detail", "fix"))
-    return Item(value, sources, level if level in LEVELS else "info", detail, fix)
+    return ResultItem(value, sources, level if level in LEVELS else "info", detail, fix)

@@ -27,7 +27,7 @@ QUOTE = "A passage copied word for word from the website that shows this; null i
 
 
 @dataclass(frozen=True, slots=True)
-class FieldSpec:
+class AnalysisField:
     """One field of the answer."""
 
     name: str
@@ -93,7 +93,7 @@ class AnalysisType:
 
     name: str
     version: str
-    fields: tuple[FieldSpec, ...]
+    fields: tuple[AnalysisField, ...]
     system: str = ""
     user: str = ""
     titles: Mapping[str, str] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class AnalysisType:
         """One sentence about it."""
         return self.descriptions.get(language) or self.descriptions.get(DEFAULT) or ""
 
-    def field(self, name: str) -> FieldSpec | None:
+    def field(self, name: str) -> AnalysisField | None:
         """The field of this name."""
         return next((spec for spec in self.fields if spec.name == name), None)
 

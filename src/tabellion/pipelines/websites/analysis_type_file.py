@@ -11,7 +11,7 @@ from typing import cast
 
 from tabellion.errors import ConfigurationError
 from tabellion.messages import LANGUAGES
-from tabellion.pipelines.websites.analysis_type import ANSWER, BUDGET, KINDS, AnalysisType, FieldSpec, Kind
+from tabellion.pipelines.websites.analysis_type import ANSWER, BUDGET, KINDS, AnalysisField, AnalysisType, Kind
 from tabellion.pipelines.websites.rules.apply import RULES
 from tabellion.reading.types.yamlnode import Mistakes, TypeFileError, YamlNode, parse
 
@@ -147,7 +147,7 @@ class _TypeReader:
                                "without it, models do not see the pages")  # fmt: skip
         return texts.get("system", ""), texts.get("user", "")
 
-    def _fields(self, node: YamlNode) -> tuple[FieldSpec, ...]:
+    def _fields(self, node: YamlNode) -> tuple[AnalysisField, ...]:
         entries = self._mistakes.map(node, "fields")
         if node.kind == "map" and not entries:
             self._mistakes.add(node, "fields is empty", "fields:\n     summary: {type: text}")
@@ -160,11 +160,11 @@ class _TypeReader:
             found.append(self._field(name, body))
         return tuple(found)
 
-    def _field(self, name: str, node: YamlNode) -> FieldSpec:
+    def _field(self, name: str, node: YamlNode) -> AnalysisField:
         mistakes = self._mistakes
         if node.kind == "scalar":
             kind = mistakes.one_of(node, f"fields.{name}", KINDS)
-            return FieldSpec(name, cast(Kind, kind or "text"))
+            return AnalysisField(name, cast(Kind, kind or "text"))
         entries = mistakes.map(node, f"fields.{name}", FIELD_KEYS)
         if "type" not in entries and node.kind == "map":
             mistakes.add(node, f"fields.{name} has no type", f"type: one of {', '.join(KINDS)}")
@@ -181,7 +181,7 @@ class _TypeReader:
                     mistakes.add(entries[key][0], f"{key} is for numbers and lists")
                 value = mistakes.number(entries[key][1], key)
                 bounds[key] = None if value is None else float(value)
-        return FieldSpec(
+        return AnalysisField(
             name, kind, description=self._text(entries, "description", 1000),
             titles=self._by_language(entries, "title"), options=options, option_titles=option_titles,
             least=bounds.get("least"), most=bounds.get("most"),

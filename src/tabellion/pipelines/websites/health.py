@@ -95,10 +95,10 @@ async def _phase(
         "workers": len(serving), "slots": {"idle": max(0, slots - busy), "busy": busy, "error": expired},
         "done": done, "errors": errors, "retries": int(past["retries"] or 0) if past else 0,
         "success_rate": round(done / (done + errors), 4) if done + errors else None,
-        "seconds": _rounded(past["seconds"]) if past else None, "slowest": _rounded(past["slowest"]) if past else None,
+        "seconds": _round(past["seconds"]) if past else None, "slowest": _round(past["slowest"]) if past else None,
         "oldest_at": iso(claims["oldest"]) if claims else None,
     }  # fmt: skip
 
 
-def _rounded(seconds: float | None) -> float | None:
+def _round(seconds: float | None) -> float | None:
     return None if seconds is None else round(float(seconds), 3)

@@ -7,7 +7,7 @@ import json
 from tabellion.engine import memo, retention, sql
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.moves import Numbered
-from tabellion.engine.retention import RetentionRule, Step
+from tabellion.engine.retention import PruneStep, RetentionRule
 from tabellion.engine.sql import NOW, bind
 from tabellion.engine.store import Store
 from tabellion.engine.table_walk import next_window
@@ -27,10 +27,10 @@ class JobsRule(RetentionRule):
     def __init__(self, blobs: Blobs, keep: float | None) -> None:
         self._blobs, self.keep = blobs, keep
 
-    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> Step:
+    async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> PruneStep:
         """Deletes the old jobs of one window, each in a transaction, then their files."""
         if await store.table(tables.JOBS) is None:
-            return Step()
+            return PruneStep()
         d = store.dialect
         window, next_position = await next_window(store.database, tables.JOBS, position)
         statuses = ", ".join(f"'{status.value}'" for status in ENDED)
@@ -44,7 +44,7 @@ WHERE {window} AND {condition}"""
         removed = len(rows)
         if not dry_run:
             removed = sum([await self._delete(store, row["id"], condition) for row in rows])
-        return Step(next_position, removed, max((row["age"] for row in rows), default=None))
+        return PruneStep(next_position, removed, max((row["age"] for row in rows), default=None))
 
     async def clear(self, store: Store, detail: str) -> bool:
         """Removes files that no job has; False: some arrived a moment ago, and a job may be about to have them."""

@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from tabellion.messages import DEFAULT, Message, restore_text, translate
-from tabellion.pipelines.websites.analysis_type import AnalysisType, FieldSpec, Level
+from tabellion.pipelines.websites.analysis_type import AnalysisField, AnalysisType, Level
 from tabellion.pipelines.websites.lookup import PhaseFacts, WholeWebsite
-from tabellion.pipelines.websites.result import AnalysisResult, Item, Source
+from tabellion.pipelines.websites.result import AnalysisResult, ResultItem, Source
 from tabellion.pipelines.websites.states import AnalysisStatus
 
 HEADLINE = ("summary", "score")  #: fields with a place of their own
@@ -135,7 +135,7 @@ def _analysis(one: Mapping[str, Any], kind: AnalysisType | None, language: str) 
     if one["result"] is None:
         return AnalysisView(one["model"], one["model"], one["status"], one["error"] or "")
     result = AnalysisResult.from_dict(one["result"])
-    specs = kind.fields if kind else tuple(FieldSpec(name, "texts") for name in result.fields)
+    specs = kind.fields if kind else tuple(AnalysisField(name, "texts") for name in result.fields)
     views = [
         FieldView(spec.name, spec.title(language), [_item(item, spec, language) for item in items], spec.is_list)
         for spec in specs
@@ -162,7 +162,7 @@ def grade_of(score: float | None) -> str:
     return "" if score is None else "good" if score >= GOOD else "fair" if score >= FAIR else "poor"
 
 
-def _item(item: Item, spec: FieldSpec, language: str) -> ItemView:
+def _item(item: ResultItem, spec: AnalysisField, language: str) -> ItemView:
     value = spec.option_title(item.value, language) if spec.kind == "choice" else say(item.value, language)
     if item.level is not None:
         value = value[:1].upper() + value[1:]

@@ -34,7 +34,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ResultItem:
     """One value of a field. For a finding, `value` is its title."""
 
     value: Any
@@ -51,7 +51,7 @@ class Item:
         return {**found, **translatable(value=self.value, detail=self.detail, fix=self.fix)}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Item:
+    def from_dict(cls, data: Mapping[str, Any]) -> ResultItem:
         """Restores the result of `as_dict`."""
         texts = {name: restore_text(data, name) for name in TEXTS if name in data}
         return cls(
@@ -64,7 +64,7 @@ class Item:
 class AnalysisResult:
     """What a model, or the rules in its place, said about a website."""
 
-    fields: Mapping[str, tuple[Item, ...]] = field(default_factory=dict)
+    fields: Mapping[str, tuple[ResultItem, ...]] = field(default_factory=dict)
     answered_by: str = ""  #: the provider's name for the model
     seconds: float = 0.0
     tokens: Mapping[str, int] = field(default_factory=dict)  #: input and output
@@ -81,7 +81,7 @@ class AnalysisResult:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> AnalysisResult:
         """Restores the result of `as_dict`."""
-        fields = {name: tuple(Item.from_dict(item) for item in items) for name, items in data["fields"].items()}
+        fields = {name: tuple(ResultItem.from_dict(item) for item in items) for name, items in data["fields"].items()}
         return cls(
             fields, data.get("answered_by", ""), data.get("seconds", 0.0), data.get("tokens", {}),
             bool(data.get("from_memo")),
@@ -98,7 +98,7 @@ class AnalysisResult:
         return len(sources), sum(source.is_grounded for source in sources)
 
 
-def keep_known(kind: AnalysisType, fields: Mapping[str, tuple[Item, ...]]) -> dict[str, tuple[Item, ...]]:
+def keep_known(kind: AnalysisType, fields: Mapping[str, tuple[ResultItem, ...]]) -> dict[str, tuple[ResultItem, ...]]:
     """The fields that the type declares, in its order and within its limits."""
     found = {}
     for spec in kind.fields:

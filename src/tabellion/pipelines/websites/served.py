@@ -31,7 +31,7 @@ class ServedWebsites:
 
     async def health(self) -> PipelineHealth:
         """Whether what visits find can be stored."""
-        if await self._check.well():
+        if await self._check.is_writable():
             return PipelineHealth()
         return PipelineHealth(reasons=["the storage of websites is not writable: what visits find cannot be stored"])
 

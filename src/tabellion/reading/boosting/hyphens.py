@@ -40,7 +40,7 @@ def join_lines(lines: Sequence[str], original: str, changes: list[T], change: Ca
         elif not match or not following:
             text = f"{text} {line}" if line else text
         else:
-            glue = _glue(match[1], match[2], following[0], known)
+            glue = _find_separator(match[1], match[2], following[0], known)
             before = f"{match[1]}{match[2]} {following[0]}"
             text = f"{text[: match.start(2)]}{glue}{line}"
             if glue != "- ":
@@ -48,7 +48,7 @@ def join_lines(lines: Sequence[str], original: str, changes: list[T], change: Ca
     return text.replace("\u00ad", "")
 
 
-def _glue(first: str, sign: str, second: str, known: set[str]) -> str:
+def _find_separator(first: str, sign: str, second: str, known: set[str]) -> str:
     """What to put between the halves: nothing, the hyphen, or the hyphen and a space."""
     start, end = first.lower(), second.lower()
     if sign == "\u00ad":

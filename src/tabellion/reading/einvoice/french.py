@@ -34,7 +34,7 @@ def is_french(terms: InvoiceTerms) -> bool:
     return terms.syntax != "ZUGFeRD 1.0" and (text_of(terms.process) in PROCESSES or ADDRESS_SCHEME in schemes)
 
 
-def french(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
+def check_french_rules(terms: InvoiceTerms, rank: int) -> Iterator[Issue]:
     """The BR-FR rules."""
     if is_french(terms):
         for rule in (_document, _mentions, _parties, _days, _amounts):

@@ -11,7 +11,7 @@ from typing import Any
 from tabellion.messages import Message, quote_value
 from tabellion.reading.einvoice import cii, ubl
 from tabellion.reading.einvoice.codes import NAMES, PROFILES, profile_of, rank_of
-from tabellion.reading.einvoice.french import french
+from tabellion.reading.einvoice.french import check_french_rules
 from tabellion.reading.einvoice.rules import RULES
 from tabellion.reading.einvoice.terms import InvoiceTerms, TradeParty, date, money, number, plain, text_of
 from tabellion.reading.einvoice.vat import vat
@@ -118,7 +118,9 @@ def _space(root: XmlNode, syntax: str) -> list[Issue]:
 def _judge(terms: InvoiceTerms, profile: str | None) -> list[Issue]:
     is_first_version = terms.syntax == "ZUGFeRD 1.0"
     found = (
-        issue for rule in (*RULES, vat, french) for issue in rule(terms, 0 if is_first_version else rank_of(profile))
+        issue
+        for rule in (*RULES, vat, check_french_rules)
+        for issue in rule(terms, 0 if is_first_version else rank_of(profile))
     )
     issues = list(itertools.islice(found, MOST_ISSUES))
     if is_first_version:

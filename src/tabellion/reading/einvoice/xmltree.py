@@ -112,19 +112,19 @@ def decode(data: bytes) -> tuple[str, Issue | None]:
     declared = (match[1].strip() if (match := DECLARATION.match(head)) else "") or None
     encoding = _codec(declared) if declared else detected or "utf-8"
     if encoding is None:
-        return _best(data, detected), _lie(Message("xml.unknown_encoding", value=quote_value(declared)))
+        return _best(data, detected), _encoding_issue(Message("xml.unknown_encoding", value=quote_value(declared)))
     if detected and not detected.startswith(encoding):
         code = "xml.byte_order_mark_differs" if has_mark else "xml.bytes_differ"
-        return _best(data, detected), _lie(Message(code, declared=declared, seen=detected.upper()))
+        return _best(data, detected), _encoding_issue(Message(code, declared=declared, seen=detected.upper()))
     try:
         text = data.decode(detected or encoding)
     except UnicodeDecodeError as error:
         code = "xml.invalid_byte_declared" if declared else "xml.invalid_byte"
-        return _best(data, None), _lie(Message(code, declared=declared or "UTF-8", n=error.start))
+        return _best(data, None), _encoding_issue(Message(code, declared=declared or "UTF-8", n=error.start))
     except (LookupError, UnicodeError):  # codecs of Python that are not character sets: base64, zip, punycode
-        return _best(data, None), _lie(Message("xml.unknown_encoding", value=quote_value(declared)))
+        return _best(data, None), _encoding_issue(Message("xml.unknown_encoding", value=quote_value(declared)))
     if SINGLE_BYTE.match(encoding) and not data.isascii() and _is_utf8(data):
-        return data.decode("utf-8"), _lie(Message("xml.bytes_are_utf8", declared=declared))
+        return data.decode("utf-8"), _encoding_issue(Message("xml.bytes_are_utf8", declared=declared))
     return text.lstrip("\ufeff"), None
 
 
@@ -149,7 +149,7 @@ def _best(data: bytes, detected: str | None) -> str:
     return data.decode(name, "replace").lstrip("\ufeff")
 
 
-def _lie(message: str) -> Issue:
+def _encoding_issue(message: str) -> Issue:
     return Issue("xml_encoding", "error", Message("xml.wrong_encoding", detail=message), rule="XML 1.0 §4.3.3")
 
 

@@ -17,7 +17,7 @@ PLACES = ("after", "beside", "below")
 
 
 @dataclass(slots=True)
-class Answer:
+class FieldAnswer:
     """The value read for one field, with the evidence for and against it."""
 
     name: str
@@ -50,14 +50,14 @@ class Answer:
         }
 
 
-def answer_of(candidates: Sequence[Candidate], value: Any = None, *, proofs: Sequence[str] = ()) -> Answer | None:
+def answer_of(candidates: Sequence[Candidate], value: Any = None, *, proofs: Sequence[str] = ()) -> FieldAnswer | None:
     """The best candidate as an answer; the others are its rivals."""
     if not candidates:
         return None
     best = candidates[0]
     others = [candidate for candidate in candidates[1:] if candidate.value != best.value]
     words = best.line.words_at(best.start, best.end) or best.line.words
-    return Answer(
+    return FieldAnswer(
         name=best.field,
         value=best.value if value is None else value,
         page=best.line.page,
@@ -90,9 +90,9 @@ def _where(best: Candidate) -> str:
     )
 
 
-def answer_at(name: str, value: Any, lines: Sequence[Line], score: float, **more: Any) -> Answer:
+def answer_at(name: str, value: Any, lines: Sequence[Line], score: float, **more: Any) -> FieldAnswer:
     """An answer whose value was read from whole lines."""
-    return Answer(
+    return FieldAnswer(
         name=name, value=value, page=lines[0].page, box=around([line.box for line in lines]),
         quote="\n".join(line.text for line in lines), source="ocr" if lines[0].source == "ocr" else "text",
         score=score, reading=min(line.score for line in lines), **more,

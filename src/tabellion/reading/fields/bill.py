@@ -9,7 +9,7 @@ from functools import cached_property
 
 from tabellion.messages import Message
 from tabellion.reading.boosting.mend import AmountCorrection, mend_amounts
-from tabellion.reading.fields.answer import Answer, answer_at, answer_of, beside
+from tabellion.reading.fields.answer import FieldAnswer, answer_at, answer_of, beside
 from tabellion.reading.fields.candidates import Candidate
 from tabellion.reading.fields.codes import read_codes, read_ibans, read_tax_numbers
 from tabellion.reading.fields.currency import read_currency
@@ -44,7 +44,7 @@ class Bill:
 
     def __init__(self, doc: LabelledText) -> None:
         self.doc = doc
-        self.readers: dict[str, Callable[[], Answer | None]] = {
+        self.readers: dict[str, Callable[[], FieldAnswer | None]] = {
             "vendor": self._vendor, "vendor_address": self._vendor_address, "customer": self._customer,
             "invoice_number": self._number, "invoice_date": lambda: self._date("invoice_date"),
             "due_date": lambda: self._date("due_date"), "currency": lambda: answer_of(read_currency(doc)),
@@ -94,7 +94,7 @@ class Bill:
         subtotal, tax, total = (money(candidate.value) for candidate in candidates if candidate is not None)
         return mend_amounts((subtotal, tax), total)
 
-    def _vendor(self) -> Answer | None:
+    def _vendor(self) -> FieldAnswer | None:
         party = self.vendor
         if not party.name:
             return None
@@ -103,7 +103,7 @@ class Bill:
             reasons=list(party.reasons),
         )  # fmt: skip
 
-    def _vendor_address(self) -> Answer | None:
+    def _vendor_address(self) -> FieldAnswer | None:
         party = self.vendor
         if not party.address.text:
             return None
@@ -117,16 +117,16 @@ class Bill:
             "vendor_address", party.address.text, party.address.lines, looks, margin=party.margin / 3, reasons=reasons
         )  # fmt: skip
 
-    def _customer(self) -> Answer | None:
+    def _customer(self) -> FieldAnswer | None:
         party = self.customer
         if not party.name or (self.vendor.name and party.name.casefold() == self.vendor.name.casefold()):
             return None
         return answer_at("customer", party.name, party.lines, party.score, reasons=list(party.reasons))
 
-    def _number(self) -> Answer | None:
+    def _number(self) -> FieldAnswer | None:
         return answer_of(read_codes(self.doc, "invoice_number"))
 
-    def _date(self, name: str) -> Answer | None:
+    def _date(self, name: str) -> FieldAnswer | None:
         found = self.dates.get(name) or []
         if name == "due_date":
             found = [candidate for candidate in found if candidate.score >= 0.5]
@@ -139,7 +139,7 @@ class Bill:
             answer.doubts.append(Message("reason.before_issue"))
         return answer
 
-    def _sum(self, name: str) -> Answer | None:
+    def _sum(self, name: str) -> FieldAnswer | None:
         chosen: Candidate | None = getattr(self.sums, name)
         if chosen is None:
             return None
@@ -163,7 +163,7 @@ class Bill:
         answer.reasons[-1] = beside(answer.rivals)
         return answer
 
-    def _items(self) -> Answer | None:
+    def _items(self) -> FieldAnswer | None:
         items = self.items
         if not items:
             return None
@@ -189,7 +189,7 @@ class Bill:
         ]
         return answer
 
-    def _taxes(self) -> Answer | None:
+    def _taxes(self) -> FieldAnswer | None:
         subtotal, tax = self.sums.subtotal, self.sums.tax
         taxes = read_taxes(self.doc, subtotal.value if subtotal else None, tax.value if tax else None)
         if not taxes:
@@ -204,18 +204,18 @@ class Bill:
         proofs = [Message("reason.make_the_tax")] if tax is not None else []
         return answer_at("taxes", rows, [row.line for row in taxes], 1.0, proofs=proofs)
 
-    def _payment(self) -> Answer | None:
+    def _payment(self) -> FieldAnswer | None:
         for label in self.doc.find_labels("tendered", "payment"):
             for method, words in _METHODS.items():
                 if label.phrase in words.split("|"):
                     return answer_at("payment", method, [label.line], 0.9 if label.leads else 0.6)
         return None
 
-    def _tax_id(self) -> Answer | None:
+    def _tax_id(self) -> FieldAnswer | None:
         found = self._own(read_tax_numbers(self.doc))
         return answer_of(found or read_codes(self.doc, "vendor_tax_id"))
 
-    def _tax_ids(self) -> Answer | None:
+    def _tax_ids(self) -> FieldAnswer | None:
         found = self._own(read_tax_numbers(self.doc))
         if not found:
             return None

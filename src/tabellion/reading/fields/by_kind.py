@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tabellion.reading.fields.answer import Answer, answer_at, answer_of
+from tabellion.reading.fields.answer import FieldAnswer, answer_at, answer_of
 from tabellion.reading.fields.candidates import Candidate, find_labelled
 from tabellion.reading.fields.codes import Code, read_codes
 from tabellion.reading.fields.currency import read_currency
@@ -21,23 +21,23 @@ _TRUE = {"yes", "oui", "ja", "true", "x", "☒", "☑", "1"}
 _FALSE = {"no", "non", "nein", "false", "☐", "0"}
 
 
-def read(doc: LabelledText, spec: FieldSpec) -> Answer | None:
+def read(doc: LabelledText, spec: FieldSpec) -> FieldAnswer | None:
     """The field's answer, read by its kind; None where nothing was found."""
     reader = _READERS.get(spec.kind)
     return reader(doc, spec) if reader else None
 
 
-def _date(doc: LabelledText, spec: FieldSpec) -> Answer | None:
+def _date(doc: LabelledText, spec: FieldSpec) -> FieldAnswer | None:
     found = _find_ranked(doc, spec, lambda text: days(text, doc.order, compact=True))
     return answer_of(found, found[0].value.isoformat()) if found else None
 
 
-def _money(doc: LabelledText, spec: FieldSpec) -> Answer | None:
+def _money(doc: LabelledText, spec: FieldSpec) -> FieldAnswer | None:
     found = _find_ranked(doc, spec, money_parser(doc))
     return answer_of(found, money(found[0].value)) if found else None
 
 
-def _number(doc: LabelledText, spec: FieldSpec) -> Answer | None:
+def _number(doc: LabelledText, spec: FieldSpec) -> FieldAnswer | None:
     percent = spec.kind == "percent"
 
     def parse(text: str) -> Iterator[Any]:
@@ -47,13 +47,13 @@ def _number(doc: LabelledText, spec: FieldSpec) -> Answer | None:
     return answer_of(found, digits(found[0].value)) if found else None
 
 
-def _code(doc: LabelledText, spec: FieldSpec) -> Answer | None:
+def _code(doc: LabelledText, spec: FieldSpec) -> FieldAnswer | None:
     if spec.pattern and (found := _find_ranked(doc, spec, _pattern_parser(spec.pattern))):
         return answer_of(found)
     return answer_of(read_codes(doc, spec.name))
 
 
-def _text(doc: LabelledText, spec: FieldSpec) -> Answer | None:
+def _text(doc: LabelledText, spec: FieldSpec) -> FieldAnswer | None:
     for label in doc.find_labels(spec.name):
         rest = label.line.text[label.end :]
         if not rest.lstrip().startswith(":"):
@@ -86,7 +86,7 @@ def _more(doc: LabelledText, line: Line) -> list[Line]:
     return found
 
 
-def _choice(doc: LabelledText, spec: FieldSpec) -> Answer | None:
+def _choice(doc: LabelledText, spec: FieldSpec) -> FieldAnswer | None:
     """The option at the label, else the first option that the page mentions."""
     options = {fold_in_place(option): option for option in sorted(spec.options, key=len, reverse=True)}
     labelled_text = _text(doc, spec)
@@ -105,7 +105,7 @@ def _choice(doc: LabelledText, spec: FieldSpec) -> Answer | None:
     return None
 
 
-def _bool(doc: LabelledText, spec: FieldSpec) -> Answer | None:
+def _bool(doc: LabelledText, spec: FieldSpec) -> FieldAnswer | None:
     answer = _text(doc, spec)
     if answer is None:
         return None
@@ -116,7 +116,7 @@ def _bool(doc: LabelledText, spec: FieldSpec) -> Answer | None:
     return answer
 
 
-def _list(doc: LabelledText, spec: FieldSpec) -> Answer | None:
+def _list(doc: LabelledText, spec: FieldSpec) -> FieldAnswer | None:
     """A list by its first column with a pattern: every value of that form at one of the column's labels."""
     column = next((item for item in spec.items if item.pattern), None)
     if column is None or column.pattern is None:
@@ -144,7 +144,7 @@ def _pattern_parser(expected: str) -> Callable[[str], Iterator[Code]]:
     return lambda text: (Code(text[start:end], start, end) for start, end in pattern.find(expected, text))
 
 
-_READERS: dict[str, Callable[[LabelledText, FieldSpec], Answer | None]] = {
+_READERS: dict[str, Callable[[LabelledText, FieldSpec], FieldAnswer | None]] = {
     "date": _date, "money": _money, "number": _number, "percent": _number, "id": _code, "text": _text, "name": _text,
     "address": _text, "choice": _choice, "bool": _bool, "list": _list,
     "currency": lambda doc, spec: answer_of(read_currency(doc)),

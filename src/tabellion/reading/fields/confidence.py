@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tabellion.messages import Message
 from tabellion.reading.field import Field
-from tabellion.reading.fields.answer import Answer
+from tabellion.reading.fields.answer import FieldAnswer
 
 WEIGHTS = Path(__file__).with_name("confidence.json")
 #: Fields that fail in similar ways share weights.
@@ -26,7 +26,7 @@ def group_of(name: str) -> str:
     return GROUPS.get(name, "other")
 
 
-def confidence(answer: Answer) -> float:
+def confidence(answer: FieldAnswer) -> float:
     """The probability that the answer is right."""
     weights = _weights()
     group = weights.get(group_of(answer.name), {})
@@ -37,7 +37,7 @@ def confidence(answer: Answer) -> float:
     return min(max(1 / (1 + math.exp(-logit)), LEAST), MOST, answer.ceiling)
 
 
-def field_of(answer: Answer) -> Field:
+def field_of(answer: FieldAnswer) -> Field:
     """The answer as a field."""
     reasons = [*answer.reasons, *answer.proofs, *(Message("reason.but", detail=doubt) for doubt in answer.doubts)]
     if answer.source == "ocr":

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tabellion.reading.fields.answer import Answer, answer_at
+from tabellion.reading.fields.answer import FieldAnswer, answer_at
 from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.layout import Line
 from tabellion.reading.fields.values import fold_in_place
@@ -26,7 +26,7 @@ _LOT = re.compile(r"\d{1,3}(?: \d{3}){1,2}|\d{1,4}-\d{1,4}|\d{1,4}")
 _NOTARY = re.compile(r"\b(?:Me|M[eᵉ]|Maître|maître|MAÎTRE|ME)\s+([A-ZÀ-Ý][\w'’.-]+(?:[ -][A-ZÀ-Ý][\w'’.-]+){1,4})")
 
 
-def read_notary(doc: LabelledText) -> Answer | None:
+def read_notary(doc: LabelledText) -> FieldAnswer | None:
     """The notary who received the act."""
     for line in doc.layout.lines:
         if (match := _NOTARY.search(line.text)) and re.search(r"notaire|notary", _after(doc, line)):
@@ -34,7 +34,7 @@ def read_notary(doc: LabelledText) -> Answer | None:
     return None
 
 
-def read_lots(doc: LabelledText) -> Answer | None:
+def read_lots(doc: LabelledText) -> FieldAnswer | None:
     """Every lot that the act mentions."""
     lots: dict[str, Line] = {}
     for line in doc.layout.lines:
@@ -48,7 +48,7 @@ def read_lots(doc: LabelledText) -> Answer | None:
     return answer_at("lots", [{"lot": lot} for lot in lots], page, 0.9 if any(" " in lot for lot in lots) else 0.6)
 
 
-def read_parties(doc: LabelledText) -> Answer | None:
+def read_parties(doc: LabelledText) -> FieldAnswer | None:
     """The parties: each passage that ends with "ci-après nommé « le vendeur »" begins with the party's name."""
     lines = doc.layout.lines
     text = "\n".join(line.text for line in lines)
@@ -74,7 +74,7 @@ def read_parties(doc: LabelledText) -> Answer | None:
     return answer_at("parties", parties, page, 0.8)
 
 
-READERS: dict[str, Callable[[LabelledText], Answer | None]] = {
+READERS: dict[str, Callable[[LabelledText], FieldAnswer | None]] = {
     "notary": read_notary,
     "lots": read_lots,
     "parties": read_parties,

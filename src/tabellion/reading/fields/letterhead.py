@@ -115,7 +115,7 @@ def clean_name(text: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text may be a person's or a company's name."""
+    """Whether a text may be the name of a person or company."""
     plain = fold_in_place(text)
     if sum(map(str.isalpha, plain)) < 3 or days(text) or phone_or_web(plain):
         return False

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from tabellion.reading.alternative import MOST, Alternative, distinct
-from tabellion.reading.fields.answer import Answer
+from tabellion.reading.fields.answer import FieldAnswer
 from tabellion.reading.fields.bill import Bill
 from tabellion.reading.fields.candidates import Candidate
 from tabellion.reading.fields.codes import read_numbers
@@ -30,7 +30,7 @@ class Offering:
     def __init__(self, doc: LabelledText, bill: Bill) -> None:
         self._doc, self._bill = doc, bill
 
-    def offers(self, spec: FieldSpec, answer: Answer | None) -> list[Alternative]:
+    def offers(self, spec: FieldSpec, answer: FieldAnswer | None) -> list[Alternative]:
         """The other values for a field, the likeliest first."""
         if spec.kind in ("list", "bool"):
             return []
@@ -125,7 +125,7 @@ def _format_value(spec: FieldSpec, value: Any) -> Any:
     return value
 
 
-def _swap_day_month(answer: Answer | None) -> Iterator[Alternative]:
+def _swap_day_month(answer: FieldAnswer | None) -> Iterator[Alternative]:
     """The answer's date with day and month swapped, where both orders are possible."""
     day = answer.found if answer is not None else None
     if answer is not None and isinstance(day, Day) and not day.sure and day.value.day <= 12:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tabellion.reading.alternative import Offers
 from tabellion.reading.field import Field
 from tabellion.reading.fields import by_kind, deed
-from tabellion.reading.fields.answer import Answer
+from tabellion.reading.fields.answer import FieldAnswer
 from tabellion.reading.fields.bill import Bill
 from tabellion.reading.fields.confidence import field_of
 from tabellion.reading.fields.labelled_text import LabelledText, label_text
@@ -36,19 +36,19 @@ def read_fields_and_offers(pages: Sequence[Page], doctype: DocumentType) -> tupl
     return {name: field_of(answer) for name, answer in answers.items()}, offers
 
 
-def read_answers(pages: Sequence[Page], doctype: DocumentType) -> dict[str, Answer]:
+def read_answers(pages: Sequence[Page], doctype: DocumentType) -> dict[str, FieldAnswer]:
     """The answers with their evidence, before it becomes a confidence."""
     return _answers(pages, doctype)[2]
 
 
-def _answers(pages: Sequence[Page], doctype: DocumentType) -> tuple[LabelledText, Bill, dict[str, Answer]]:
+def _answers(pages: Sequence[Page], doctype: DocumentType) -> tuple[LabelledText, Bill, dict[str, FieldAnswer]]:
     doc = label_text([page for page in pages if page.words], lexicon_of(doctype), doctype.locale.dates)
     bill = Bill(doc)
     found = ((spec.name, _read(doc, bill, spec)) for spec in doctype.fields if doc.layout.lines)
     return doc, bill, {name: answer for name, answer in found if answer is not None}
 
 
-def _read(doc: LabelledText, bill: Bill, spec: FieldSpec) -> Answer | None:
+def _read(doc: LabelledText, bill: Bill, spec: FieldSpec) -> FieldAnswer | None:
     """Reads a field by its name where there is a reader for it, else by its kind."""
     answer = None
     if spec.name in bill.readers:

@@ -15,7 +15,7 @@ SHORTEST = 6  #: characters; a shorter text with a wrong letter would be found e
 GAP = 2.5  #: line heights between the lines of one value
 
 
-def fuzzy(index: Index, text: str) -> Iterator[tuple[str, list[Places]]]:
+def find_fuzzy(index: Index, text: str) -> Iterator[tuple[str, list[Places]]]:
     """The places with letters for digits, then with wrong letters; digits must always match."""
     needle = letters(text)
     digits = _digits(needle)
@@ -24,14 +24,14 @@ def fuzzy(index: Index, text: str) -> Iterator[tuple[str, list[Places]]]:
         yield "confusion", [stream.places(*at) for at in stream.find(index.confuse(needle))]
     slips = 0 if len(needle) < SHORTEST or len(digits) * 2 > len(needle) else min(6, max(1, len(needle) // 8))
     if slips:
-        yield "fuzzy", _slips(index.bare, needle, slips)
+        yield "fuzzy", _find_misread(index.bare, needle, slips)
 
 
 def _digits(text: str) -> str:
     return "".join(sign for sign in text if sign.isdigit())
 
 
-def _slips(stream: Stream, needle: str, most: int) -> list[Places]:
+def _find_misread(stream: Stream, needle: str, most: int) -> list[Places]:
     """The places with the fewest wrong letters, at most `most`.
 
     With n wrong letters at least one of n + 1 pieces of the needle is intact: only the places of pieces are tried.

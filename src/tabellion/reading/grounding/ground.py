@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from tabellion.reading.grounding.fuzzy import fuzzy, lines
+from tabellion.reading.grounding.fuzzy import find_fuzzy, lines
 from tabellion.reading.grounding.index import RUN, Index, Places, Stream, letters
 from tabellion.reading.grounding.variants import date_of, decimal_of, digits_of, fold, says
 from tabellion.reading.page import Box, Page, Word
@@ -156,7 +156,7 @@ def _tries(index: Index, text: str, kind: str) -> Iterator[Found]:
     yield "punctuation", _in(index.bare, letters(text))
     if kind != "date" and number is None:
         yield "lines", lines(index, text)
-        yield from fuzzy(index, text)
+        yield from find_fuzzy(index, text)
 
 
 def _numbers(index: Index, text: str, number: Decimal) -> Iterator[Found]:

@@ -46,11 +46,11 @@ class Stream:
         at = self.text.find(needle) if needle else -1
         while at >= 0:
             end = at + len(needle)
-            if self.alone(at, end):
+            if self.is_separate(at, end):
                 yield at, end
             at = self.text.find(needle, at + 1)
 
-    def alone(self, start: int, end: int) -> bool:
+    def is_separate(self, start: int, end: int) -> bool:
         """Whether a span is not a part of a longer word or number."""
         return self._free(start - 1, start) and self._free(end, end - 1)
 
@@ -131,7 +131,7 @@ class Index:
         found: dict[date, list[Places]] = {}
         stream = self.folded
         for start, end, day in days_in(stream.text):
-            if stream.alone(start, end):
+            if stream.is_separate(start, end):
                 found.setdefault(day, []).append(stream.places(start, end))
         return {day: sorted(set(places)) for day, places in found.items()}
 

@@ -84,7 +84,7 @@ def tokens(text: str) -> list[Token]:
     while at < len(text):
         match = TOKEN.match(text, at)
         if match is None or (match[0] in "*<" and text[at : at + 2] in ELSEWHERE):
-            raise ExpressionError(_stranger(text, at), at)
+            raise ExpressionError(_explain_unknown_sign(text, at), at)
         if match.lastgroup != "space":
             found.append(Token(str(match.lastgroup), match[0], at))
         at = match.end()
@@ -99,7 +99,7 @@ def tokens(text: str) -> list[Token]:
     return [*found, Token("end", "", len(text))]
 
 
-def _stranger(text: str, at: int) -> str:
+def _explain_unknown_sign(text: str, at: int) -> str:
     for length in (2, 1):
         if instead := ELSEWHERE.get(text[at : at + length]):
             return f"{text[at : at + length]!r} is not an operator; write {instead!r}"

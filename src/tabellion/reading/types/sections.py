@@ -216,13 +216,13 @@ def read_output(node: YamlNode, mistakes: Mistakes) -> Output:
     """The section on where results are written."""
     values = _read(node, mistakes, "output", {
         "json": _template(".json"), "parquet": _template(".parquet"),
-        "compression": _one_of("zstd", "snappy", "gzip", "none"), "atomic": _always,
+        "compression": _one_of("zstd", "snappy", "gzip", "none"), "atomic": _require_true,
     })  # fmt: skip
     values.pop("atomic", None)
     return Output(**values)
 
 
-def _always(node: YamlNode, mistakes: Mistakes, name: str) -> Any:
+def _require_true(node: YamlNode, mistakes: Mistakes, name: str) -> Any:
     if not mistakes.boolean(node, name):
         mistakes.add(node, "files are always written atomically", "remove the key")
     return MISSING

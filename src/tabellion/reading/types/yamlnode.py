@@ -102,7 +102,7 @@ class Mistakes:
     def text(self, node: YamlNode, name: str, *, longest: int = 2000) -> str | None:
         """A text; words that other parsers read as true, false or null must be quoted."""
         if node.kind != "scalar":
-            self.add(node, f"{name} must be a text, not a {_noun(node)}")
+            self.add(node, f"{name} must be a text, not a {_kind_name(node)}")
             return None
         if not node.quoted and (node.text.lower() in BOOLEANS or node.is_null):
             if node.is_null:
@@ -144,7 +144,7 @@ class Mistakes:
         if text in known:
             return text
         near = difflib.get_close_matches(str(text).lower(), known, n=1)
-        found = repr(text) if text is not None else f"a {_noun(node)}"
+        found = repr(text) if text is not None else f"a {_kind_name(node)}"
         self.add(node, f"{name} is one of {', '.join(known)}; found {found}", f"write {near[0]}" if near else "")
         return None
 
@@ -153,7 +153,7 @@ class Mistakes:
         if node.kind == "scalar" and not node.quoted and node.text in ("true", "false"):
             return node.text == "true"
         instead = {"yes": "true", "on": "true", "no": "false", "off": "false"}.get(node.text.lower(), "true or false")
-        found = repr(node.text) if node.kind == "scalar" else f"a {_noun(node)}"
+        found = repr(node.text) if node.kind == "scalar" else f"a {_kind_name(node)}"
         self.add(node, f"{name} is true or false; found {found}", f"write {name}: {instead}")
         return False
 
@@ -162,7 +162,7 @@ class Mistakes:
     ) -> Decimal | None:
         """A number within bounds."""
         if node.kind != "scalar" or not NUMBER.fullmatch(node.text):
-            found = repr(node.text) if node.kind == "scalar" else f"a {_noun(node)}"
+            found = repr(node.text) if node.kind == "scalar" else f"a {_kind_name(node)}"
             fix = "write 0.02 with a point" if "," in node.text else ""
             self.add(node, f"{name} must be a number; found {found}", fix)
             return None
@@ -292,5 +292,5 @@ class _Tree:
         raise TypeFileError(self.file, [*self.mistakes, Mistake(at.line, at.column, what)])
 
 
-def _noun(node: YamlNode) -> str:
+def _kind_name(node: YamlNode) -> str:
     return {"map": "mapping", "list": "list"}.get(node.kind, "text")

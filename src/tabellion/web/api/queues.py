@@ -204,7 +204,7 @@ async def retry(request: Request, name: Name) -> Response:
     "/api/queues/{name}/release", response_model=RowsReleased, openapi_extra=body_of(Release), summary="Release rows"
 )
 async def release(request: Request, name: Name) -> Response:
-    """Puts rows that are running without a live claim back to ready; the attempt is not spent."""
+    """Puts rows that are running without a live claim back to ready; the attempt does not count."""
     environment, queue = _find_queue(request, name)
     selection = await parse_body(request, Release, request.app.state.limits)
     if (selection.keys is None) == (not selection.orphans):
@@ -246,8 +246,8 @@ async def _bind_queue(environment: ServedEnvironment, queue: Queue) -> Bound:
     try:
         return await environment.store.bind(queue)
     except DeclarationError as error:
-        problems = "; ".join(problem.what for problem in error.problems)
-        raise Problem(409, "queue_unusable", problems, fix=Message("fix.declaration")) from None
+        detail = Message("problem.declaration", text="; ".join(problem.what for problem in error.problems))
+        raise Problem(409, "queue_unusable", detail, fix=Message("fix.declaration")) from None
 
 
 def _check_keys(bound: Bound, keys: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 import { api, byId, el, explain, moment, number, t } from "./base.js";
 import { put } from "./charts.js";
-import { aged, breakable, renew, Rows, short } from "./monitor.js";
+import { aged, breakable, renew, repeatWhileVisible, Rows, short } from "./monitor.js";
 
 const EVERY = 5000; // milliseconds
 
@@ -36,20 +36,12 @@ function show({ workers, problems }) {
 
 const say = (lines) => renew(byId("all-workers-problems"), lines, () => lines.map((line) => el("p", { class: "line text-warn" }, line)));
 
-let timer = 0;
-
 async function read() {
-  clearTimeout(timer);
-  timer = 0;
-  if (document.hidden) return; // it is read when the page is visible again
   try {
     show((await api("GET", "/api/active-workers")).data);
   } catch (error) {
     say([t("dashboard.all_workers_offline", { reason: explain(error) })]);
   }
-  clearTimeout(timer);
-  timer = setTimeout(read, EVERY);
 }
 
-document.addEventListener("visibilitychange", () => { if (!document.hidden) read(); });
-read();
+repeatWhileVisible(read, EVERY);

@@ -200,7 +200,7 @@ const gateRows = new Rows(byId("gates"), (gate) => {
 // -- spend -------------------------------------------------------------------------------------------------------
 
 const spending = new Bars(byId("spending"), {
-  title: t("dashboard.spend_days"), kinds: [{ key: "cost", word: t("dashboard.cost"), css: "fill-done" }],
+  title: t("dashboard.spend_days"), kinds: [{ key: "cost", word: t("base.cost"), css: "fill-done" }],
   axis: UTC_DAY, whole: WHOLE_DAY, write: (value) => money(value, "USD"), nothing: t("dashboard.nothing_spent"), integers: false,
 });
 const spendRows = new Rows(byId("spend-by"), () => {

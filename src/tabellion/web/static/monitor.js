@@ -146,7 +146,7 @@ export async function pauseOrResume(queue) {
   }
   const reason = el("input", { name: "reason", maxlength: 500, autocomplete: "off" });
   await formDialog(t("dashboard.pause_title", { queue: queue.name }),
-    [el("p", { class: "muted" }, t("dashboard.pause_text")), field(t("dashboard.reason"), reason, t("dashboard.reason_hint"))],
+    [el("p", { class: "muted" }, t("dashboard.pause_text")), field(t("base.reason"), reason, t("dashboard.reason_hint"))],
     t("dashboard.pause"), async (values) => {
       await api("POST", `${path}/pause`, { reason: values.reason.trim() });
       toast(t("dashboard.paused_now", { queue: queue.name }), "good");
@@ -174,3 +174,17 @@ export const breakable = (name) => name.split(/(?<=_)/).flatMap((part, place) =>
 /** The link to a queue's page. */
 export const queuePath = (name) => `/queues/${encodeURIComponent(name)}`;
 
+/** Calls an asynchronous function now and every so many milliseconds, while the page is visible. */
+export function repeatWhileVisible(run, every) {
+  let timer = 0;
+  async function turn() {
+    clearTimeout(timer);
+    timer = 0;
+    if (document.hidden) return; // it runs when the page is visible again
+    await run();
+    clearTimeout(timer);
+    timer = setTimeout(turn, every);
+  }
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) turn(); });
+  turn();
+}

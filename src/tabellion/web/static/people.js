@@ -19,7 +19,7 @@ function row(user) {
   const state = user.disabled_at ? badge("bad", "cross", t("people.disabled"))
     : user.available ? badge("good", "check", t("people.active")) : badge("warn", "clock", t("people.away"));
   return el("tr", { dataset: { row: user.id } },
-    el("td", {}, el("strong", {}, user.name), user.name === me.name && el("span", { class: "muted" }, ` · ${t("people.you")}`)),
+    el("td", {}, el("strong", {}, user.name), user.name === me.name && el("span", { class: "muted" }, ` · ${t("base.you")}`)),
     el("td", {}, role),
     el("td", {}, el("div", { class: "row" }, state, !user.has_password && !user.disabled_at && el("span", { class: "muted small" }, t("people.no_password")))),
     el("td", { class: "muted nowrap not-narrow", title: moment(user.last_seen_at) }, user.last_seen_at ? ago(user.last_seen_at) : t("people.never")),
@@ -59,7 +59,7 @@ async function link(user) {
     const { data } = await api("POST", `/api/users/${user.id}/link`);
     const shown = el("input", { readonly: true, value: data.url, "aria-label": t("people.link"), class: "mono link-shown", onfocus: () => shown.select() });
     dialog(t("people.link_title", { name: user.name }), [el("p", {}, t("people.link_text", { name: user.name })), shown], [
-      el("button", { type: "button", class: "primary", onclick: async () => { shown.select(); await navigator.clipboard.writeText(data.url); toast(t("people.copied"), "good"); } }, icon("copy"), t("people.copy")),
+      el("button", { type: "button", class: "primary", onclick: async () => { shown.select(); await navigator.clipboard.writeText(data.url); toast(t("people.copied"), "good"); } }, icon("copy"), t("base.copy")),
     ], { broad: true });
   } catch (error) {
     toast(explain(error), "bad");
@@ -69,7 +69,7 @@ async function link(user) {
 byId("add").addEventListener("click", async () => {
   const name = el("input", { name: "name", required: true, maxlength: 64, autocomplete: "off", autocapitalize: "none", spellcheck: "false" });
   const role = el("select", { name: "role" }, Object.keys(LEVELS).map((one) => el("option", { value: one, selected: one === "reviewer" }, t(`base.role_${one}`))));
-  const user = await formDialog(t("people.add"), [field(t("people.name"), name, t("people.name_hint")), field(t("people.role"), role)], t("people.add"),
+  const user = await formDialog(t("people.add"), [field(t("base.name"), name, t("people.name_hint")), field(t("people.role"), role)], t("people.add"),
     async (values) => (await api("POST", "/api/users", { name: values.name.trim().toLowerCase(), role: values.role })).data);
   if (!user) return;
   await load();

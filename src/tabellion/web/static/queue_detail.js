@@ -27,17 +27,17 @@ const when = (word, pick, write = agoWords) => ({
 const plain = (word, css, write) => ({
   word, css, make: () => { const element = el("span"); return { node: element, update: (row) => { const content = write(row); put(element, content); if (css.includes("cut")) element.title = content; } }; },
 });
-const WORKER = plain("queue_detail.worker", "cut narrow wide-only", (row) => row.attempt?.worker ?? row.mirrors.worker ?? "");
+const WORKER = plain("base.worker", "cut narrow wide-only", (row) => row.attempt?.worker ?? row.mirrors.worker ?? "");
 const ATTEMPT = plain("queue_detail.attempt", "right", (row) => number(row.attempt?.attempt ?? (row.mirrors.attempts || null)) || "–");
 const SAID = plain("queue_detail.said", "said", (row) => row.attempt?.note ?? "");
 const ERROR = plain("queue_detail.said", "said", (row) => localized(row, "error"));
-const COST = plain("queue_detail.cost", "right nowrap", (row) => (row.attempt?.cost ? money(row.attempt.cost, "USD") : ""));
+const COST = plain("base.cost", "right nowrap", (row) => (row.attempt?.cost ? money(row.attempt.cost, "USD") : ""));
 const COLUMNS = {
   ready: [ATTEMPT, ERROR],
-  waiting: [when("queue_detail.due", (row) => row.attempt?.retry_at, inWords), ATTEMPT, ERROR],
+  waiting: [when("base.due", (row) => row.attempt?.retry_at, inWords), ATTEMPT, ERROR],
   running: [when("queue_detail.since", (row) => row.attempt?.claimed_at ?? row.mirrors.started_at, short), ATTEMPT, WORKER, SAID],
-  done: [when("queue_detail.when", (row) => row.attempt?.settled_at ?? row.mirrors.finished_at), ATTEMPT, WORKER, COST],
-  failed: [when("queue_detail.when", (row) => row.attempt?.settled_at ?? row.mirrors.finished_at), ATTEMPT, ERROR],
+  done: [when("base.when", (row) => row.attempt?.settled_at ?? row.mirrors.finished_at), ATTEMPT, WORKER, COST],
+  failed: [when("base.when", (row) => row.attempt?.settled_at ?? row.mirrors.finished_at), ATTEMPT, ERROR],
 };
 
 let table = null;
@@ -46,7 +46,7 @@ function makeTable() {
   const columns = COLUMNS[state];
   byId("rows-head").replaceChildren(el("tr", {}, el("th", { scope: "col" }, t("queue_detail.row")),
     columns.map(({ word, css }) => el("th", { scope: "col", class: css.replace("said", "") }, t(word))),
-    state === "failed" && operator ? el("th", { scope: "col" }, el("span", { class: "unseen" }, t("dashboard.actions"))) : null));
+    state === "failed" && operator ? el("th", { scope: "col" }, el("span", { class: "unseen" }, t("base.actions"))) : null));
   byId("rows").replaceChildren();
   table = new Rows(byId("rows"), (row) => {
     const cells = columns.map(({ make, css }) => ({ ...make(), css }));
@@ -193,10 +193,10 @@ function about() {
   renew(byId("about"), facts, () => [
     [t("queue_detail.oldest"), oldest],
     [t("queue_detail.rate"), queue.error_rate === null ? "–" : rounded(queue.error_rate)],
-    [t("queue_detail.workers"), number(queue.workers)],
+    [t("base.workers"), number(queue.workers)],
     [t("queue_detail.limit"), queue.limit === null ? t("queue_detail.unlimited") : number(queue.limit)],
-    queue.model && [t("queue_detail.model"), queue.model],
-    queue.gate && [t("queue_detail.gate"), [queue.gate.name, " ", queue.gate.state === "open" ? badge("good", "check", t("dashboard.open")) : badge("bad", "lock", t("dashboard.gate_closed"))]],
+    queue.model && [t("base.model"), queue.model],
+    queue.gate && [t("base.gate"), [queue.gate.name, " ", queue.gate.state === "open" ? badge("good", "check", t("dashboard.open")) : badge("bad", "lock", t("dashboard.gate_closed"))]],
     [t("queue_detail.table"), el("code", {}, queue.table), "below"],
     [t("queue_detail.state_is"), el("code", {}, condition), "below"],
   ].filter(Boolean).map(([word, content, css]) => [el("dt", { class: css }, word), el("dd", { class: css }, content)]));

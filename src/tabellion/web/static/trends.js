@@ -3,7 +3,7 @@
 import { api, badge, byId, duration, el, explain, language, number, t } from "./base.js";
 import { Bars, put } from "./charts.js";
 import { onOverview } from "./dashboard.js";
-import { aged, breakable, renew, Rows, short } from "./monitor.js";
+import { aged, breakable, renew, repeatWhileVisible, Rows, short } from "./monitor.js";
 
 const EVERY = 300000; // milliseconds
 const format = (options) => { const formatter = new Intl.DateTimeFormat(language, options); return (at) => formatter.format(at); };
@@ -77,12 +77,7 @@ function offer() {
   choice.value = chosen;
 }
 
-let timer = 0;
-
 async function read() {
-  clearTimeout(timer);
-  timer = 0;
-  if (document.hidden) return; // it is read when the page is visible again
   try {
     trends = (await api("GET", "/api/trends")).data;
     put(byId("trends-problem"), "");
@@ -91,12 +86,9 @@ async function read() {
   } catch (error) {
     put(byId("trends-problem"), t("dashboard.trends_offline", { reason: explain(error) }));
   }
-  clearTimeout(timer);
-  timer = setTimeout(read, EVERY);
 }
 
 choice.addEventListener("change", show);
-document.addEventListener("visibilitychange", () => { if (!document.hidden) read(); });
 onOverview(({ queues, targets }) => {
   byId("targets-card").hidden = !targets.length;
   targetRows.update(targets, (one) => one.target);
@@ -105,4 +97,4 @@ onOverview(({ queues, targets }) => {
   counted = new Set(names);
   if (trends) show();
 });
-read();
+repeatWhileVisible(read, EVERY);

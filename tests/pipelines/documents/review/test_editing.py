@@ -31,7 +31,7 @@ async def held(store: Store, values: Any = None, **columns: Any) -> str:
     return item
 
 
-async def field(store: Store, item: str, name: str) -> fields.Row:
+async def field(store: Store, item: str, name: str) -> fields.StoredField:
     """One field as stored."""
     row = await items.row(store, item)
     return (await fields.rows(store, row["document_id"]))[name]

@@ -118,7 +118,7 @@ def test_findings_about_settled_fields_are_over() -> None:
     assert [one["code"] for one in fields.issues(doctype, {}, [], read, {"lines"})] == ["damaged"]
 
 
-def row(**columns: Any) -> fields.Row:
+def row(**columns: Any) -> fields.StoredField:
     """A field as in its table."""
     return {  # type: ignore[return-value]
         "name": "", "place": 0, "value": None, "confidence": 0.9, "page": None, "box": None, "quote": None,

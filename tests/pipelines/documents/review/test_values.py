@@ -74,7 +74,7 @@ def test_unknown_columns_of_the_reading_are_dropped() -> None:
         ("total", True, "total: 'True' is not an amount"),
         ("total", "1,234", "total: '1,234' can be read in two ways; write 1234 or 1.2340"),
         ("total", "-12.345 €", "can be read in two ways; write 12345 or 12.3450"),
-        ("vendor", True, "vendor: 'True' is not a person's or a company's name"),
+        ("vendor", True, "vendor: 'True' is not the name of a person or company"),
         ("lines", [{"amount": "1.234"}], "lines[0].amount: '1.234' can be read in two ways"),
         ("date", "03/04/2024", "write 2024-12-31"),
         ("date", "2024-02-30", "date: '2024-02-30' is not a date"),

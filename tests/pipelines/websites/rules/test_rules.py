@@ -10,7 +10,7 @@ import pytest
 
 from tabellion.messages import Message, translate
 from tabellion.pipelines.websites.analysis_type_file import load
-from tabellion.pipelines.websites.result import AnalysisResult, Item
+from tabellion.pipelines.websites.result import AnalysisResult, ResultItem
 from tabellion.pipelines.websites.rules.apply import RULES, apply_rules
 from tabellion.pipelines.websites.site.info import Contacts, Link, Links, PageInfo, Robots, Tls, WebsiteInfo
 from tests.pipelines.websites.sites import website
@@ -18,7 +18,7 @@ from tests.pipelines.websites.sites import website
 EMPTY = WebsiteInfo("http://empty.example/", "http://empty.example/", "2026-11-01T10:00:00.000Z")
 
 
-def values(fields: Mapping[str, tuple[Item, ...]], name: str) -> list[Any]:
+def values(fields: Mapping[str, tuple[ResultItem, ...]], name: str) -> list[Any]:
     return [item.value for item in fields.get(name, ())]
 
 

@@ -54,7 +54,7 @@ def submit(
 ) -> None:
     """Submit documents: files, folders, or a quoted pattern.
 
-    Exit code 0 when all were taken in (with --wait: and read), 6 when some were not, 5 when none was.
+    Exit code 0 when all were accepted (with --wait: and read), 6 when some were not, 5 when none were.
 
     Examples:
 

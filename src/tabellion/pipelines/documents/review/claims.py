@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tabellion.accounts import audit
@@ -146,7 +146,7 @@ async def _take_over(store: Store, item: ItemRow, person: Person) -> None:
     entry = _entry(
         "released", person, item, before=job.worker, reason="taken_over", more={"holder": job.worker}
     )  # fmt: skip
-    await _end_claim(store, job, "released", [audit.statement(store.dialect, entry)])
+    await _end_claim(store, Settlement(job, "released", also=[audit.statement(store.dialect, entry)]))
 
 
 async def sweep(store: Store) -> None:
@@ -161,7 +161,7 @@ WHERE a.queue = '{NAME}' AND a.settled_at IS NULL AND a.lease_until < {NOW} LIMI
     for row in rows:
         entry = AuditEntry("expired", SYSTEM, row["document_id"], row["key"], before=row["worker"])
         also = [audit.statement(store.dialect, entry)]
-        await _end_claim(store, bound.job(row), "released", also, expired_only=True)
+        await _end_claim(store, Settlement(bound.job(row), "released", expired_only=True, also=also))
 
 
 async def renew(store: Store, id: str, person: Person) -> float:  # noqa: A002
@@ -192,7 +192,7 @@ async def _leave(
     job = await require_claim(store, id, person)
     item = await items.row(store, id)
     also = [audit.statement(store.dialect, attach_item(entry, item))]
-    if not await _end_claim(store, job, outcome, also, after=after, why=entry.reason):
+    if not await _end_claim(store, Settlement(job, outcome, error=entry.reason, after=after, also=also)):
         raise await explain_not_held(store, id)
 
 
@@ -257,19 +257,16 @@ async def _hand_on(
         elif job.worker != person.name and not from_others:
             raise errors.Held(job.worker, item["lease_until"])
         else:
-            done = await _end_claim(store, job, "released", [audit_statement, change])
+            done = await _end_claim(store, Settlement(job, "released", also=[audit_statement, change]))
         if done:
             return
     raise errors.Held(None, None)
 
 
-async def _end_claim(
-    store: Store, job: Job, outcome: Outcome, also: Iterable[Statement], *, after: float | None = None,
-    why: str | None = None, expired_only: bool = False,
-) -> bool:  # fmt: skip
+async def _end_claim(store: Store, settlement: Settlement) -> bool:
     """Ends a claim; returns whether it still existed."""
     try:
-        await store.end(Settlement(job, outcome, error=why, after=after, expired_only=expired_only, also=list(also)))
+        await store.end(settlement)
     except LeaseLost:
         return False
     return True

@@ -16,23 +16,24 @@ from tabellion.errors import LeaseLost
 from tabellion.messages import Message, Translatable, restore_text, translatable
 from tabellion.pipelines.documents import extracted_fields
 from tabellion.pipelines.documents.extracted_fields import PERSON
-from tabellion.pipelines.documents.judging import Result, read_issues
+from tabellion.pipelines.documents.judging import DocumentResult, read_issues
 from tabellion.pipelines.documents.review import decisions, fields, item_changes, items
 from tabellion.pipelines.documents.review.claims import explain_not_held, require_claim
 from tabellion.pipelines.documents.review.errors import Changed, InvalidValues, Stale, Underway
-from tabellion.pipelines.documents.review.fields import EMPTY, Row, Types
+from tabellion.pipelines.documents.review.fields import EMPTY, StoredField, Types
 from tabellion.pipelines.documents.review.items import ItemRow
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.values import parse_value
 from tabellion.reading.field import FieldJson, serialize_reasons
 from tabellion.reading.issue import IssueJson
 from tabellion.reading.types.doctype import DocumentType
+from tabellion.reading.types.field_spec import FieldSpec
 
 Action = Literal["correct", "confirm", "absent", "unlock"]
 LONGEST_DRAFT = 200_000  #: characters of a draft
 
 
-class Columns(TypedDict):
+class FieldUpdate(TypedDict):
     """The columns of a field that are written; value, box, reasons, read_value and old_value are JSON."""
 
     value: str
@@ -81,11 +82,11 @@ async def edit(
     if item["document_status"] != "completed":
         raise Underway
     if item["version"] != version:
-        raise await stale(store, item, version)
+        raise await explain_conflict(store, item, version)
     doctype = fields.type_of(types, item["type"])
     found = await fields.rows(store, item["document_id"])
     needs_reading = any(name not in found or found[name]["locked"] for name in changes)
-    reading: Result = await fields.load_reading(store, item["document_id"]) if needs_reading else {}
+    reading: DocumentResult = await fields.load_reading(store, item["document_id"]) if needs_reading else {}
     read = reading.get("fields", {}) | reading.get("read_fields", {})
     outcomes, problems = {}, {}
     for name, change in changes.items():
@@ -98,7 +99,7 @@ async def edit(
             problems[name] = Message("edit.no_such_page", field=name, n=change.page, total=item["pages"])
             continue
         known = fields.known_values(row, reading.get("candidates", {}).get(name))
-        outcome = _apply_change(doctype, name, row, change, person, read, known)
+        outcome = _FieldEdit(doctype, spec, row, change, person, read, known).find_outcome()
         if isinstance(outcome, str):
             problems[name] = outcome
         elif outcome is not None:
@@ -124,68 +125,73 @@ async def edit(
     except LeaseLost:
         raise await explain_not_held(store, id) from None
     if not results:
-        raise await stale(store, await items.row(store, id), version)
+        raise await explain_conflict(store, await items.row(store, id), version)
     return int(results[0][0]["version"])
 
 
-Outcome = tuple[str, Columns]  #: the action in the audit log, and the columns
+Outcome = tuple[str, FieldUpdate]  #: the action in the audit log, and the columns
 Place = tuple[int | None, list[float] | None, str | None]  #: page, box and quote
 
 
-def _apply_change(
-    doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, read: Mapping[str, FieldJson],
-    known: Sequence[Any],
-) -> Outcome | str | None:  # fmt: skip
-    """The result of a change of a field; a message if it is not possible; None if it changes nothing."""
-    if change.action == "correct":
-        return _correct_field(doctype, name, row, change, person, known, read)
-    if change.action == "absent":
-        if row is not None and row["state"] == "absent":
-            return None
-        return _by_person(row, person, "absent", None, (None, None, None))
-    if row is None or (change.action == "confirm" and row["value"] in EMPTY):
-        return Message("edit.no_value", field=name, verb=change.action)
-    if change.action == "confirm":
-        return _confirm_field(row)
-    return _unlock_field(row, read)
+@dataclass(frozen=True, slots=True)
+class _FieldEdit:
+    """A change of one field, with what it depends on."""
+
+    doctype: DocumentType
+    spec: FieldSpec
+    row: StoredField | None
+    change: Change
+    person: Person
+    read: Mapping[str, FieldJson]
+    known: Sequence[Any]
+
+    def find_outcome(self) -> Outcome | str | None:
+        """The result of the change; a message if it is not possible; None if it changes nothing."""
+        row, action = self.row, self.change.action
+        if action == "correct":
+            return self._correct()
+        if action == "absent":
+            if row is not None and row["state"] == "absent":
+                return None
+            return self._decide("absent", None, (None, None, None))
+        if row is None or (action == "confirm" and row["value"] in EMPTY):
+            return Message("edit.no_value", field=self.spec.name, verb=action)
+        return _confirm_field(row) if action == "confirm" else _unlock_field(row, self.read)
+
+    def _correct(self) -> Outcome | str | None:
+        row, change = self.row, self.change
+        value, problem = parse_value(self.doctype, self.spec, change.value, self.known)
+        if problem:
+            return problem
+        if value is None:
+            return Message("edit.value_needed", field=self.spec.name)
+        if change.page is not None:
+            return self._decide(
+                "corrected", value, (change.page, list(change.box) if change.box else None, change.quote)
+            )
+        if row is not None and self.spec.fit(row["value"]) == value:
+            return _confirm_field(row)
+        if row is not None and row["locked"] and value == _read(row):
+            # The value is what was read after all: this confirms it and corrects nothing.
+            unlocked = _unlock_field(row, self.read)
+            assert unlocked is not None  # noqa: S101 - it is locked
+            return "confirmed", {**unlocked[1], "state": "confirmed"}
+        return self._decide("corrected", value, _place(row))
+
+    def _decide(self, state: str, value: Any, location: Place) -> Outcome:
+        """A field that a person has decided; the value that was read is stored beside it."""
+        page, box, quote = location
+        read = None if self.row is None else _read(self.row)
+        reasons = fields.ABSENT if state == "absent" else fields.CORRECTED
+        return state, {
+            "value": _json(value), "confidence": 1.0, "page": page, "box": _json(box) if box else None, "quote": quote,
+            "source": PERSON, "reasons": _json(serialize_reasons(reasons)), "locked": True, "state": state,
+            "manually_corrected": True, "corrected_by": self.person.name, "read_value": _json(read),
+            "old_value": _json(read),
+        }  # fmt: skip
 
 
-def _correct_field(
-    doctype: DocumentType, name: str, row: Row | None, change: Change, person: Person, known: Sequence[Any],
-    read: Mapping[str, FieldJson],
-) -> Outcome | str | None:  # fmt: skip
-    spec = fields.spec_of(doctype, name, row)
-    assert spec is not None  # noqa: S101 - checked before
-    value, problem = parse_value(doctype, spec, change.value, known)
-    if problem:
-        return problem
-    if value is None:
-        return Message("edit.value_needed", field=name)
-    has_place = change.page is not None
-    if row is not None and spec.fit(row["value"]) == value and not has_place:
-        return _confirm_field(row)
-    if row is not None and row["locked"] and value == _read(row) and not has_place:
-        # The value is what was read after all: this confirms it and corrects nothing.
-        unlocked = _unlock_field(row, read)
-        assert unlocked is not None  # noqa: S101 - it is locked
-        return "confirmed", {**unlocked[1], "state": "confirmed"}
-    location = (change.page, list(change.box) if change.box else None, change.quote) if has_place else None
-    return _by_person(row, person, "corrected", value, location)
-
-
-def _by_person(row: Row | None, person: Person, state: str, value: Any, location: Place | None) -> Outcome:
-    """A field that a person has decided; the value that was read is stored beside it."""
-    page, box, quote = location if location is not None else _place(row)
-    read = None if row is None else _read(row)
-    reasons = fields.ABSENT if state == "absent" else fields.CORRECTED
-    return state, {
-        "value": _json(value), "confidence": 1.0, "page": page, "box": _json(box) if box else None, "quote": quote,
-        "source": PERSON, "reasons": _json(serialize_reasons(reasons)), "locked": True, "state": state,
-        "manually_corrected": True, "corrected_by": person.name, "read_value": _json(read), "old_value": _json(read),
-    }  # fmt: skip
-
-
-def _confirm_field(row: Row) -> Outcome | None:
+def _confirm_field(row: StoredField) -> Outcome | None:
     """Confirms a field as it is. If it was read again, the new reading counts as seen."""
     if row["state"] is None:
         return "confirmed", {**_as_is(row), "state": "confirmed"}
@@ -194,7 +200,7 @@ def _confirm_field(row: Row) -> Outcome | None:
     return None
 
 
-def _unlock_field(row: Row, read: Mapping[str, FieldJson]) -> Outcome | None:
+def _unlock_field(row: StoredField, read: Mapping[str, FieldJson]) -> Outcome | None:
     """The field as last read, with what is known about its source."""
     if not row["locked"]:
         return None if row["state"] is None else ("unlocked", {**_as_is(row), "state": None})
@@ -213,18 +219,18 @@ def _unlock_field(row: Row, read: Mapping[str, FieldJson]) -> Outcome | None:
     }  # fmt: skip
 
 
-def _read(row: Row) -> Any:
+def _read(row: StoredField) -> Any:
     """The value of a field that was last read."""
     noted = row["noted"]
     return noted.get("read_value", noted.get("old_value") if row["manually_corrected"] else row["value"])
 
 
-def _place(row: Row | None) -> Place:
+def _place(row: StoredField | None) -> Place:
     """The place of the value that is replaced: the new one has it too, but not the quote."""
     return (None, None, None) if row is None else (row["page"], row["box"], None)
 
 
-def _as_is(row: Row) -> Columns:
+def _as_is(row: StoredField) -> FieldUpdate:
     noted = row["noted"]
     return {
         "value": _json(row["value"]), "confidence": row["confidence"], "page": row["page"],
@@ -250,7 +256,7 @@ ON CONFLICT (item_id, person) DO UPDATE SET body = excluded.body, saved_at = exc
         raise await explain_not_held(store, id) from None
 
 
-async def stale(store: Store, item: ItemRow, version: int) -> Stale | InvalidValues:
+async def explain_conflict(store: Store, item: ItemRow, version: int) -> Stale | InvalidValues:
     """What has changed since a version: the fields that people changed, or all if the document was read again."""
     if version > item["version"]:
         message = Message("item.no_such_version", n=version, current=item["version"])
@@ -269,7 +275,7 @@ async def stale(store: Store, item: ItemRow, version: int) -> Stale | InvalidVal
 
 
 def check(
-    types: Types, item: ItemRow, found: Mapping[str, Row], values: Mapping[str, Any], read: Result,
+    types: Types, item: ItemRow, found: Mapping[str, StoredField], values: Mapping[str, Any], read: DocumentResult,
 ) -> tuple[list[IssueJson], dict[str, CheckedField]]:  # fmt: skip
     """The issues that these values would have, and each value in the format of its field. Writes nothing."""
     doctype = fields.type_of(types, item["type"])

@@ -13,7 +13,7 @@ from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
 from tabellion.messages import Message, Translatable, has_code, quote_value, translatable
 from tabellion.pipelines.documents import extracted_fields
-from tabellion.pipelines.documents.judging import Result, field_of, issue_of, judge_issues
+from tabellion.pipelines.documents.judging import DocumentResult, field_of, issue_of, judge_issues
 from tabellion.pipelines.documents.review.errors import TypeBroken
 from tabellion.reading.alternative import Candidate
 from tabellion.reading.field import restore_reasons
@@ -33,7 +33,7 @@ LONGEST = 1000  #: characters of a sentence that lists fields
 EMPTY: tuple[Any, ...] = (None, "", [])  #: values of a field without a value
 
 
-class Row(TypedDict):
+class StoredField(TypedDict):
     """A row of `tabellion_extracted_fields`, its JSON parsed."""
 
     name: str
@@ -109,25 +109,25 @@ class Unsure(TypedDict):
     confidence: float
 
 
-async def rows(store: Store, document: str) -> dict[str, Row]:
+async def rows(store: Store, document: str) -> dict[str, StoredField]:
     """The rows of a document's fields by name, their JSON parsed."""
     found = await store.database.fetch(extracted_fields.select(store.dialect), document)
     return {row["name"]: _parse_row(row) for row in found}
 
 
-async def load_reading(store: Store, document: str) -> Result:
+async def load_reading(store: Store, document: str) -> DocumentResult:
     """The document's last reading: its pages, fields and issues."""
     found = await store.database.fetch("SELECT result FROM tabellion_documents WHERE id = $1", document)
-    return cast("Result", json.loads(found[0]["result"] or "{}")) if found else {}
+    return cast("DocumentResult", json.loads(found[0]["result"] or "{}")) if found else {}
 
 
-def _parse_row(row: Any) -> Row:
+def _parse_row(row: Any) -> StoredField:
     # NULL in the column (nothing stored) differs from JSON null (the reading found no value).
     row["noted"] = {name: json.loads(row[name]) for name in ("read_value", "old_value") if row[name] is not None}
     for name in ("value", "box", "reasons", "candidates"):
         row[name] = json.loads(row[name]) if row[name] is not None else None
     row["reasons"] = restore_reasons(row["reasons"])
-    return cast("Row", row | {name: bool(row[name]) for name in ("locked", "manually_corrected")})
+    return cast("StoredField", row | {name: bool(row[name]) for name in ("locked", "manually_corrected")})
 
 
 def type_of(types: Types, name: str | None) -> DocumentType:
@@ -153,19 +153,19 @@ def type_or_empty(types: Types, name: str | None) -> DocumentType:
         return NO_TYPE
 
 
-def values_of(found: Mapping[str, Row]) -> dict[str, Any]:
+def values_of(found: Mapping[str, StoredField]) -> dict[str, Any]:
     """The values of fields by name."""
     return {name: row["value"] for name, row in found.items()}
 
 
-def known_values(row: Row | None, offered: Iterable[Candidate] | None = None) -> list[Any]:
+def known_values(row: StoredField | None, offered: Iterable[Candidate] | None = None) -> list[Any]:
     """The values that a field has, that readings found, and that it is offered."""
     others = (row["candidates"] if row is not None else None) or offered or ()
     stored = [] if row is None else [row["value"], *row["noted"].values()]
     return [*stored, *(candidate["value"] for candidate in others)]
 
 
-def decided_fields(found: Mapping[str, Row]) -> set[str]:
+def decided_fields(found: Mapping[str, StoredField]) -> set[str]:
     """The fields that people have decided."""
     return {name for name, row in found.items() if row["state"] in DECIDED}
 
@@ -179,7 +179,7 @@ def issues(
     return [issue.as_dict() for issue in judge_issues(map(issue_of, read), known, doctype, decided, absent)]
 
 
-def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], list[IssueJson]]:
+def gate(doctype: DocumentType, found: Mapping[str, StoredField]) -> tuple[list[str], list[IssueJson]]:
     """What prevents an approval: required fields that are neither present nor absent, and failing rules whose fields
     people have not decided."""
     absent = [name for name, row in found.items() if row["state"] == "absent"]
@@ -189,7 +189,7 @@ def gate(doctype: DocumentType, found: Mapping[str, Row]) -> tuple[list[str], li
     return missing, [issue for issue in errors if issue["code"] != "missing"]
 
 
-def find_unseen(doctype: DocumentType, found: Mapping[str, Row]) -> list[Unsure]:
+def find_unseen(doctype: DocumentType, found: Mapping[str, StoredField]) -> list[Unsure]:
     """The uncertain fields that nobody has reviewed."""
     return [
         {"name": spec.name, "label": spec.title, "value": row["value"], "threshold": spec.threshold,
@@ -199,7 +199,7 @@ def find_unseen(doctype: DocumentType, found: Mapping[str, Row]) -> list[Unsure]
     ]  # fmt: skip
 
 
-def _unsure(spec: FieldSpec, row: Row) -> bool:
+def _unsure(spec: FieldSpec, row: StoredField) -> bool:
     """Whether the confidence of a value is below what its type requires."""
     if row["value"] in EMPTY:
         return False
@@ -207,7 +207,7 @@ def _unsure(spec: FieldSpec, row: Row) -> bool:
 
 
 def serialize_fields(
-    doctype: DocumentType, found: Mapping[str, Row], found_issues: Sequence[IssueJson],
+    doctype: DocumentType, found: Mapping[str, StoredField], found_issues: Sequence[IssueJson],
     offered: Mapping[str, list[Candidate]] | None = None,
 ) -> list[ReviewField]:  # fmt: skip
     """The fields as JSON, in the type's order; includes fields that were not found, with what is `offered`."""
@@ -231,9 +231,9 @@ def serialize_fields(
 
 
 def _field(
-    spec: FieldSpec, row: Row | None, failed: bool, offered: list[Candidate] | None = None
+    spec: FieldSpec, row: StoredField | None, failed: bool, offered: list[Candidate] | None = None
 ) -> ReviewField:  # fmt: skip
-    found: Row = row or {
+    found: StoredField = row or {
         "name": spec.name, "place": 0, "value": None, "confidence": 0.0, "page": None, "box": None, "quote": None,
         "source": None, "reasons": [], "locked": False, "corrected_by": None, "corrected_at": None, "state": None,
         "manually_corrected": False, "candidates": offered, "noted": {},
@@ -255,7 +255,7 @@ def _field(
     }  # fmt: skip
 
 
-def _state(spec: FieldSpec, row: Row | None, failed: bool) -> State:
+def _state(spec: FieldSpec, row: StoredField | None, failed: bool) -> State:
     """A person's decision takes precedence; then failed rules, then uncertainty."""
     if row is not None and row["state"]:
         return row["state"]
@@ -266,7 +266,7 @@ def _state(spec: FieldSpec, row: Row | None, failed: bool) -> State:
     return "needs_look" if _unsure(spec, row) else "auto"
 
 
-def _three_way(row: Row) -> ThreeWay | None:
+def _three_way(row: StoredField) -> ThreeWay | None:
     """The values of the person, the earlier reading and the new reading, if the readings differ."""
     noted = row["noted"]
     if not row["manually_corrected"] or "read_value" not in noted or noted["read_value"] == noted.get("old_value"):
@@ -274,7 +274,7 @@ def _three_way(row: Row) -> ThreeWay | None:
     return {"human": row["value"], "old_model": noted.get("old_value"), "new_model": noted["read_value"]}
 
 
-def spec_of(doctype: DocumentType, name: str, row: Row | None) -> FieldSpec | None:
+def spec_of(doctype: DocumentType, name: str, row: StoredField | None) -> FieldSpec | None:
     """The definition of a field: from its type, or derived from its value; None if there is no such field."""
     if name in doctype:
         return doctype.field(name)

@@ -13,7 +13,7 @@ from tabellion.messages import Message, quote_value
 from tabellion.pipelines.documents import states
 from tabellion.pipelines.documents.review import errors, fields, item_changes, items
 from tabellion.pipelines.documents.review.claims import explain_not_held, require_claim
-from tabellion.pipelines.documents.review.editing import stale
+from tabellion.pipelines.documents.review.editing import explain_conflict
 from tabellion.pipelines.documents.review.fields import EMPTY, Types
 from tabellion.pipelines.documents.review.items import ItemRow
 from tabellion.pipelines.documents.review.people import Person
@@ -38,7 +38,7 @@ async def approve(
     if item["document_status"] != "completed":
         raise errors.Underway
     if item["version"] != version:
-        raise await stale(store, item, version)
+        raise await explain_conflict(store, item, version)
     found = await fields.rows(store, item["document_id"])
     doctype = fields.type_of(types, item["type"])
     if not doctype.fields and not found:
@@ -110,7 +110,7 @@ WHERE r.id = :id AND r.version = :version AND d.status = 'completed' {lock}""",
         if version is not None and current["document_status"] != "completed":
             raise errors.Underway from None
         if current["holder"] == person.name and current["status"] in OPEN and version is not None:
-            raise await stale(store, current, version) from None
+            raise await explain_conflict(store, current, version) from None
         raise await explain_not_held(store, id) from None
     await store.database.wake()
 

@@ -10,7 +10,7 @@ from tabellion.answers import Answer, Doc
 from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
-from tabellion.pipelines.documents.judging import Result, read_issues
+from tabellion.pipelines.documents.judging import DocumentResult, read_issues
 from tabellion.pipelines.documents.review import editing, fields, items
 from tabellion.pipelines.documents.review import rejection as rejections
 from tabellion.pipelines.documents.review.claims import sweep
@@ -177,7 +177,7 @@ async def check(store: Store, types: Types, id: str, values: Mapping[str, Any]) 
     return {"issues": judged, "fields": answers}
 
 
-def _document(item: ItemRow, read: Result) -> Sheet:
+def _document(item: ItemRow, read: DocumentResult) -> Sheet:
     pages: list[SheetPage] = [
         {
             "number": page["number"], "size": page.get("size"), "rotation": page.get("rotation"),

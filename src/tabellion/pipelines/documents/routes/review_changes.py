@@ -23,7 +23,7 @@ class ReviewChanges(Watched):
         self._n = -1
         self._moved = asyncio.Event()
 
-    async def after(self, n: int, within: float) -> int:
+    async def wait_for_change(self, n: int, within: float) -> int:
         """The length as soon as it differs from `n`, or after `within` seconds in any case."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within):

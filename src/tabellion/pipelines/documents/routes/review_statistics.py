@@ -69,7 +69,7 @@ async def _events(request: Request, context: ReviewContext) -> AsyncIterator[str
     changes = context.served.review_changes
     async with changes.looking():
         while not request.app.state.closing.is_set():
-            n = await changes.after(known, LOOK)
+            n = await changes.wait_for_change(known, LOOK)
             if n != known:
                 known, last_sent = n, time.monotonic()
                 counts = await items.counts(context.store, context.person)

@@ -257,7 +257,7 @@ async def _form(request: Request, blobs: Blobs, limits: RequestLimits, upload: U
     async for event in events(stream, boundary, limits.parts):
         if isinstance(event, FormPart):
             if upload.sinks and event.file is not None:
-                await upload.sinks[-1].rest()
+                await upload.sinks[-1].suspend()
             part = event
             text.clear()
             _begin(part, blobs, limits, upload)

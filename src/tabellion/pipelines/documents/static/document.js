@@ -91,7 +91,7 @@ function fieldRow([name, entry]) {
   const source = el("span", { class: `small ${human ? "text-human" : "muted"}`, title: t("document.source") }, human && icon(entry.locked ? "lock" : "pencil"), human ? t(entry.locked ? "document.locked" : "document.by_person") : tell(`document.source_${entry.source}`, entry.source));
   const why = entry.reasons?.length || entry.quote
     ? el("div", { class: "why small muted" }, entry.quote && !wide && el("q", {}, entry.quote), entry.reasons?.length && el("span", {}, localized(entry, "reasons").join(" · "))) : null;
-  const button = el("button", { type: "button", class: "field-name", "aria-expanded": String(name === chosen), onclick: () => choose(name === chosen ? null : name) }, title(name), spec(name)?.required && el("abbr", { title: t("document.required") }, "*"));
+  const button = el("button", { type: "button", class: "field-name", "aria-expanded": String(name === chosen), onclick: () => choose(name === chosen ? null : name) }, title(name), spec(name)?.required && el("abbr", { title: t("base.required") }, "*"));
   return el("div", { class: `field-row ${wide ? "wide" : ""} ${name === chosen ? "here" : ""}`, dataset: { field: name } },
     button, el("div", { class: "field-value" }, value(name, entry), why), el("div", { class: "field-trust" }, source, human ? null : confidence(entry.confidence, spec(name)?.threshold)));
 }
@@ -166,10 +166,10 @@ function drawAbout() {
     el("a", { class: "button small-button", href: `${where}/outputs/${kind}`, title: shown.outputs[kind] }, icon("download"), kind === "json" ? "JSON" : "Parquet"));
   const facts = [
     ["document.outputs", outputs.length ? el("div", { class: "row tight" }, outputs) : null],
-    ["documents.type", shown.type && (data.types[shown.type] ?? shown.type)],
-    ["document.model", shown.model === "local" ? t("document.model_local") : shown.model],
-    ["documents.pages", shown.pages && number(shown.pages)],
-    ["documents.cost", shown.cost === null || shown.cost === undefined ? null : money(shown.cost, "USD")],
+    ["base.type", shown.type && (data.types[shown.type] ?? shown.type)],
+    ["base.model", shown.model === "local" ? t("document.model_local") : shown.model],
+    ["base.pages", shown.pages && number(shown.pages)],
+    ["base.cost", shown.cost === null || shown.cost === undefined ? null : money(shown.cost, "USD")],
     ["documents.uploaded", `${moment(shown.created_at)} (${ago(shown.created_at)})`],
     ["document.took", took !== null && duration(took)],
     ["document.file", `${shown.media} · ${bytes(shown.bytes)}`],
@@ -183,7 +183,7 @@ function drawAttempts() {
   const all = shown.work?.attempts ?? [];
   if (!all.length) return byId("attempts").replaceChildren(el("p", { class: "pad muted" }, t("document.no_attempts")));
   byId("attempts").replaceChildren(el("div", { class: "table-wrap" }, el("table", { class: "list" },
-    el("thead", {}, el("tr", {}, ["document.worker", "document.when", "document.took", "document.outcome"].map((key) => el("th", {}, t(key))))),
+    el("thead", {}, el("tr", {}, ["base.worker", "base.when", "document.took", "document.outcome"].map((key) => el("th", {}, t(key))))),
     el("tbody", {}, all.map((attempt, place) => [
       el("tr", {}, el("td", { class: "mono small wrap" }, attempt.worker, attempt.queue !== "documents" && el("div", { class: "muted" }, attempt.queue)),
         el("td", { class: "nowrap", title: moment(attempt.claimed_at) }, ago(attempt.claimed_at)),
@@ -245,7 +245,7 @@ async function fetchAndDraw() {
     if (focused) byId("fields").querySelector(`[data-field="${CSS.escape(focused)}"] .field-name`)?.focus({ preventScroll: true });
   } catch (error) {
     lastDrawing = "";
-    byId("notices").replaceChildren(notice("bad", "stop", explain(error), " ", el("button", { type: "button", class: "small-button", onclick: load }, t("documents.try_again"))));
+    byId("notices").replaceChildren(notice("bad", "stop", explain(error), " ", el("button", { type: "button", class: "small-button", onclick: load }, t("base.try_again"))));
   }
 }
 
@@ -288,7 +288,7 @@ async function again() {
   const options = (list, current) => list.map(([key, text]) => el("option", { value: key, selected: key === current }, text));
   const type = el("select", { name: "type" }, options([["", t("document.as_it_is")], ...Object.entries(data.types)], ""));
   const model = el("select", { name: "model" }, options([["", t("document.as_it_is")], ...data.models.map((name) => [name, name === "local" ? t("document.model_local") : name])], ""));
-  const done = await formDialog(t("document.again"), [el("p", { class: "muted" }, t("document.again_text")), field(t("documents.type"), type), data.models.length > 1 && field(t("document.model"), model)], t("document.again"),
+  const done = await formDialog(t("document.again"), [el("p", { class: "muted" }, t("document.again_text")), field(t("base.type"), type), data.models.length > 1 && field(t("base.model"), model)], t("document.again"),
     async (values) => {
       const changes = Object.fromEntries(Object.entries(values).filter(([, choice]) => choice));
       await api("POST", `${where}/reprocess`, changes);
@@ -322,9 +322,9 @@ leaf.addEventListener("dblclick", zoom);
 keys([
   { key: "j", does: t("document.key_next_field"), run: () => step(1) },
   { key: "k", does: t("document.key_previous_field"), run: () => step(-1) },
-  { key: "[", does: t("document.page_before"), run: () => turn(page - 1) },
-  { key: "]", does: t("document.page_after"), run: () => turn(page + 1) },
-  { key: "z", does: t("document.zoom"), run: zoom },
+  { key: "[", does: t("base.previous_page"), run: () => turn(page - 1) },
+  { key: "]", does: t("base.next_page"), run: () => turn(page + 1) },
+  { key: "z", does: t("base.zoom"), run: zoom },
   { key: "r", does: t("document.review"), run: () => byId("open-review")?.click() },
   { key: "Backspace", does: t("document.back"), run: () => byId("back").click() },
 ]);

@@ -1,5 +1,5 @@
 // The list of documents: filters, pages, live status, and uploads by button or by dropping files anywhere.
-import { ago, api, byId, bytes, capital, data, el, empty, events, explain, icon, keys, liveMark, may, moment, money, notice, number, placeBefore, rememberPlace, rowKeys, t, toast } from "./base.js";
+import { ago, api, byId, bytes, capital, data, drawRow, el, empty, events, explain, icon, keys, liveMark, may, moment, money, notice, number, placeBefore, rememberPlace, rowKeys, t, toast } from "./base.js";
 import { localized } from "./messages.js";
 import { progress, review, status, verdict } from "./states.js";
 import { start } from "./uploads.js";
@@ -40,21 +40,7 @@ function cells(doc) {
   ];
 }
 
-function draw(doc) {
-  const known = rows.get(doc.id);
-  if (!known) {
-    const row = el("tr", { dataset: { row: doc.id } }, cells(doc));
-    rows.set(doc.id, { row, doc });
-    return row;
-  }
-  if (JSON.stringify(known.doc) !== JSON.stringify(doc)) {
-    const focused = known.row.contains(document.activeElement);
-    known.row.replaceChildren(...cells(doc));
-    if (focused) known.row.querySelector("a").focus({ preventScroll: true });
-    known.doc = doc;
-  }
-  return known.row;
-}
+const draw = (doc) => drawRow(rows, doc, cells);
 
 function updateControls() {
   const filtered = Object.keys(filters()).length > 0;
@@ -63,7 +49,7 @@ function updateControls() {
   body.closest(".table-wrap").hidden = rows.size === 0;
   nothing.hidden = rows.size > 0;
   if (rows.size > 0) return;
-  const clear = el("button", { type: "button", onclick: () => { form.reset(); byId("clear").click(); } }, t("documents.clear"));
+  const clear = el("button", { type: "button", onclick: () => { form.reset(); byId("clear").click(); } }, t("base.clear_filters"));
   const send = may("operator") && el("button", { type: "button", class: "primary", onclick: () => byId("files").click() }, icon("upload"), t("documents.upload"));
   nothing.replaceChildren(filtered
     ? empty("search", t("documents.none_found"), t("documents.none_found_text"), clear)
@@ -98,7 +84,7 @@ async function load({ count = LIMIT } = {}) {
     pager.hidden = true;
     for (const row of body.querySelectorAll("[aria-hidden]")) row.remove(); // placeholder rows
     trouble.hidden = false;
-    trouble.replaceChildren(notice("bad", "stop", explain(error), " ", el("button", { type: "button", class: "small-button", onclick: () => load() }, t("documents.try_again"))));
+    trouble.replaceChildren(notice("bad", "stop", explain(error), " ", el("button", { type: "button", class: "small-button", onclick: () => load() }, t("base.try_again"))));
   } finally {
     body.removeAttribute("aria-busy");
   }
@@ -165,8 +151,8 @@ function merge(list, whole) {
 function changed(update) {
   const known = rows.get(update.id);
   if (known) {
-    const before = known.doc.status;
-    draw({ ...known.doc, status: update.status, progress: update.progress });
+    const before = known.item.status;
+    draw({ ...known.item, status: update.status, progress: update.progress });
     if (before === update.status) return;
   }
   refresh();

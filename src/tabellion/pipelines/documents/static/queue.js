@@ -110,7 +110,7 @@ function show() {
     rows.replaceChildren(...lines);
     if (focused) rows.querySelector(`tr[data-row="${CSS.escape(focused)}"] a`)?.focus({ preventScroll: true });
   }
-  byId("due-head").textContent = t(view === "done" ? "queue.ended" : "queue.due");
+  byId("due-head").textContent = t(view === "done" ? "queue.ended" : "base.due");
   byId("pager").hidden = !next;
   const filtered = view !== "open" || Object.keys(filters()).length > 0;
   const clear = el("button", { type: "button", onclick: cleared }, t("queue.clear"));
@@ -172,7 +172,7 @@ function who(item) {
     const mine = item.holder === me.name;
     return el("div", {}, badge(mine ? "info" : "human", "person", mine ? t("queue.you_hold") : t("queue.holds", { who: item.holder })), el("div", { class: "muted small", "data-lease": item.lease_until }));
   }
-  return el("span", { class: item.assigned_to ? "" : "muted" }, item.assigned_to === me.name ? t("queue.you") : item.assigned_to || t("queue.nobody"));
+  return el("span", { class: item.assigned_to ? "" : "muted" }, item.assigned_to === me.name ? t("base.you") : item.assigned_to || t("queue.nobody"));
 }
 
 function tick() {

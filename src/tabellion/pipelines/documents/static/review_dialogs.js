@@ -25,7 +25,7 @@ const showDialog = (dialog, answer) =>
 // `tried`, if given, runs the action and returns whether it succeeded.
 const framed = (title, note, parts, tried = null) => {
   const heading = el("h2", { id: "question" }, title);
-  const close = el("button", { type: "button", class: "quiet" }, t("review.cancel"), el("kbd", {}, "Esc"));
+  const close = el("button", { type: "button", class: "quiet" }, t("base.cancel"), el("kbd", {}, "Esc"));
   const yes = el("button", { type: "submit", class: "primary" }, t("review.ok"), el("kbd", {}, "Enter"));
   const form = el("form", { method: "dialog" }, heading, ...(note ? [el("p", { class: "note" }, note)] : []), ...parts, el("div", { class: "verbs" }, close, yes));
   const dialog = el("dialog", { class: "question", "aria-labelledby": "question" }, form);

@@ -42,7 +42,7 @@ export class Form extends EventTarget {
     const id = `field-${field.name}`;
     const row = { field, state: el("span", { class: "state" }), sure: el("span", { class: "sure" }), detail: el("div", { class: "detail", hidden: "" }) };
     const label = el("label", { for: id, title: [field.label || field.name, field.help].filter(Boolean).join(": ") }, field.label || field.name);
-    if (field.required) label.append(el("abbr", { class: "required", title: t("review.required"), "aria-label": t("review.required") }, "*"));
+    if (field.required) label.append(el("abbr", { class: "required", title: t("base.required"), "aria-label": t("base.required") }, "*"));
     row.lock = el("span", { class: "lockmark" });
     label.append(row.lock);
     const entry = isTable(field) ? this.grid(row, id) : this.input(row, id);
@@ -120,7 +120,7 @@ export class Form extends EventTarget {
     if (input.matches("select")) input.disabled = !editable;
     else {
       input.readOnly = !editable;
-      input.placeholder = absent ? t("review.state.absent") : field.required ? t("review.required") : "";
+      input.placeholder = absent ? t("review.state.absent") : field.required ? t("base.required") : "";
     }
     input.setAttribute("aria-invalid", String(Boolean(this.item.error(field.name) || this.item.missing(field.name))));
     if (field.required) input.setAttribute("aria-required", "true");
@@ -222,7 +222,7 @@ export class Form extends EventTarget {
   describe(name) {
     const { node, field } = this.rows.get(name);
     const parts = [field.label || name, textOf(isTable(field) ? null : this.item.value(name)) || null, t(`review.state.${this.item.state(name)}`)];
-    if (this.item.missing(name)) parts.push(t("review.required"));
+    if (this.item.missing(name)) parts.push(t("base.required"));
     node.setAttribute("aria-label", parts.filter(Boolean).join(", "));
   }
 

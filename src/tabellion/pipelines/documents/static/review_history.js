@@ -34,9 +34,9 @@ export class History {
     this.drawer = drawer;
     this.failed = failed;
     this.list = el("ol", { class: "trail" });
-    const close = el("button", { type: "button", class: "quiet square", "aria-label": t("review.close") }, icon("close"));
+    const close = el("button", { type: "button", class: "quiet square", "aria-label": t("base.close") }, icon("close"));
     close.addEventListener("click", () => this.toggle(false));
-    drawer.replaceChildren(el("div", { class: "drawerhead" }, el("h2", {}, t("review.history")), el("kbd", {}, "t"), close), this.list);
+    drawer.replaceChildren(el("div", { class: "drawerhead" }, el("h2", {}, t("base.history")), el("kbd", {}, "t"), close), this.list);
   }
 
   get open() {

@@ -18,7 +18,7 @@ export const span = (seconds) => {
   const minutes = Math.floor(Math.abs(seconds) / 60);
   if (minutes < 60) return t("span.minutes", { n: minutes });
   const hours = Math.floor(minutes / 60);
-  if (hours >= 48) return t("span.days", { n: Math.floor(hours / 24) });
+  if (hours >= 48) return t("base.days", { n: Math.floor(hours / 24) });
   return hours < 10 && minutes % 60 ? `${t("span.hours", { n: hours })} ${t("span.minutes", { n: minutes % 60 })}` : t("span.hours", { n: hours });
 };
 

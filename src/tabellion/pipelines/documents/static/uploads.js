@@ -134,7 +134,7 @@ async function answered(upload, request, again) {
 }
 
 function refused(upload, sentence, again = false) {
-  const retry = again && el("button", { type: "button", class: "small-button", onclick() { delete upload.row.dataset.over; refusals -= 1; waiting.push(upload); count(); pump(); } }, t("documents.try_again"));
+  const retry = again && el("button", { type: "button", class: "small-button", onclick() { delete upload.row.dataset.over; refusals -= 1; waiting.push(upload); count(); pump(); } }, t("base.try_again"));
   upload.status.replaceChildren(el("span", { class: "text-bad", role: "alert" }, icon("stop"), " ", sentence), " ", retry || "");
   refusals += 1;
   over(upload);

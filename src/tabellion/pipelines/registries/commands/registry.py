@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import threading
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,9 +15,12 @@ from tabellion import extras
 from tabellion.cli import output
 from tabellion.cli.load import config_of
 from tabellion.cli.options import Json, group
+from tabellion.engine.gates import row as gate_row
 from tabellion.engine.log import printable
 from tabellion.errors import ConfigurationError
 from tabellion.pipelines.registries import profile_file
+from tabellion.pipelines.registries.account_files import AccountFile
+from tabellion.pipelines.registries.settings import GATE, load_profile, portal_place, settings_of
 from tabellion.reading.types.yamlnode import TypeFileError
 
 MISTAKES, MISMATCH = 3, 5  #: exit codes
@@ -52,7 +56,6 @@ def check(
     """
     with extras.explain_missing("browser"):
         from tabellion.pipelines.registries.checking import check_profile
-    from tabellion.pipelines.registries.settings import load_profile
 
     config = config_of(context)
     try:
@@ -94,11 +97,10 @@ def describe_report(report: dict[str, Any]) -> list[str]:
 
 @registry.command("list")
 def list_profiles(context: typer.Context, json: Json = False) -> None:
-    """List profiles: yours, then those that ship.
+    """List profiles: your own first, then the built-in ones.
 
     Example: tabellion registry list --json
     """
-    from tabellion.pipelines.registries.settings import load_profile
 
     config = config_of(context)
     folders = config.section("registries").get("profiles", [str(profile_file.FOLDER)])
@@ -124,8 +126,6 @@ def accounts(context: typer.Context, json: Json = False) -> None:
 
     Example: tabellion registry accounts
     """
-    from tabellion.pipelines.registries.account_files import AccountFile
-    from tabellion.pipelines.registries.settings import settings_of
 
     settings = settings_of(config_of(context))
     rows = []
@@ -153,13 +153,10 @@ def unlock(
     profile: Annotated[str, typer.Argument(help="The profile.")],
     account: Annotated[str, typer.Argument(help="The account, as `registry accounts` names it.")],
 ) -> None:
-    """Use an account again that its site had refused, after you unlocked it there.
+    """Use an account again after you unlocked it at its site.
 
     Example: tabellion registry unlock registre-foncier account-1
     """
-    from tabellion.engine.gates import row as gate_row
-    from tabellion.pipelines.registries.account_files import AccountFile
-    from tabellion.pipelines.registries.settings import GATE, settings_of
 
     config = config_of(context)
     settings = settings_of(config)
@@ -194,11 +191,9 @@ def portal(
     Example: tabellion registry portal --port 8077
     """
     extras.require("server")
-    import threading
 
     from tabellion.pipelines.registries.portal.data import ALWAYS_LOCKED, PASSWORDS
     from tabellion.pipelines.registries.portal.server import run_portal
-    from tabellion.pipelines.registries.settings import portal_place
 
     host, chosen = portal_place(config_of(context)) if port is None else ("127.0.0.1", port)
     with run_portal(chosen, host, fix="choose another --port") as running:

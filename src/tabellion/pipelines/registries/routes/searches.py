@@ -12,11 +12,11 @@ from starlette.responses import Response
 
 from tabellion.answers import Answer
 from tabellion.errors import Busy, Forbidden, StoreError, Unreachable
-from tabellion.extractions.routes.extractions import too_long
+from tabellion.extractions.routes.extractions import row_refused, too_long
 from tabellion.extractions.row_values import TextTooLong
 from tabellion.messages import Message
 from tabellion.pipelines.registries import lookup, submit
-from tabellion.pipelines.registries.choosing import NotYetFound, UnknownName, choose_names
+from tabellion.pipelines.registries.choosing import NotYetFound, UnknownCompanyName, choose_names
 from tabellion.pipelines.registries.columns import NoSuchColumn
 from tabellion.pipelines.registries.lookup import RightsSearch, SearchSession
 from tabellion.pipelines.registries.served import ServedRegistries, served_registries
@@ -113,7 +113,7 @@ async def add_extraction(request: Request) -> Response:
             raise Problem(422, "value_missing", str(error), field=f"/{error.field}", expected="a value") from None
         return {"id": id_, "status": "EN_ATTENTE", "status_url": f"/api/extractions/{id_}"}
 
-    return await _once(request, served, inputs, add)
+    return await _add_once(request, served, inputs, add)
 
 
 @router.get("/api/search-sessions", response_model=SearchSessions, summary="List company searches")
@@ -138,7 +138,7 @@ async def add_session(request: Request) -> Response:
             id_ = await submit.add_session(served.store, served.settings, body.company)
         return dict(await find_session(served, id_))
 
-    return await _once(request, served, body.model_dump(), add)
+    return await _add_once(request, served, body.model_dump(), add)
 
 
 @router.get("/api/search-sessions/{id}", response_model=SearchSession, summary="Get a company search")
@@ -159,7 +159,7 @@ async def choose(request: Request, id: str) -> Response:  # noqa: A002
     try:
         with explain_refusal():
             searches = await choose_names(served.store, served.settings, id, body.names)
-    except UnknownName as error:
+    except UnknownCompanyName as error:
         raise Problem(422, "value_invalid", str(error), field="/names", expected="names of the company") from None
     except NotYetFound as error:
         raise Problem(409, "names_pending", str(error), field="id", fix=Message("registry.fix_wait")) from None
@@ -205,7 +205,7 @@ def explain_refusal() -> Iterator[None]:
     except (Unreachable, Forbidden, Busy):
         raise  # not about the table: the application answers them for all routes
     except StoreError as error:
-        raise Problem(409, "queue_unusable", error.words, fix=Message("fix.table_requires")) from None
+        raise row_refused(error) from None
 
 
 async def find_session(served: ServedRegistries, id: str) -> SearchSession:  # noqa: A002
@@ -225,7 +225,7 @@ async def _find_rights(served: ServedRegistries, id: str) -> RightsSearch:  # no
     return found[0]
 
 
-async def _once(request: Request, served: ServedRegistries, body: Any, add: Any) -> Response:
+async def _add_once(request: Request, served: ServedRegistries, body: Any, add: Any) -> Response:
     """The answer of `add`; for an Idempotency-Key that was used before, the earlier answer."""
     key = idempotency.key_of(request.headers.get(idempotency.HEADER))
     print_ = idempotency.fingerprint([f"POST {request.url.path}", body])

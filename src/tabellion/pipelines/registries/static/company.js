@@ -21,7 +21,7 @@ function drawNames(session) {
 }
 
 /** A button that queues a failed search again; null for people who may not. */
-const againButton = (queue, id) => (may("operator") ? el("button", { type: "button", class: "small-button", onclick: () => again(queue, id) }, icon("again"), t("company.again")) : null);
+const againButton = (queue, id) => (may("operator") ? el("button", { type: "button", class: "small-button", onclick: () => again(queue, id) }, icon("again"), t("base.try_again")) : null);
 
 async function again(queue, id) {
   try {
@@ -38,7 +38,7 @@ function drawRow(search) {
     el("td", {}, search.name ?? search.id),
     el("td", {}, state(search.status), search.status === "failed" && search.error ? el("div", { class: "small text-bad" }, localized(search, "error")) : null, search.status === "failed" ? againButton("rights", search.id) : null),
     el("td", {}, search.is_empty ? t("company.nothing") : el("ul", { class: "plain" }, search.registrations.map((registration) => el("li", {}, Object.values(registration).join(" · "))))),
-    el("td", { class: "right" }, search.file ? el("a", { href: search.file, download: "" }, t("company.download")) : ""));
+    el("td", { class: "right" }, search.file ? el("a", { href: search.file, download: "" }, t("base.download")) : ""));
 }
 
 function draw(session) {

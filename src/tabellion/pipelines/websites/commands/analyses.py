@@ -48,7 +48,7 @@ def check(
 
 @analyses.command("list")
 def list_types(context: typer.Context, json: Json = False) -> None:
-    """List the analysis types: yours, then those that ship.
+    """List the analysis types: your own first, then the built-in ones.
 
     Example: tabellion analyses list
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +29,7 @@ LEVELS = {"bad": "✗", "warning": "!", "info": "·", "good": "✓"}
 
 def website(
     context: typer.Context,
-    urls: Annotated[list[str], typer.Argument(help="Websites; without a scheme, https is meant.", metavar="URL…")],
+    urls: Annotated[list[str], typer.Argument(help="URLs of websites; https:// is assumed.", metavar="URL…")],
     type: Annotated[  # noqa: A002 - the option's name
         str | None, typer.Option("--type", "-t", help="The analysis type. [default: profile]")
     ] = None,
@@ -42,11 +43,11 @@ def website(
     data: Annotated[Path | None, typer.Option("--data", help="The data folder. [default: ./tabellion-data]")] = None,
     json: Json = False,
 ) -> None:
-    """Analyse websites: visit them, form a prompt, ask a model, and write a report.
+    """Analyse websites: visit them, build a prompt, ask a model, and write a report.
 
-    Without a key, rules answer in place of a model. Where workers serve the database, they do the work; otherwise it
-    is done in this process, and an address of this machine may be named too. A website that is being analysed
-    already is followed, not started again. Exit code 0 if all were analysed, 6 if some were not, 5 if none was.
+    Without a key, rules answer in place of a model. Workers of this database do the work; if there are none,
+    this process does, and addresses of this machine are allowed too. A website that is already being analysed is
+    followed, not started again. Exit code 0 if all were analysed, 6 if some were not, 5 if none were.
 
     Examples:
 
@@ -130,8 +131,6 @@ class _Progress:
         self._exit = contextlib.ExitStack()
 
     def __enter__(self) -> _Progress:
-        import sys
-
         if not self._quiet and sys.stderr.isatty():
             from rich.console import Console
 

@@ -146,7 +146,11 @@ async def _submit(request: Request, served: ServedWebsites, body: NewWebsite) ->
         ) from None  # fmt: skip
     except ConfigurationError as error:
         raise Problem(
-            409, "analysis_type_broken", str(error), field="/type", fix=Message("website.fix_type_file")
+            409,
+            "analysis_type_broken",
+            Message("website.type_broken", text=str(error)),
+            field="/type",
+            fix=Message("website.fix_type_file"),
         ) from None
 
 

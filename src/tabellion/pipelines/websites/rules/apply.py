@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tabellion.pipelines.websites.analysis_type import AnalysisType
-from tabellion.pipelines.websites.result import AnalysisResult, Item, keep_known
+from tabellion.pipelines.websites.result import AnalysisResult, ResultItem, keep_known
 from tabellion.pipelines.websites.rules import profile, seo, trust
 from tabellion.pipelines.websites.site.info import WebsiteInfo
 
-Rules = Callable[[WebsiteInfo], Mapping[str, tuple[Item, ...]]]
+Rules = Callable[[WebsiteInfo], Mapping[str, tuple[ResultItem, ...]]]
 RULES: dict[str, Rules] = {"profile": profile.describe, "seo": seo.review, "trust": trust.check}
 LOCAL = "local"
 

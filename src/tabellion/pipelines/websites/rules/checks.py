@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tabellion.messages import Message
 from tabellion.pipelines.websites.analysis_type import Level
-from tabellion.pipelines.websites.result import Item, Source
+from tabellion.pipelines.websites.result import ResultItem, Source
 
 #: The share of a check's weight that each level earns; `info` neither earns nor costs anything.
 EARNED: dict[Level, float] = {"good": 1.0, "warning": 0.4, "bad": 0.0}
@@ -25,12 +25,12 @@ class Check:
     sources: tuple[Source, ...] = ()
     weight: float = 1.0
 
-    def item(self) -> Item:
+    def item(self) -> ResultItem:
         """The check as a finding."""
-        return Item(self.title, self.sources, self.level, self.detail, self.fix)
+        return ResultItem(self.title, self.sources, self.level, self.detail, self.fix)
 
 
-def findings_of(checks: Sequence[Check]) -> tuple[Item, ...]:
+def findings_of(checks: Sequence[Check]) -> tuple[ResultItem, ...]:
     """The checks as findings, the worst first, within a level the weightiest first."""
     return tuple(check.item() for check in sorted(checks, key=lambda one: (ORDER.index(one.level), -one.weight)))
 
@@ -42,10 +42,10 @@ def score_of(checks: Sequence[Check]) -> int:
     return round(100 * sum(EARNED[check.level] * check.weight for check in counted) / total) if total else 0
 
 
-def summary_of(checks: Sequence[Check], score: int, with_faults: str, without: str) -> Item:
+def summary_of(checks: Sequence[Check], score: int, with_faults: str, without: str) -> ResultItem:
     """One sentence: the score, and how much there is to do; the codes of its two forms."""
     bad = [check for check in sorted(checks, key=lambda one: -one.weight) if check.level == "bad"]
     warnings = sum(check.level == "warning" for check in checks)
     if bad:
-        return Item(Message(with_faults, score=score, n=len(bad), detail=bad[0].title))
-    return Item(Message(without, score=score, n=warnings))
+        return ResultItem(Message(with_faults, score=score, n=len(bad), detail=bad[0].title))
+    return ResultItem(Message(without, score=score, n=warnings))

@@ -59,7 +59,7 @@ def links(info: WebsiteInfo) -> Iterator[tuple[Link, Source]]:
             yield link, Source("link", link.text or link.url, info.final_url)
 
 
-def things(info: WebsiteInfo) -> Iterator[Mapping[str, Any]]:
+def structured_objects(info: WebsiteInfo) -> Iterator[Mapping[str, Any]]:
     """The objects of the structured data, those inside `@graph` and properties included."""
     stack: list[Any] = list(info.json_ld)
     seen = 0
@@ -80,6 +80,6 @@ def types_of(thing: Mapping[str, Any]) -> set[str]:
     return {str(one) for one in found} if isinstance(found, list) else {str(found)}
 
 
-def structured(info: WebsiteInfo, text: str) -> Source:
+def quote_structured_data(info: WebsiteInfo, text: str) -> Source:
     """The source of a value of the structured data."""
     return Source("structured", text[:LONGEST], info.final_url)

@@ -6,8 +6,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tabellion.pipelines.websites.result import Item, Source
-from tabellion.pipelines.websites.rules.passages import LONGEST, sentences, structured, things, types_of
+from tabellion.pipelines.websites.result import ResultItem, Source
+from tabellion.pipelines.websites.rules.passages import (
+    LONGEST,
+    quote_structured_data,
+    sentences,
+    structured_objects,
+    types_of,
+)
 from tabellion.pipelines.websites.site.info import PageInfo, WebsiteInfo
 
 ORGANISATIONS = re.compile(r"(Organization|Corporation|Business|Store|Restaurant|NGO|School|Agency|Company|Hotel)$")
@@ -67,9 +73,11 @@ LEAST_MARKS = 2  #: of a tone; below that it is neutral
 MOST_OFFERS, MOST_AUDIENCES = 12, 8
 
 
-def describe(info: WebsiteInfo) -> dict[str, tuple[Item, ...]]:
+def describe(info: WebsiteInfo) -> dict[str, tuple[ResultItem, ...]]:
     """The fields of the type `profile`."""
-    organisation = next((thing for thing in things(info) if any(map(ORGANISATIONS.search, types_of(thing)))), {})
+    organisation = next(
+        (thing for thing in structured_objects(info) if any(map(ORGANISATIONS.search, types_of(thing)))), {}
+    )
     return {
         "name": _first(_names(info, organisation)),
         "summary": _first(_summaries(info, organisation)),
@@ -81,50 +89,50 @@ def describe(info: WebsiteInfo) -> dict[str, tuple[Item, ...]]:
     }
 
 
-def _names(info: WebsiteInfo, organisation: Any) -> Iterator[Item]:
+def _names(info: WebsiteInfo, organisation: Any) -> Iterator[ResultItem]:
     if isinstance(organisation.get("name"), str):
-        yield Item(organisation["name"], (structured(info, organisation["name"]),))
+        yield ResultItem(organisation["name"], (quote_structured_data(info, organisation["name"]),))
     for name in (info.open_graph.get("og:site_name") or info.open_graph.get("site_name"), info.site_name):
         if name:
-            yield Item(name, (structured(info, name),))
+            yield ResultItem(name, (quote_structured_data(info, name),))
     if info.title:
         # "Home | Name" and "Name: what it does" both occur; the part that headings or the domain repeat is the name.
         parts = [part.strip() for part in re.split(r"\s[|–—·:-]\s|: ", info.title) if part.strip()]
         host = re.sub(r"\W", "", info.final_url.split("/")[2].removeprefix("www.").rpartition(".")[0]).casefold()
         best = next((part for part in parts if re.sub(r"\W", "", part).casefold() in host or host in part), parts[0])
-        yield Item(best, (Source("title", info.title, info.final_url),))
+        yield ResultItem(best, (Source("title", info.title, info.final_url),))
 
 
-def _summaries(info: WebsiteInfo, organisation: Any) -> Iterator[Item]:
+def _summaries(info: WebsiteInfo, organisation: Any) -> Iterator[ResultItem]:
     for text in (info.description, info.open_graph.get("og:description") or info.open_graph.get("description")):
         if text and len(text) >= 40:
-            yield Item(text, (Source("description", text, info.final_url),))
+            yield ResultItem(text, (Source("description", text, info.final_url),))
     if isinstance(organisation.get("description"), str):
-        yield Item(organisation["description"], (structured(info, organisation["description"]),))
+        yield ResultItem(organisation["description"], (quote_structured_data(info, organisation["description"]),))
     found = [(text, source) for text, source in sentences(info) if 40 <= len(text) <= LONGEST]
     for text, source in found:
         if ABOUT.search(text):
-            yield Item(text, (source,))
+            yield ResultItem(text, (source,))
     for text, source in found:
-        yield Item(text, (source,))
+        yield ResultItem(text, (source,))
     if info.title:
-        yield Item(info.title, (Source("title", info.title, info.final_url),))
+        yield ResultItem(info.title, (Source("title", info.title, info.final_url),))
 
 
-def _offers(info: WebsiteInfo) -> Iterator[Item]:
-    for thing in things(info):
+def _offers(info: WebsiteInfo) -> Iterator[ResultItem]:
+    for thing in structured_objects(info):
         name = thing.get("name")
         if types_of(thing) & OFFERS and isinstance(name, str):
-            yield Item(name, (structured(info, name),))
+            yield ResultItem(name, (quote_structured_data(info, name),))
     for page in info.pages:
         yield from _headings_below(page)
     for link in info.links.internal:
         path = link.url.split("/", 3)[-1]
         if OFFERING.search(path.replace("-", " ")) and "/" in path.strip("/") and 3 < len(link.text) <= 60:
-            yield Item(link.text, (Source("link", link.text, info.final_url),))
+            yield ResultItem(link.text, (Source("link", link.text, info.final_url),))
 
 
-def _headings_below(page: PageInfo) -> Iterator[Item]:
+def _headings_below(page: PageInfo) -> Iterator[ResultItem]:
     """The headings below one that announces an offer, or all lower ones of a page that is about it."""
     about = OFFERING.search(page.url.split("/", 3)[-1].replace("-", " ")) or OFFERING.search(page.title.split("|")[0])
     above = 1 if about and page.found != "home" else 0
@@ -132,18 +140,18 @@ def _headings_below(page: PageInfo) -> Iterator[Item]:
         if above and heading.level <= above:
             above = 0
         if above and heading.level > above and 3 < len(heading.text) <= 80:
-            yield Item(heading.text, (Source("heading", heading.text, page.url),))
+            yield ResultItem(heading.text, (Source("heading", heading.text, page.url),))
         elif OFFERING.search(heading.text) and len(heading.text) <= 60:
             above = above or heading.level
 
 
-def _audiences(info: WebsiteInfo) -> Iterator[Item]:
+def _audiences(info: WebsiteInfo) -> Iterator[ResultItem]:
     for text, source in [(info.description, Source("description", info.description, info.final_url)), *sentences(info)]:
         for match in AUDIENCE.finditer(text):
-            yield Item(re.sub(r"^(les|des|la|le)\s+", "", " ".join(match["who"].split())), (source,))
+            yield ResultItem(re.sub(r"^(les|des|la|le)\s+", "", " ".join(match["who"].split())), (source,))
 
 
-def _tone(info: WebsiteInfo) -> Item:
+def _tone(info: WebsiteInfo) -> ResultItem:
     """The tone with the most marks for each hundred words; the first mark is its source."""
     words = max(100, sum(len(page.text.split()) for page in info.pages))
     best, source, most = "neutral", (), 0.0
@@ -154,38 +162,38 @@ def _tone(info: WebsiteInfo) -> Item:
         share = len(found) * 100 / words / (2 if tone == "promotional" else 1)
         if len(found) >= LEAST_MARKS and share > max(most, 0.2):
             best, source, most = tone, (found[0],), share  # type: ignore[assignment]
-    return Item(best, source)
+    return ResultItem(best, source)
 
 
-def _locations(info: WebsiteInfo, organisation: Any) -> Iterator[Item]:
-    for thing in (organisation, *things(info)):
+def _locations(info: WebsiteInfo, organisation: Any) -> Iterator[ResultItem]:
+    for thing in (organisation, *structured_objects(info)):
         address = thing.get("address")
         if isinstance(address, dict):
             keys = ("streetAddress", "postalCode", "addressLocality", "addressRegion", "addressCountry")
             parts = [value for key in keys if isinstance(value := address.get(key), str) and value]
             if parts:
-                yield Item(", ".join(parts), (structured(info, ", ".join(parts)),))
+                yield ResultItem(", ".join(parts), (quote_structured_data(info, ", ".join(parts)),))
         elif isinstance(address, str) and address:
-            yield Item(address, (structured(info, address),))
+            yield ResultItem(address, (quote_structured_data(info, address),))
     for contact in info.contacts.addresses:
-        yield Item(contact.value, (Source("contact", contact.value, contact.page),))
+        yield ResultItem(contact.value, (Source("contact", contact.value, contact.page),))
 
 
-def _years(info: WebsiteInfo, organisation: Any) -> Iterator[Item]:
+def _years(info: WebsiteInfo, organisation: Any) -> Iterator[ResultItem]:
     year = str(organisation.get("foundingDate") or "")[:4]
     if year.isdigit():
-        yield Item(year, (structured(info, str(organisation["foundingDate"])),))
+        yield ResultItem(year, (quote_structured_data(info, str(organisation["foundingDate"])),))
     for text, source in sentences(info):
         if match := FOUNDED.search(text):
-            yield Item(match["year"], (source,))
+            yield ResultItem(match["year"], (source,))
 
 
-def _first(items: Iterator[Item]) -> tuple[Item, ...]:
+def _first(items: Iterator[ResultItem]) -> tuple[ResultItem, ...]:
     return tuple(item for item, _ in zip(items, range(1), strict=False))
 
 
-def _distinct(items: Iterable[Item]) -> tuple[Item, ...]:
-    found: dict[str, Item] = {}
+def _distinct(items: Iterable[ResultItem]) -> tuple[ResultItem, ...]:
+    found: dict[str, ResultItem] = {}
     for item in items:
         found.setdefault(" ".join(str(item.value).casefold().split()), item)
     return tuple(found.values())

@@ -9,9 +9,9 @@ from itertools import pairwise
 from urllib.parse import urlsplit
 
 from tabellion.messages import Message
-from tabellion.pipelines.websites.result import Item, Source
+from tabellion.pipelines.websites.result import ResultItem, Source
 from tabellion.pipelines.websites.rules.checks import Check, findings_of, score_of, summary_of
-from tabellion.pipelines.websites.rules.passages import things, types_of
+from tabellion.pipelines.websites.rules.passages import structured_objects, types_of
 from tabellion.pipelines.websites.rules.stop_words import STOP_WORDS
 from tabellion.pipelines.websites.site.info import WebsiteInfo
 
@@ -24,13 +24,14 @@ MOST_KEYWORDS = 12
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
-def review(info: WebsiteInfo) -> dict[str, tuple[Item, ...]]:
+def review(info: WebsiteInfo) -> dict[str, tuple[ResultItem, ...]]:
     """The fields of the type `seo`."""
     checks = [*_title(info), *_description(info), *_structure(info), *_addresses(info), *_sharing(info), *_site(info)]
     score = score_of(checks)
     summary = summary_of(checks, score, "website_seo.summary_faults", "website_seo.summary_fine")
     return {
-        "summary": (summary,), "score": (Item(score),), "keywords": _keywords(info), "findings": findings_of(checks),
+        "summary": (summary,), "score": (ResultItem(score),), "keywords": _keywords(info),
+        "findings": findings_of(checks),
     }  # fmt: skip
 
 
@@ -103,7 +104,7 @@ def _structure(info: WebsiteInfo) -> Iterator[Check]:
     if info.rendered:
         yield Check("warning", Message("website_seo.scripts_needed"), Message("website_seo.scripts_needed_why"),
                     Message("website_seo.scripts_needed_fix"))  # fmt: skip
-    kinds = sorted({kind for thing in things(info) for kind in types_of(thing)})
+    kinds = sorted({kind for thing in structured_objects(info) for kind in types_of(thing)})
     if kinds:
         yield Check("good", Message("website_seo.structured_good", names=kinds[:6]),
                     sources=(Source("structured", ", ".join(kinds[:6]), info.final_url),), weight=1.5)  # fmt: skip
@@ -174,7 +175,7 @@ def _site(info: WebsiteInfo) -> Iterator[Check]:
                     Message("website_seo.slow_fix"), weight=1.5)  # fmt: skip
 
 
-def _keywords(info: WebsiteInfo) -> tuple[Item, ...]:
+def _keywords(info: WebsiteInfo) -> tuple[ResultItem, ...]:
     """The words that most pages use most; in titles and headings they count more."""
     counts: Counter[str] = Counter()
     spelled: dict[str, Counter[str]] = {}
@@ -186,7 +187,7 @@ def _keywords(info: WebsiteInfo) -> tuple[Item, ...]:
                 if plain not in STOP_WORDS:
                     counts[plain] += weight
                     spelled.setdefault(plain, Counter())[word] += 1
-    return tuple(Item(spelled[plain].most_common(1)[0][0]) for plain, _ in counts.most_common(MOST_KEYWORDS))
+    return tuple(ResultItem(spelled[plain].most_common(1)[0][0]) for plain, _ in counts.most_common(MOST_KEYWORDS))
 
 
 def _plain(url: str) -> str:

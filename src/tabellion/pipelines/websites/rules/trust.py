@@ -8,9 +8,16 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from tabellion.messages import Message
-from tabellion.pipelines.websites.result import Item, Source
+from tabellion.pipelines.websites.result import ResultItem, Source
 from tabellion.pipelines.websites.rules.checks import Check, findings_of, score_of, summary_of
-from tabellion.pipelines.websites.rules.passages import links, search, search_everywhere, structured, things, types_of
+from tabellion.pipelines.websites.rules.passages import (
+    links,
+    quote_structured_data,
+    search,
+    search_everywhere,
+    structured_objects,
+    types_of,
+)
 from tabellion.pipelines.websites.rules.profile import ORGANISATIONS
 from tabellion.pipelines.websites.site.info import WebsiteInfo
 from tabellion.reading.types.identifiers import valid_siren, valid_siret, valid_vat
@@ -86,7 +93,7 @@ FREE_MAIL = re.compile(r"@(gmail|yahoo|hotmail|outlook|live|aol|gmx|mail|proton(
 COPYRIGHT = re.compile(r"(?:©|\(c\)|copyright)\s*(?:\d{4}\s*[-–]\s*)?(?P<year>(?:19|20)\d\d)", re.IGNORECASE)
 
 
-def check(info: WebsiteInfo) -> dict[str, tuple[Item, ...]]:
+def check(info: WebsiteInfo) -> dict[str, tuple[ResultItem, ...]]:
     """The fields of the type `trust`."""
     legal, numbers, certificates = tuple(_legal_pages(info)), tuple(_numbers(info)), tuple(_certificates(info))
     operator = _operator(info)
@@ -97,7 +104,7 @@ def check(info: WebsiteInfo) -> dict[str, tuple[Item, ...]]:
     score = score_of(checks)
     summary = summary_of(checks, score, "website_trust.summary_faults", "website_trust.summary_fine")
     return {
-        "summary": (summary,), "score": (Item(score),), "operator": operator, "registrations": numbers,
+        "summary": (summary,), "score": (ResultItem(score),), "operator": operator, "registrations": numbers,
         "legal_pages": tuple(page for _, page in legal), "certificates": certificates, "findings": findings_of(checks),
     }  # fmt: skip
 
@@ -128,16 +135,16 @@ def _connection(info: WebsiteInfo) -> Iterator[Check]:
         yield Check("info", Message("website_trust.hsts_missing"), Message("website_trust.hsts_why"))
 
 
-def _legal_pages(info: WebsiteInfo) -> Iterator[tuple[str, Item]]:
+def _legal_pages(info: WebsiteInfo) -> Iterator[tuple[str, ResultItem]]:
     found = set()
     for link, source in links(info):
         for name, pattern in LEGAL.items():
             if name not in found and (pattern.search(link.text) or pattern.search(urlsplit(link.url).path)):
                 found.add(name)
-                yield name, Item(link.text or link.url, (Source("link", source.quote, link.url),))
+                yield name, ResultItem(link.text or link.url, (Source("link", source.quote, link.url),))
 
 
-def _legal(info: WebsiteInfo, pages: tuple[tuple[str, Item], ...]) -> Iterator[Check]:
+def _legal(info: WebsiteInfo, pages: tuple[tuple[str, ResultItem], ...]) -> Iterator[Check]:
     there = dict(pages)
     for name, weight in (("privacy", 2.0), ("imprint", 1.5), ("terms", 1.5)):
         if name in there:
@@ -167,17 +174,17 @@ def _contacts(info: WebsiteInfo) -> Iterator[Check]:
                     sources=(Source("contact", free[0].value, free[0].page),))  # fmt: skip
 
 
-def _operator(info: WebsiteInfo) -> tuple[Item, ...]:
-    for thing in things(info):
+def _operator(info: WebsiteInfo) -> tuple[ResultItem, ...]:
+    for thing in structured_objects(info):
         name = thing.get("legalName") or thing.get("name")
         if any(map(ORGANISATIONS.search, types_of(thing))) and isinstance(name, str):
-            return (Item(name, (structured(info, name),)),)
+            return (ResultItem(name, (quote_structured_data(info, name),)),)
     for match, source in search_everywhere(info, COMPANY):
-        return (Item(" ".join(match["name"].split()), (source,)),)
+        return (ResultItem(" ".join(match["name"].split()), (source,)),)
     return ()
 
 
-def _identity(operator: tuple[Item, ...], numbers: tuple[Item, ...]) -> Iterator[Check]:
+def _identity(operator: tuple[ResultItem, ...], numbers: tuple[ResultItem, ...]) -> Iterator[Check]:
     if operator:
         yield Check("good", Message("website_trust.operator_good", value=operator[0].value),
                     sources=operator[0].sources, weight=2)  # fmt: skip
@@ -193,7 +200,7 @@ def _identity(operator: tuple[Item, ...], numbers: tuple[Item, ...]) -> Iterator
                     sources=numbers[0].sources, weight=1.5)  # fmt: skip
 
 
-def _numbers(info: WebsiteInfo) -> Iterator[Item]:
+def _numbers(info: WebsiteInfo) -> Iterator[ResultItem]:
     """Registration numbers; one whose check digits are wrong says so in its detail."""
     found = set()
     for name, pattern in NUMBERS.items():
@@ -204,19 +211,19 @@ def _numbers(info: WebsiteInfo) -> Iterator[Item]:
             found.add(plain)
             is_wrong = name in VALID and VALID[name](number) is False
             detail = Message("website_trust.number_wrong", value=f"{name} {number}") if is_wrong else ""
-            yield Item(f"{name} {number}", (source,), detail=detail)
+            yield ResultItem(f"{name} {number}", (source,), detail=detail)
 
 
-def _certificates(info: WebsiteInfo) -> Iterator[Item]:
+def _certificates(info: WebsiteInfo) -> Iterator[ResultItem]:
     found = set()
     for match, source in search_everywhere(info, CERTIFICATES):
         name = " ".join(match[0].split())
         if name.casefold() not in found:
             found.add(name.casefold())
-            yield Item(name, (source,))
+            yield ResultItem(name, (source,))
 
 
-def _extras(info: WebsiteInfo, certificates: tuple[Item, ...]) -> Iterator[Check]:
+def _extras(info: WebsiteInfo, certificates: tuple[ResultItem, ...]) -> Iterator[Check]:
     if info.social:
         names = sorted({profile.network for profile in info.social})
         sources = tuple(Source("social", profile.url, profile.page) for profile in info.social[:3])

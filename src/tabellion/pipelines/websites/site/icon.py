@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import warnings
 from typing import Any
 
 SIDE = 64  #: pixels
@@ -13,8 +14,6 @@ FORMATS = ("PNG", "ICO", "GIF", "JPEG", "WEBP", "BMP")
 
 def redraw_icon(data: bytes) -> dict[str, Any]:
     """The icon as Base64 PNG; empty if it is not an image."""
-    import warnings
-
     from PIL import Image
 
     warnings.simplefilter("error", Image.DecompressionBombWarning)

@@ -124,7 +124,7 @@ class PageInfo:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PageInfo:
         """Restores a page from JSON."""
-        return cls(**{**_known(cls, data), "headings": _records(Heading, data.get("headings"))})
+        return cls(**{**_select_known(cls, data), "headings": _records(Heading, data.get("headings"))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class WebsiteInfo:
             "headings": _records(Heading, data.get("headings")),
             "links": Links(
                 **{
-                    **_known(Links, links),
+                    **_select_known(Links, links),
                     "internal": _records(Link, links.get("internal")),
                     "external": _records(Link, links.get("external")),
                 }
@@ -193,17 +193,19 @@ class WebsiteInfo:
             "tls": _record(Tls, data["tls"]) if data.get("tls") else None,
             "issues": tuple(restore_text({**data, "issues": list(data.get("issues") or ())}, "issues")),
         }
-        return cls(**{**_known(cls, data), **restored})
+        return cls(**{**_select_known(cls, data), **restored})
 
 
-def _known(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
+def _select_known(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that this version knows: stored data may come from another one."""
     names = {one.name for one in fields(kind)}
     return {name: value for name, value in data.items() if name in names}
 
 
 def _record(kind: type[_Record], data: Mapping[str, Any]) -> _Record:
-    known = {name: tuple(value) if isinstance(value, list) else value for name, value in _known(kind, data).items()}
+    known = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in _select_known(kind, data).items()
+    }
     return kind(**known)
 
 

@@ -73,7 +73,7 @@ async def _show(session: BrowserSession, settings: VisitSettings, url: str, scre
         with contextlib.suppress(Error):  # many pages never stop asking
             await page.wait_for_load_state("networkidle", timeout=QUIET_SECONDS * 1000)
         text = await read_source(page, settings.page_bytes + 1)
-        picture = await _photograph(page) if screenshot else b""
+        picture = await _take_screenshot(page) if screenshot else b""
     except HostUnreachable as error:
         raise RenderingFailed(Message("visit.not_rendered", detail=str(error))) from None
     except Error as error:
@@ -91,7 +91,7 @@ async def _show(session: BrowserSession, settings: VisitSettings, url: str, scre
     )  # fmt: skip
 
 
-async def _photograph(page: Page) -> bytes:
+async def _take_screenshot(page: Page) -> bytes:
     """A JPEG of the page; empty if the browser cannot draw it: its text counts more."""
     from playwright.async_api import Error
 
