@@ -91,7 +91,7 @@ chaos-documents: $(READY) ## Kill the document service again and again: make cha
 		$(BIN)/python -m pytest -q -k killed_again tests/flows/test_service.py
 
 REFS ?= 2500
-chaos-batches: $(READY) ## Kill the workers of a batch again and again: make chaos-batches REFS=2500 KILLS=40 SEED=1
+chaos-batches: $(READY) ## Kill the workers and the API of a batch again and again: make chaos-batches REFS=2500 KILLS=40 SEED=1
 	@TABELLION_CHAOS_REFS=$(REFS) TABELLION_CHAOS_KILLS=$(KILLS) TABELLION_CHAOS_SEED=$(SEED) \
 		$(BIN)/python -m pytest -q -s -k killed_again tests/flows/test_batches.py
 

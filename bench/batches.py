@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import multiprocessing
 import os
@@ -30,6 +31,7 @@ from typing import Any
 import httpx2
 from tests.servers import postgres
 
+from bench.usage import processor_seconds
 from tabellion.engine.store import Store
 from tabellion.models.fake.serving import Serving, serving
 from tabellion.pipelines.batches.lookup import get_batch
@@ -99,12 +101,12 @@ def measure(folder: Path, database: str, url: str, fake: Serving, args: argparse
         address, key = api
         http = httpx2.Client(base_url=address, headers={"Authorization": f"Bearer {key}"}, timeout=120)
         await_workers(http, args.processes)
-        before, used, began = fake.report()["requests"], cpu_of(workers_process.pid), time.monotonic()
+        before, used, began = fake.report()["requests"], processor_seconds_by_part(), time.monotonic()
         http.post("/api/batches", json={"batch_id": "sizing", "pis": pis}).raise_for_status()
         submitted = time.monotonic() - began
         batch = asyncio.run(await_end(database))
         took = time.monotonic() - began
-        used = cpu_of(workers_process.pid) - used
+        used = {part: seconds - used[part] for part, seconds in processor_seconds_by_part().items()}
     ideal = total / args.rate + args.latency
     calls = fake.report()["requests"] - before
     wasted, target = calls - total, TARGETS[args.known]
@@ -113,9 +115,10 @@ def measure(folder: Path, database: str, url: str, fake: Serving, args: argparse
         f"{', known rate' if args.known else ''}: {took:.1f} s (submitted in {submitted:.1f} s), ideal {ideal:.1f} s: "
         f"{took / ideal:.2f} times (target: {target}); {calls} calls, {wasted} wasted ({wasted / calls:.2%}, target: "
         f"1 %); "
-        f"{batch['progress']['failed']} refs failed; {batch['status']}; workers used {used / total * 1000:.1f} ms of "
-        "processor time for each ref"
+        f"{batch['progress']['failed']} refs failed; {batch['status']}"
     )
+    parts = ", ".join(f"{part} {seconds / total * 1000:.2f}" for part, seconds in used.items())
+    print(f"ms of processor time for each ref: {parts}; all {sum(used.values()) / total * 1000:.2f}")
 
 
 def measure_submit(folder: Path, url: str, args: argparse.Namespace) -> None:
@@ -229,17 +232,24 @@ def running(folder: Path, *command: str) -> Iterator[tuple[str, str]]:
         process.wait(30)
 
 
-def cpu_of(pid: int) -> float:
-    """Processor seconds of a process and its children."""
-    total = 0.0
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(path.parent.name) == pid or int(fields[1]) == pid:
-            total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return total
+#: What is in the command of a process that this program has started, and what it is called in the output.
+PARTS = {
+    "tabellion worker": "workers", "tabellion up": "api", "tabellion.models.fake": "fake model",
+    "bin/postgres": "postgres", "spawn_main": "images",
+}  # fmt: skip
+
+
+def processor_seconds_by_part() -> dict[str, float]:
+    """The processor seconds of this program's children, with all below them, and of this program itself."""
+    used = dict.fromkeys(PARTS.values(), 0.0)
+    for path in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
+        for child in path.read_text().split():
+            command = Path(f"/proc/{child}/cmdline").read_text().replace("\0", " ")
+            for words, part in PARTS.items():
+                if words in command:
+                    used[part] += processor_seconds([int(child)])
+    own = os.times()
+    return {**used, "this program": own.user + own.system}
 
 
 def memory_of(pid: int) -> float:
@@ -271,14 +281,16 @@ def images() -> Iterator[str]:
 
 
 def serve_images(sending: Any) -> None:
-    """Every path has its own bytes, so that no answer of the model is remembered for another."""
+    """Keeps connections as a CDN does. Every path has its own bytes: no answer is remembered for another."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192))
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        path = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1]
-        body = PIXEL + path
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body)
-        await writer.drain()
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):  # the client has closed it
+            while True:
+                path = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1]
+                body = PIXEL + path
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                await writer.drain()
         writer.close()
 
     async def listen() -> None:

@@ -24,7 +24,7 @@ from tabellion.extras import BRINGS
 from tests.extras import ROOT, packages_of
 
 #: Not ours, start no threads, and take most of the time that a command takes: loaded once, where they are not missing.
-SHARED = ("argon2", "fastapi", "google.genai", "httpx2", "jinja2", "openai", "pydantic", "uvicorn", "yaml")
+SHARED = ("argon2", "fastapi", "google.genai", "httpx2", "jinja2", "pydantic", "uvicorn", "yaml")
 SECONDS = 200
 
 

@@ -122,6 +122,8 @@ def test_an_extra_alone_is_enough_for_its_commands(
     }  # fmt: skip
     assert {name: found[name] for name in PROMISED[extra]} == dict.fromkeys(PROMISED[extra], "ok")
     lacking = {name: f"[{by}]" for name, by in NAMES.items() if not set(by.split(",")) <= set(extra.split(","))}
+    if extra in ("gemini", "websites") or "server" in extra:
+        lacking["openai"] = "ok"  # it needs no package that these do not bring
     if "server" in extra:
         lacking["fake-model"] = lacking["metrics"] = "ok"  # what they serve with comes with the server too
     assert {name: found[name] for name in lacking} == lacking

@@ -1,4 +1,4 @@
-"""Seed 004: a batch whose workers are killed again and again, and whose orchestrator is down half the time."""
+"""Seed 004: a batch whose workers and API are killed again and again; its orchestrator is down half the time."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ from tabellion.engine.store import Store
 from tabellion.models.fake.serving import serving
 from tabellion.pipelines.batches.pipeline import PIPELINE
 from tabellion.pipelines.batches.receiving import receive_callback
-from tabellion.pipelines.batches.request import NewPi
-from tabellion.pipelines.batches.settings import BatchSettings
-from tabellion.pipelines.batches.submit import BatchHeader, submit_batch
+from tests.flows.batch_api import Api, Client
 from tests.flows.batch_history import History, read_history, violations
 from tests.flows.batch_worker import settings_of
 from tests.pipelines.batches.material import SECRET, rows, serving_images, stage
@@ -39,6 +37,7 @@ REFS = int(os.environ.get("TABELLION_CHAOS_REFS", "200"))
 KILLS = int(os.environ.get("TABELLION_CHAOS_KILLS", "6"))
 SEED = int(os.environ.get("TABELLION_CHAOS_SEED", "1"))
 WORKERS = 3
+KILLS_OF_API = 3  #: every third kill
 REFS_OF_PI, PIS_OF_CHUNK, BATCHES_OF_PI = 5, 2, 2
 PATIENCE = 60.0 + REFS / 5 + KILLS * 2
 
@@ -128,19 +127,14 @@ def batches_of(images: str) -> dict[str, list[dict[str, Any]]]:
     }  # fmt: skip
 
 
-def submit(url: str, settings: BatchSettings, pis: dict[str, list[dict[str, Any]]], callback_url: str) -> None:
-    """Add the batches."""
+def prepare(url: str) -> None:
+    """Create the tables."""
 
-    async def add() -> None:
+    async def create() -> None:
         async with Store(url) as store:
             await PIPELINE.prepare(store)
-            for name, entities in pis.items():
-                header = BatchHeader(
-                    name, name, PIS_OF_CHUNK, callback_url, None, len(entities), len(entities) * REFS_OF_PI
-                )
-                await submit_batch(store, settings, header, [NewPi.model_validate(pi) for pi in entities])
 
-    asyncio.run(add())
+    asyncio.run(create())
 
 
 @contextmanager
@@ -153,7 +147,7 @@ def closing(one: Any) -> Iterator[Any]:
 
 
 def run(url: str, folder: Path, *, kills: int) -> tuple[History, str]:
-    """Work on the batches with killed workers; return what they left, and a summary."""
+    """Work on the batches while workers and the API are killed; return what they left, and a summary."""
     chance = random.Random(SEED)
     with (
         serving(latency="0.02-0.2") as fake,
@@ -165,23 +159,34 @@ def run(url: str, folder: Path, *, kills: int) -> tuple[History, str]:
         pis = batches_of(images.url)
         for entities in pis.values():
             stage(settings, entities)
-        submit(url, settings, pis, orchestrator.url)
+        prepare(url)
         began, killed = time.monotonic(), 0
-        with closing(Fleet(url, folder, model_url)) as fleet:
+        with (
+            closing(Api(url, folder, model_url, orchestrator.url)) as api,
+            closing(Fleet(url, folder, model_url)) as fleet,
+            closing(Client(api, pis, chunk_size=PIS_OF_CHUNK, callback_url=orchestrator.url)) as client,
+        ):
+            api.service.wait_for_line("started")
             for number in range(kills):
-                # Each kill falls into another part of the run, the last ones into the publishing of its end.
+                # Each kill falls into another part of the run: the first into the submission, the last ones into the
+                # publishing of its end.
                 eventually(partial(has_ended, url, REFS * number / (kills + 1)), within=PATIENCE)
                 time.sleep(chance.uniform(0.0, 0.4))
-                fleet.kill(chance.randrange(WORKERS))
-                killed += 1
-            eventually(lambda: is_over(url), within=PATIENCE, every=0.1)
+                if number % KILLS_OF_API == 0:
+                    api.kill()
+                else:
+                    fleet.kill(chance.randrange(WORKERS))
+                    killed += 1
+            eventually(lambda: client.is_done and is_over(url), within=PATIENCE, every=0.1)
+        assert client.ended == dict.fromkeys(pis, "complete")
         seconds = time.monotonic() - began
         calls = int(fake.report()["requests"])
         history = read_history(url, settings, orchestrator.accepted, calls)
     retold = sum(one["previous"] != f"tip{one['pi'][2:]}" for one in history.versions)
     summary = (
         f"{REFS} refs in {len(history.chunks)} chunks of {BATCHES_OF_PI} batches, {killed} kills of {WORKERS} workers, "
-        f"{seconds:.1f} s: {calls} calls ({calls - REFS} lost with their workers), {len(history.versions)} versions of "
+        f"{api.kills} of the API ({client.unanswered} requests not answered), {seconds:.1f} s: "
+        f"{calls} calls ({calls - REFS} lost with their workers), {len(history.versions)} versions of "
         f"{len(history.entities)} entities ({retold} appended to a newer tip than the request named), "
         f"{len(orchestrator.accepted)} callbacks accepted ({orchestrator.unanswered} of them not answered, "
         f"{orchestrator.refused} refused while down), {len({id_ for id_, _ in orchestrator.accepted})} after "
@@ -207,7 +212,7 @@ def is_over(url: str) -> bool:
 
 
 @pytest.mark.timeout(PATIENCE * 2)
-def test_a_batch_whose_workers_are_killed_again_and_again(url: str, tmp_path: Path) -> None:
+def test_a_batch_whose_processes_are_killed_again_and_again(url: str, tmp_path: Path) -> None:
     """Every ref has one result, every history is linear, and each chunk is reported once after de-duplication by id."""
     history, summary = run(url, tmp_path, kills=KILLS)
     print(f"{url.partition(':')[0]}: {summary}")

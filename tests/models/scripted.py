@@ -47,10 +47,12 @@ class ScriptedServer:
     def __init__(self, script: Callable[[RecordedRequest], Answer]) -> None:
         self.script = script
         self.asked: list[RecordedRequest] = []
+        self.connections = 0
         self.url = ""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one connection until it ends."""
+        """Answer one connection until it ends, or until an answer has the status 0."""
+        self.connections += 1
         try:
             while head := await _head(reader):
                 first, *lines = head.decode().split("\r\n")
@@ -59,8 +61,11 @@ class ScriptedServer:
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
                 asked = RecordedRequest(method, path, headers, body)
                 self.asked.append(asked)
-                writer.write(self.script(asked).encoded())
+                answer = self.script(asked)
+                writer.write(answer.encoded() if answer.status else b"")
                 await writer.drain()
+                if not answer.status:
+                    break
         finally:
             writer.close()
 

@@ -254,6 +254,6 @@ def test_redirects_are_not_followed() -> None:
 
 def test_without_the_package_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing extra is a configuration error."""
-    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setitem(sys.modules, "httpx2", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'tabellion\[openai\]'"):
         ask(OpenAI(KEY, "http://127.0.0.1:9"))

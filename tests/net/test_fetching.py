@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 import tabellion
-from tabellion.net.fetching import Fetched, FetchFailed, client, fetch, file_name
+from tabellion.net.fetching import Fetched, FetchFailed, Pinned, client, fetch, file_name
 from tabellion.net.guard import Blocked, Rules
 from tests.models.scripted import Answer, RecordedRequest, ScriptedServer, scripted
 
@@ -170,6 +170,64 @@ def test_the_client_is_guarded_for_every_caller() -> None:
         return answer.status_code
 
     assert visit(lambda _: Answer(b"", 204), story) == 204
+
+
+def test_a_kept_connection_serves_one_host_only() -> None:
+    """Another name at the same address gets its own, as its certificate was not checked; each request is vetted."""
+    asked_names: list[str] = []
+
+    async def resolve(host: str, _port: int) -> list[str]:
+        asked_names.append(host)
+        return ["127.0.0.1"] if len(asked_names) < 5 else ["10.0.0.1"]
+
+    async def story(server: ScriptedServer) -> int:
+        port = httpx2.URL(server.url).port
+        transport = Pinned(Rules(HOME.allow, resolver=resolve), keep=True)
+        for name in ("a.example", "a.example", "b.example", "a.example"):
+            async with fetch(f"http://{name}:{port}/", transport=transport) as found:
+                assert [chunk async for chunk in found.chunks] == [b"x"]
+        with pytest.raises(Blocked):
+            async with fetch(f"http://a.example:{port}/", transport=transport):
+                pass
+        await transport.aclose()
+        return server.connections
+
+    assert visit(lambda _: Answer(b"x"), story) == 2
+    assert asked_names == ["a.example", "a.example", "b.example", "a.example", "a.example"]
+
+
+def test_a_kept_connection_that_breaks_is_replaced() -> None:
+    """The request is sent again, on another connection; a new connection that breaks too is a failure."""
+    answers = iter([Answer(b"x"), Answer(status=0), Answer(b"y"), Answer(status=0), Answer(status=0)])
+
+    async def story(server: ScriptedServer) -> list[bytes]:
+        transport, contents = Pinned(HOME, keep=True), []
+        for _ in range(2):
+            async with fetch(server.url, transport=transport) as found:
+                contents += [chunk async for chunk in found.chunks]
+        with pytest.raises(FetchFailed):
+            async with fetch(server.url, transport=transport):
+                pass
+        await transport.aclose()
+        return contents
+
+    assert visit(lambda _: next(answers), story) == [b"x", b"y"]
+
+
+def test_connections_are_closed_when_no_request_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that was not asked for a while has none; a request that comes later opens another."""
+    monkeypatch.setattr("tabellion.net.fetching.IDLE", 0.01)
+
+    async def story(server: ScriptedServer) -> int:
+        transport = Pinned(HOME, keep=True)
+        for _ in range(2):
+            async with fetch(server.url, transport=transport) as found:
+                assert [chunk async for chunk in found.chunks] == [b"x"]
+            while transport._hosts:
+                await asyncio.sleep(0.005)
+        return server.connections
+
+    assert visit(lambda _: Answer(b"x"), story) == 2
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,17 @@ def test_a_vanished_folder_is_created_again(tmp_path: Path) -> None:
     assert final.read_bytes() == b"2"
 
 
+def test_one_call_forces_the_names_of_all_folders_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store of a thousand folders that others have made does not need a thousand calls; one of our own needs one."""
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+    forced: list[Path] = []
+    monkeypatch.setattr(files, "sync_folder", forced.append)
+    for name in ("a", "b", "c", "new"):
+        files.make_folder(tmp_path / name, tmp_path)
+    assert forced == [tmp_path.parent, tmp_path, tmp_path]
+
+
 def test_files_and_folders_are_private(tmp_path: Path) -> None:
     """0600 and 0700, whatever the umask."""
     before = os.umask(0)

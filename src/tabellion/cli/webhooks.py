@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -72,13 +73,19 @@ def show(context: typer.Context, environment: Place = None, json: Json = False) 
     elif not listed:
         typer.echo("no endpoints yet: add one with `tabellion webhooks add URL`")
     else:
-        headings = ("endpoint", "url", "events", *endpoints.STATES, "disabled")
+        headings = ("endpoint", "url", "events", "deliveries")
         rows = [
-            (endpoint["id"], endpoint["url"], ", ".join(endpoint["events"]) or "none",
-             *(endpoint[state] for state in endpoints.STATES), endpoint["disabled_why"])
+            (endpoint["id"], endpoint["url"], ", ".join(endpoint["events"]) or "none", _deliveries(endpoint))
             for endpoint in listed
-        ]  # fmt: skip
-        output.show(output.table("", headings, rows, whole=("endpoint", *endpoints.STATES)))
+        ]
+        output.show(output.table("", headings, rows, whole=("endpoint",)))
+
+
+def _deliveries(endpoint: Mapping[str, Any]) -> str:
+    """How many there are in each state that has some, and why no more are sent."""
+    counts = [f"{endpoint[state]} {state}" for state in endpoints.STATES if endpoint[state]]
+    disabled = f"; disabled: {endpoint['disabled_why']}" if endpoint["disabled_why"] else ""
+    return (", ".join(counts) or "none") + disabled
 
 
 @webhooks.command("rotate")

@@ -10,10 +10,11 @@ import asyncio
 import email.message
 import functools
 import ssl
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from typing import Any
 from urllib.parse import unquote, urljoin
 
 import httpx2
@@ -27,6 +28,10 @@ DEADLINE = 60.0
 CONNECT = 10.0
 REDIRECTS = 3
 TRIES = 3  #: addresses of one host that are tried
+IDLE = 3.0  #: seconds that a connection is kept; servers close theirs after five or more
+MOST_IDLE = 16  #: connections that are kept for one host
+SENT = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "tabellion"}
+BROKEN = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
 MOVED = (301, 302, 303, 307, 308)
 
 
@@ -62,23 +67,69 @@ def _trust() -> ssl.SSLContext:
     return httpx2.create_ssl_context(trust_env=False)
 
 
-class Pinned(httpx2.AsyncBaseTransport):
-    """Sends each request to an address that the guard has vetted for it, under the host's own name."""
+class Host:
+    """The connections to one scheme, host and port: a certificate that was verified for a name proves no other one."""
 
-    def __init__(self, rules: Rules | None = None) -> None:
-        self._rules = rules or Rules()
-        self._inner = httpx2.AsyncHTTPTransport(
+    def __init__(self, kept: bool) -> None:
+        self.transport = httpx2.AsyncHTTPTransport(
             verify=_trust(),
             trust_env=False,
-            # A reused connection would go to the address that was vetted earlier, and the name may have moved since.
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
+            limits=httpx2.Limits(
+                max_connections=None, max_keepalive_connections=MOST_IDLE if kept else 0, keepalive_expiry=IDLE
+            ),
         )
+        self.active = 0  #: responses that are being read
+        self.timer: asyncio.TimerHandle | None = None  #: closes idle connections
+
+
+class Pinned(httpx2.AsyncBaseTransport):
+    """Sends each request to an address that the guard has vetted for it, under the host's own name.
+
+    With `keep` a connection serves further requests of its host, as long as their vetting names its address.
+    """
+
+    def __init__(self, rules: Rules | None = None, *, keep: bool = False) -> None:
+        self._rules = rules or Rules()
+        self._keep = keep
+        self._hosts: dict[tuple[str, str], Host] = {}
+        self._closing: set[asyncio.Task[None]] = set()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Vets the URL, then sends the request to the address that was vetted."""
         target = await vet_url(str(request.url), self._rules)
+        headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"host"]
+        return await self._send(target, request.method, headers, request.extensions, request.stream)
+
+    async def get(self, url: str, seconds: float) -> httpx2.Response:
+        """Requests a URL; the response is to be closed."""
+        target = await vet_url(url, self._rules)
+        timeouts = {"connect": min(CONNECT, seconds), "read": seconds, "write": seconds, "pool": seconds}
+        headers = [(name.encode(), value.encode()) for name, value in SENT.items()]
+        return await self._send(target, "GET", headers, {"timeout": timeouts})
+
+    async def aclose(self) -> None:
+        """Closes every connection."""
+        hosts = list(self._hosts.values())
+        self._hosts.clear()
+        for host in hosts:
+            if host.timer is not None:
+                host.timer.cancel()
+            await host.transport.aclose()
+
+    async def _send(
+        self, target: ResolvedUrl, method: str, headers: list[tuple[bytes, bytes]], extensions: Mapping[str, Any],
+        stream: httpx2.SyncByteStream | httpx2.AsyncByteStream | None = None,
+    ) -> httpx2.Response:  # fmt: skip
         failure: httpx2.TransportError = httpx2.ConnectError("no address")
         for address in target.addresses[:TRIES]:
+            literal = f"[{address}]" if address.version == 6 else str(address)
+            request = httpx2.Request(
+                method,
+                f"{target.scheme}://{literal}:{target.port}{target.rest}",
+                headers=[(b"Host", target.authority.encode()), *headers],
+                stream=stream,
+                extensions={**extensions, "sni_hostname": target.host},
+            )
             try:
                 return await self._ask(request, target, address)
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
@@ -86,34 +137,74 @@ class Pinned(httpx2.AsyncBaseTransport):
         raise failure
 
     async def _ask(self, request: httpx2.Request, target: ResolvedUrl, address: Address) -> httpx2.Response:
-        literal = f"[{address}]" if address.version == 6 else str(address)
-        headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"host"]
-        response = await self._inner.handle_async_request(
-            httpx2.Request(
-                request.method,
-                f"{target.scheme}://{literal}:{target.port}{target.rest}",
-                headers=[(b"Host", target.authority.encode()), *headers],
-                stream=request.stream,
-                extensions={**request.extensions, "sni_hostname": target.host},
-            )
-        )
-        stream = response.extensions.get("network_stream")
-        peer = stream.get_extra_info("server_addr") if stream is not None else None
-        if peer is None or ip_address(str(peer[0]).partition("%")[0]) != address:
-            await response.aclose()
-            raise Blocked(Message("net.another_address"))
+        key = (target.scheme, target.authority)
+        host = self._hosts.get(key)
+        if host is None:
+            host = self._hosts[key] = Host(self._keep)
+        self._begin(host)
+        try:
+            try:
+                response = await host.transport.handle_async_request(request)
+            except BROKEN:
+                if not self._keep or request.method != "GET":
+                    raise
+                # The server may have closed a kept connection in the moment in which it was used again.
+                response = await host.transport.handle_async_request(request)
+            network = response.extensions.get("network_stream")
+            peer = network.get_extra_info("server_addr") if network is not None else None
+            if peer is None or ip_address(str(peer[0]).partition("%")[0]) != address:
+                await response.aclose()
+                raise Blocked(Message("net.another_address"))
+        except BaseException:
+            self._end(key, host)
+            raise
+        assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 - for the type checker
+        response.stream = Watched(response.stream, lambda: self._end(key, host))
         return response
 
+    def _begin(self, host: Host) -> None:
+        host.active += 1
+        if host.timer is not None:
+            host.timer.cancel()
+            host.timer = None
+
+    def _end(self, key: tuple[str, str], host: Host) -> None:
+        """Closes a host's connections when it was not used for a while: nothing else would, if no request follows."""
+        host.active -= 1
+        if not host.active and self._hosts.get(key) is host:
+            host.timer = asyncio.get_running_loop().call_later(IDLE, self._forget, key)
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        task = asyncio.get_running_loop().create_task(self._hosts.pop(key).transport.aclose())
+        self._closing.add(task)  # the loop itself keeps no reference
+        task.add_done_callback(self._closing.discard)
+
+
+class Watched(httpx2.AsyncByteStream):
+    """A response's body, which tells once that it was closed."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, closed: Callable[[], None]) -> None:
+        self._stream = stream
+        self._closed: Callable[[], None] | None = closed
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._stream.__aiter__()
+
     async def aclose(self) -> None:
-        """Closes every connection."""
-        await self._inner.aclose()
+        """Releases the connection."""
+        closed, self._closed = self._closed, None
+        try:
+            await self._stream.aclose()
+        finally:
+            if closed is not None:
+                closed()
 
 
 def client(rules: Rules | None = None, *, timeout: float = DEADLINE) -> httpx2.AsyncClient:
     """An HTTP client for addresses that the guard allows; it follows no redirects and uses no proxy."""
     return httpx2.AsyncClient(
         transport=Pinned(rules),
-        headers={"accept-encoding": "identity", "user-agent": "tabellion"},
+        headers=SENT,
         follow_redirects=False,
         trust_env=False,
         timeout=httpx2.Timeout(timeout, connect=CONNECT),
@@ -129,16 +220,25 @@ async def fetch(
     deadline: float = DEADLINE,
     redirects: int = REDIRECTS,
     media: Collection[str] | None = None,
+    transport: Pinned | None = None,
 ) -> AsyncIterator[Fetched]:
-    """The response of a URL, to be read in the block; raises `Blocked` or `FetchFailed`, which users may see."""
+    """The response of a URL, to be read in the block; raises `Blocked` or `FetchFailed`, which users may see.
+
+    A `transport` keeps its connections and its own rules; without one, a connection is opened and closed.
+    """
+    sender = transport or Pinned(rules)
     try:
-        async with asyncio.timeout(deadline), client(rules, timeout=deadline) as http:
-            response, final_url = await _follow_redirects(http, url, redirects)
+        async with asyncio.timeout(deadline):
             try:
-                found = _check_response(response, final_url, limit, media)
-                yield found
+                response, final_url = await _follow_redirects(sender, url, redirects, deadline)
+                try:
+                    found = _check_response(response, final_url, limit, media)
+                    yield found
+                finally:
+                    await response.aclose()
             finally:
-                await response.aclose()
+                if transport is None:
+                    await sender.aclose()
     except TimeoutError:
         raise FetchFailed(Message("fetch.too_slow", seconds=deadline)) from None
     except HostUnreachable as error:
@@ -148,10 +248,10 @@ async def fetch(
         raise FetchFailed(Message("fetch.no_answer")) from None
 
 
-async def _follow_redirects(http: httpx2.AsyncClient, url: str, redirects: int) -> tuple[httpx2.Response, str]:
+async def _follow_redirects(sender: Pinned, url: str, redirects: int, seconds: float) -> tuple[httpx2.Response, str]:
     current = parse(url).url
     for remaining in range(redirects, -1, -1):
-        response = await http.send(http.build_request("GET", current), stream=True)
+        response = await sender.get(current, seconds)
         if response.status_code not in MOVED:
             return response, current
         await response.aclose()

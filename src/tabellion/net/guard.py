@@ -50,6 +50,7 @@ NEVER = tuple(
 )  # fmt: skip
 UNICAST = ip_network("2000::/3")  #: contains every public IPv6 address
 
+_VISIBLE = re.compile(r"[!-~]+")
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>[^#]*)(?:#.*)?")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
@@ -144,7 +145,7 @@ def parse(url: str) -> ResolvedUrl:
         raise Blocked(Message("net.empty"))
     if len(url) > LONGEST:
         raise Blocked(Message("net.too_long", n=LONGEST))
-    if not all("!" <= character <= "~" for character in url):
+    if not _VISIBLE.fullmatch(url):
         raise Blocked(Message("net.characters"))
     if "\\" in url:
         raise Blocked(Message("net.backslash"))

@@ -106,15 +106,22 @@ def make_folder(folder: Path, root: Path) -> None:
         return
     if folder != root and folder.parent != folder:
         make_folder(folder.parent, root)
-    with contextlib.suppress(FileExistsError):
+    beside: list[str] = []
+    try:
         if folder == root:
             folder.mkdir(mode=PRIVATE_FOLDER, parents=True)
         else:
             os.mkdir(folder, PRIVATE_FOLDER)
+    except FileExistsError:
+        if folder != root:
+            # One call forces all names of the parent: a store of a thousand folders does not need a thousand.
+            with os.scandir(folder.parent) as entries:
+                beside = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
     if folder.parent != folder:
         sync_folder(folder.parent)
     if len(_known) > 100_000:
         _known.clear()
+    _known.update(beside)
     _known.add(str(folder))
 
 

@@ -19,7 +19,7 @@ from tabellion.pipelines.batches.entities import Append, TipUnknown, append_vers
 from tabellion.pipelines.batches.pipeline import PIPELINE
 
 Value = TypeVar("Value")
-FIRST = Append("ocr:b:0", 1, 0, "pi", "tip0", {"a.ref.json": "cid-a"}, "first")
+FIRST = Append("ocr:b:0", 1, 0, "pi", "tip0", {"a.ref.json": "cid-a"}, {"r0": "cid-a"}, "first")
 
 
 def run(url: str, folder: Path, work: Callable[[JobContext, ContentStore], Awaitable[Value]]) -> Value:

@@ -51,6 +51,24 @@ def test_a_closed_batch_is_removed_and_its_versions_stay(url: str, tmp_path: Pat
     assert len(rows(url, "SELECT * FROM batch_entities")) == 2
 
 
+def test_callbacks_about_batches_of_others_are_removed(url: str, tmp_path: Path, images: Images) -> None:
+    """After the same time; those about a batch that is here stay with it."""
+    settings = settings_in(tmp_path)
+    request = chunk_of(images.url, images.url, batch="ours")
+    stage(settings, request["pis"])
+    submit(url, settings, request)
+    for number, batch in enumerate(("ours", "theirs", "theirs")):
+        rows(
+            url,
+            f"""INSERT INTO batch_callbacks (id, batch_id, chunk_id, status, body)
+VALUES ('msg_{number}', '{batch}', '{number}', 'success', '{{}}')""",
+        )
+    assert ask(url, lambda store: prune(store, 3600.0)) == 0
+    assert ask(url, lambda store: ClosedBatches(-1.0).step(store, None, dry_run=True)).removed == 2
+    assert ask(url, lambda store: prune(store, -1.0)) == 2
+    assert rows(url, "SELECT id FROM batch_callbacks") == [{"id": "msg_0"}]
+
+
 def test_a_closed_batch_that_is_started_again_is_not_removed(url: str, tmp_path: Path, images: Images) -> None:
     """Also one whose chunks come one by one: nobody has said that it is complete, so its status never changes."""
     images.answers |= {path: [(404, b"")] for path in ("/asset/0-0", "/asset/0-0/medium")}

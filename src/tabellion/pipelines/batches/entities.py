@@ -34,6 +34,7 @@ class Version:
 
     tip: str
     number: int
+    is_ours: bool = True  #: whether it was appended here
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Append:
     pi: str
     current_tip: str  #: that the orchestrator knew
     components: Mapping[str, str]  #: CIDs by file name
+    refs: Mapping[str, str]  #: the same CIDs by the ids of refs
     note: str
 
 
@@ -53,16 +55,17 @@ async def append_version(context: JobContext, content: ContentStore, append: App
     """Appends a version with these components, and returns it.
 
     If the entity has a newer version than the orchestrator knew, the components are applied to that one. A second
-    call for the same run of a chunk returns what the first one appended. One transaction moves the tip and records
-    the version with the chunk: whoever dies, there is either both or neither.
+    call for the same run of a chunk returns what the first one appended. One transaction moves the tip, records
+    the version with the chunk and the CIDs with the refs: whoever dies, there is either all or nothing.
     """
     for _ in range(TRIES):
-        if (made := await _find(context, append)) is not None:
+        made, newest = await _find(context, content, append)
+        if made is not None:
+            text, values = note_cids(context.dialect, append.refs)
+            await context.fetch(text, *values)  # a version of earlier releases may have been appended without them
             return made
-        newest = await _newest(context, content, append)
         # Of a version of ours every component must be known, or the next one would lose some.
-        is_ours = await _is_known(context, append.pi, newest.tip)
-        manifest = await (_read_manifest if is_ours else _manifest)(content, newest.tip)
+        manifest = await (_read_manifest if newest.is_ours else _manifest)(content, newest.tip)
         fresh = {
             "pi": append.pi, "version": newest.number + 1, "previous": newest.tip,
             "components": {**manifest.get("components", {}), **append.components}, "note": append.note,
@@ -81,32 +84,31 @@ async def history(context: JobContext, pi: str) -> list[Any]:
     )
 
 
-async def _find(context: JobContext, append: Append) -> Version | None:
-    """What this run has appended before, if anything."""
-    rows = await context.fetch(
-        f"SELECT tip, version FROM {tables.VERSIONS} WHERE chunk = $1 AND run = $2 AND pi = $3",
-        append.chunk, append.run, append.pi,
-    )  # fmt: skip
-    return Version(rows[0]["tip"], rows[0]["version"]) if rows else None
-
-
-async def _newest(context: JobContext, content: ContentStore, append: Append) -> Version:
-    """The newest version of the entity.
+async def _find(context: JobContext, content: ContentStore, append: Append) -> tuple[Version | None, Version]:
+    """What this run has appended before, if anything, and the newest version of the entity.
 
     An entity that we have not seen before has the tip that the orchestrator names. Later, a tip that we do not know
     was made elsewhere: it is taken over if its content says that it is newer, and refused if that cannot be read.
     """
-    rows = await context.fetch(f"SELECT tip, version FROM {tables.ENTITIES} WHERE pi = $1", append.pi)
-    if not rows:
+    [row] = await context.fetch(
+        f"""SELECT m.tip AS made, m.version AS made_number, e.tip, e.version,
+  EXISTS (SELECT 1 FROM {tables.VERSIONS} AS o WHERE o.pi = e.pi AND o.tip = e.tip) AS is_ours
+FROM (SELECT 1 AS one) AS n LEFT JOIN {tables.VERSIONS} AS m ON m.chunk = $1 AND m.run = $2 AND m.pi = $3
+LEFT JOIN {tables.ENTITIES} AS e ON e.pi = $3""",
+        append.chunk, append.run, append.pi,
+    )  # fmt: skip
+    newest = Version(row["tip"], row["version"], bool(row["is_ours"]))
+    if row["made"] is not None:
+        return Version(row["made"], row["made_number"]), newest
+    if newest.tip is None:
         manifest = await _manifest(content, append.current_tip)
         await context.fetch(
             f"""INSERT INTO {tables.ENTITIES} (pi, tip, version) VALUES ($1, $2, $3) ON CONFLICT (pi) DO NOTHING""",
             append.pi, append.current_tip, _number(manifest),
         )  # fmt: skip
-        return await _newest(context, content, append)
-    newest = Version(rows[0]["tip"], rows[0]["version"])
+        return await _find(context, content, append)
     if append.current_tip == newest.tip or await _was_tip(context, append.pi, append.current_tip):
-        return newest
+        return None, newest
     number = _number(await _manifest(content, append.current_tip))
     if number <= newest.number:
         raise TipUnknown(Message("batch.tip_unknown", tip=append.current_tip, known=newest.tip))
@@ -114,7 +116,7 @@ async def _newest(context: JobContext, content: ContentStore, append: Append) ->
         f"UPDATE {tables.ENTITIES} SET tip = $2, version = $3 WHERE pi = $1 AND tip = $4",
         append.pi, append.current_tip, number, newest.tip,
     )  # fmt: skip
-    return await _newest(context, content, append)
+    return await _find(context, content, append)
 
 
 async def _was_tip(context: JobContext, pi: str, tip: str) -> bool:
@@ -122,10 +124,6 @@ async def _was_tip(context: JobContext, pi: str, tip: str) -> bool:
     return bool(
         await context.fetch(f"SELECT 1 FROM {tables.VERSIONS} WHERE pi = $1 AND (tip = $2 OR previous = $2)", pi, tip)
     )
-
-
-async def _is_known(context: JobContext, pi: str, tip: str) -> bool:
-    return bool(await context.fetch(f"SELECT 1 FROM {tables.VERSIONS} WHERE pi = $1 AND tip = $2", pi, tip))
 
 
 async def _manifest(content: ContentStore, tip: str) -> dict[str, Any]:
@@ -168,14 +166,31 @@ VALUES ($1, $2, $3, $4, $5, $6)""",
 WHERE chunk = $1 AND position = $2""",
                     [append.chunk, append.position, tip, number, append.run],
                 ),
+                note_cids(context.dialect, append.refs),
             ],
             guarded=True,
         )
     except StoreError:
-        if await _find(context, append) is not None:
+        made = await context.fetch(
+            f"SELECT 1 FROM {tables.VERSIONS} WHERE chunk = $1 AND run = $2 AND pi = $3",
+            append.chunk, append.run, append.pi,
+        )  # fmt: skip
+        if made:
             return False  # another worker has published this run; the caller finds its version
         raise
     return bool(moved)
+
+
+def note_cids(dialect: Dialect, refs: Mapping[str, str]) -> tuple[str, list[Any]]:
+    """The statement that writes the CIDs of refs, by their ids."""
+    if dialect == "postgresql":
+        text = f"""UPDATE {tables.REFS} AS r SET result_cid = n.value
+FROM json_each_text(CAST($1 AS json)) AS n WHERE r.id = n.key"""
+    else:
+        text = f"""UPDATE {tables.REFS} SET result_cid = (SELECT n.value FROM json_each($1) AS n
+  WHERE n.key = {tables.REFS}.id)
+WHERE id IN (SELECT n.key FROM json_each($1) AS n)"""
+    return text, [json.dumps(refs)]
 
 
 def _lock(dialect: Dialect) -> str:

@@ -9,7 +9,7 @@ from tabellion.errors import Permanent, RateLimited, TabellionError
 from tabellion.messages import Message
 from tabellion.models.base import Blob
 from tabellion.models.media import TYPES
-from tabellion.net.fetching import FetchFailed, fetch
+from tabellion.net.fetching import FetchFailed, Pinned, fetch
 from tabellion.net.guard import Blocked, Rules, parse
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.sniff import ENDINGS, HEAD, Kind, describe_kind, sniff
@@ -39,17 +39,21 @@ def variant_url(cdn_url: str, variant: str) -> str | None:
     return f"{cdn_url.partition('#')[0].rstrip('/')}/{variant}"
 
 
-async def download_image(cdn_url: str, rules: Rules, *, variant: str, limit: int) -> Blob:
+async def download_image(
+    cdn_url: str, rules: Rules, *, variant: str, limit: int, transport: Pinned | None = None
+) -> Blob:
     """The bytes of an image and their type, by their content; its variant if the CDN has one.
+
+    A `transport` keeps connections for further images.
 
     Raises Permanent for what a retry cannot change (an invalid URL, no such image, another format, too large), and
     ImageUnavailable for what it may.
     """
     try:
         smaller = variant_url(cdn_url, variant)
-        data = await _download(smaller, rules, limit) if smaller is not None else None
+        data = await _download(smaller, rules, limit, transport) if smaller is not None else None
         if data is None:
-            data = await _download(cdn_url, rules, limit)
+            data = await _download(cdn_url, rules, limit, transport)
     except Blocked as error:
         raise Permanent(Message("batch.image_blocked", detail=error.reason)) from None
     if data is None:
@@ -65,10 +69,10 @@ async def download_image(cdn_url: str, rules: Rules, *, variant: str, limit: int
     return Blob(data, TYPES[kind], PurePosixPath(parse(cdn_url).rest.partition("?")[0]).name)
 
 
-async def _download(url: str, rules: Rules, limit: int) -> bytes | None:
+async def _download(url: str, rules: Rules, limit: int, transport: Pinned | None) -> bytes | None:
     """The bytes at a URL; None if there are none."""
     try:
-        async with fetch(url, rules, limit=limit, deadline=SECONDS) as found:
+        async with fetch(url, rules, limit=limit, deadline=SECONDS, transport=transport) as found:
             return b"".join([chunk async for chunk in found.chunks])
     except FetchFailed as error:
         if error.status in GONE:

@@ -7,16 +7,17 @@ from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.retention import PruneStep, RetentionRule
-from tabellion.engine.sql import NOW
+from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.pipelines.batches import tables
 from tabellion.pipelines.batches.states import ENDED, listed
 
 CHUNKS_AT_ONCE = 10  #: that one transaction removes with their refs
+CALLBACKS_AT_ONCE = 1000
 
 
 class ClosedBatches(RetentionRule):
-    """Batches that were closed; what was not closed is never removed."""
+    """Batches that were closed, and callbacks about batches of others; a batch that is not closed is never removed."""
 
     name = "batches"
 
@@ -33,12 +34,17 @@ class ClosedBatches(RetentionRule):
             [counted] = await store.database.fetch(
                 f"SELECT count(*) AS n, max({age}) AS age FROM {tables.BATCHES} AS b WHERE {old}"
             )
-            return PruneStep(None, counted["n"], counted["age"])
+            [others] = await store.database.fetch(f"SELECT count(*) AS n FROM {self._foreign(d)}")
+            return PruneStep(None, counted["n"] + others["n"], counted["age"])
         batches = await store.database.fetch(
             f"SELECT b.id, {age} AS age FROM {tables.BATCHES} AS b WHERE {old} ORDER BY b.closed_at, b.id LIMIT 1"
         )
         if not batches:
-            return PruneStep()
+            removed = await store.database.fetch(
+                f"""DELETE FROM {tables.RECEIVED} WHERE id IN
+  (SELECT k.id FROM {self._foreign(d)} LIMIT {CALLBACKS_AT_ONCE}) RETURNING id"""
+            )
+            return PruneStep("next" if len(removed) == CALLBACKS_AT_ONCE else None, len(removed))
         batch, oldest = batches[0]["id"], batches[0]["age"]
         chunks = await store.database.fetch(
             f"SELECT id FROM {tables.CHUNKS} WHERE batch_id = $1 LIMIT {CHUNKS_AT_ONCE}", batch
@@ -52,6 +58,11 @@ class ClosedBatches(RetentionRule):
         removals = _chunks([row["id"] for row in chunks]) if chunks else _batch(batch)
         await store.database.transact([guard, *removals], guarded=True)
         return PruneStep("next", 0 if chunks else 1, None if chunks else oldest)
+
+    def _foreign(self, dialect: Dialect) -> str:
+        """Old callbacks about batches that were not submitted here."""
+        return f"""{tables.RECEIVED} AS k WHERE k.received_at < {self.cutoff(dialect)}
+  AND NOT EXISTS (SELECT 1 FROM {tables.BATCHES} AS b WHERE b.id = k.batch_id)"""
 
 
 def _chunks(names: Sequence[str]) -> list[tuple[str, Sequence[Any]]]:

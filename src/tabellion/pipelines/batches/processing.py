@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from tabellion.engine.job import Job, storable
 from tabellion.engine.table import Row
@@ -14,6 +15,7 @@ from tabellion.models.base import Ask, Blob, Model, takes
 from tabellion.models.errors import Rejected
 from tabellion.models.media import renderer
 from tabellion.models.page_text import read_page, reads_pages_only
+from tabellion.net.fetching import Pinned
 from tabellion.pipelines.batches.image_ends import has_end
 from tabellion.pipelines.batches.images import download_image
 from tabellion.pipelines.batches.settings import LOCAL
@@ -32,6 +34,7 @@ class Processing:
     def __init__(self, settings: BatchSettings) -> None:
         self._settings = settings
         self._model: Model | None = None
+        self._transports: WeakKeyDictionary[asyncio.AbstractEventLoop, Pinned] = WeakKeyDictionary()
 
     async def read(self, job: Job) -> Row:
         """Reads one image. A text that an earlier attempt has written is not read again."""
@@ -40,11 +43,17 @@ class Processing:
         text = file.text
         if text is None:
             image = await download_image(
-                job["cdn_url"], settings.rules, variant=settings.variant, limit=settings.image_bytes
-            )
+                job["cdn_url"], settings.rules, variant=settings.variant, limit=settings.image_bytes,
+                transport=self._open_transport(job),
+            )  # fmt: skip
             text = await self._read_image(job, image)
             await settings.staging.write(job["staging_key"], file.with_text(text))
         return {"ocr_text_length": len(text)}
+
+    async def close(self) -> None:
+        """Closes this loop's connections."""
+        if transport := self._transports.pop(asyncio.get_running_loop(), None):
+            await transport.aclose()
 
     async def _read_image(self, job: Job, image: Blob) -> str:
         """The text of an image; raises Permanent for one that cannot be read."""
@@ -93,6 +102,15 @@ class Processing:
         path = job.folder / f"image.{image.type.rpartition('/')[2]}"
         await asyncio.to_thread(path.write_bytes, image.data)
         return path
+
+    def _open_transport(self, job: Job) -> Pinned:
+        """Where images are downloaded from: one CDN has most of them, so its connections are kept."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._transports:
+            self._transports[loop] = Pinned(self._settings.rules, keep=True)
+        if job.context is not None:
+            job.context.users.add(self)
+        return self._transports[loop]
 
     def _open_model(self) -> Model:
         """The model, created once per process: it keeps connections open."""

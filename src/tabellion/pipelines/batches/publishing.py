@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING, Any
 
 from tabellion.engine.context import JobContext
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from tabellion.pipelines.batches.settings import BatchSettings
 
 AT_ONCE = 8  #: files of one chunk that are stored at once
+APPENDED_AT_ONCE = 4  #: entities of one chunk; each waits for the database several times
 
 
 class Publishing:
@@ -46,8 +46,7 @@ WHERE chunk = $1 ORDER BY id""",
             unpublished = [ref for ref in refs if ref["status"] == RefStatus.DONE and ref["result_cid"] is None]
             job.note(Message("batch.note_publishing", n=len(unpublished)))
             await self._store_files(unpublished)
-            for position in sorted({ref["pi_position"] for ref in unpublished}):
-                await self._append(context, job, position, [ref for ref in refs if ref["pi_position"] == position])
+            await self._append_versions(context, job, refs, {ref["pi_position"] for ref in unpublished})
         callback = await self._report(job, error)
         counts = _count(callback)
         if callback["status"] == "error":
@@ -70,14 +69,30 @@ WHERE chunk = $1 ORDER BY id""",
 
         await asyncio.gather(*(put(ref) for ref in refs))
 
-    async def _append(self, context: JobContext, job: Job, position: int, refs: list[Any]) -> None:
-        """Appends one version to an entity, and notes what it contains."""
-        [pi] = await context.fetch(
-            f"SELECT pi, current_tip FROM {tables.PIS} WHERE chunk = $1 AND position = $2", job.text_key, position
+    async def _append_versions(self, context: JobContext, job: Job, refs: list[Any], positions: set[int]) -> None:
+        """Appends one version to each entity, several entities at once."""
+        pis = await context.fetch(
+            f"SELECT position, pi, current_tip FROM {tables.PIS} WHERE chunk = $1 ORDER BY position", job.text_key
         )
-        published = {ref["filename"]: ref["result_cid"] for ref in refs if ref["result_cid"] is not None}
+        room = asyncio.Semaphore(APPENDED_AT_ONCE)
+
+        async def append(pi: Any) -> None:
+            async with room:
+                await self._append(context, job, pi, [ref for ref in refs if ref["pi_position"] == pi["position"]])
+
+        appends = [append(pi) for pi in pis if pi["position"] in positions]
+        # All have ended before the first error ends the job: none may append for it afterwards.
+        for result in await asyncio.gather(*appends, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _append(self, context: JobContext, job: Job, pi: Any, refs: list[Any]) -> None:
+        """Appends one version to an entity, and notes what it contains."""
+        published = [ref for ref in refs if ref["result_cid"] is not None]
         append = Append(
-            job.text_key, job["run"], position, pi["pi"], pi["current_tip"], published,
+            job.text_key, job["run"], pi["position"], pi["pi"], pi["current_tip"],
+            {ref["filename"]: ref["result_cid"] for ref in published},
+            {ref["id"]: ref["result_cid"] for ref in published},
             f"OCR of {len(published)} refs (batch {job['batch_id']}, chunk {job['chunk_id']})",
         )  # fmt: skip
         try:
@@ -85,11 +100,8 @@ WHERE chunk = $1 ORDER BY id""",
         except TipUnknown as error:
             await context.fetch(
                 f"UPDATE {tables.PIS} SET entity_error = $3 WHERE chunk = $1 AND position = $2",
-                job.text_key, position, str.__str__(str(error)),
+                job.text_key, pi["position"], str.__str__(str(error)),
             )  # fmt: skip
-            return
-        rows = [{"id": ref["id"], "cid": ref["result_cid"]} for ref in refs if ref["result_cid"] is not None]
-        await context.fetch(_note_cids(context), json.dumps(rows))
 
     async def _report(self, job: Job, error: str | None) -> ChunkCallback:
         """Writes the callback in the transaction that ends the job, and returns it."""
@@ -106,15 +118,6 @@ def _count(callback: ChunkCallback) -> Row:
     skipped = sum(ref["status"] == "skipped" for pi in callback["results"] for ref in pi["completed_refs"])
     completed, failed = callback["summary"]["completed"], callback["summary"]["failed"]
     return {"done_refs": completed - skipped, "skipped_refs": skipped, "failed_refs": failed}
-
-
-def _note_cids(context: JobContext) -> str:
-    if context.dialect == "postgresql":
-        return f"""UPDATE {tables.REFS} AS r SET result_cid = n.cid
-FROM json_to_recordset(CAST($1 AS json)) AS n(id text, cid text) WHERE r.id = n.id"""
-    return f"""UPDATE {tables.REFS} SET result_cid = (SELECT json_extract(n.value, '$.cid') FROM json_each($1) AS n
-  WHERE json_extract(n.value, '$.id') = {tables.REFS}.id)
-WHERE id IN (SELECT json_extract(n.value, '$.id') FROM json_each($1) AS n)"""
 
 
 def _context(job: Job) -> JobContext:
