@@ -30,13 +30,15 @@ def is_forked(pid: int) -> bool:
 def test_a_forked_program_is_a_child_that_can_be_killed(tmp_path: Path) -> None:
     """It has its own session and folder, the streams it was given, and can be killed."""
     with Popen(MODEL, stdout=subprocess.PIPE, cwd=tmp_path, start_new_session=True) as process:
-        assert process.stdout is not None
-        assert b"http://" in process.stdout.readline()
-        assert is_forked(process.pid)
-        assert parent(process.pid) == os.getpid()
-        assert os.getsid(process.pid) == process.pid
-        assert os.readlink(f"/proc/{process.pid}/cwd") == str(tmp_path)
-        process.kill()
+        try:
+            assert process.stdout is not None
+            assert b"http://" in process.stdout.readline()
+            assert is_forked(process.pid)
+            assert parent(process.pid) == os.getpid()
+            assert os.getsid(process.pid) == process.pid
+            assert os.readlink(f"/proc/{process.pid}/cwd") == str(tmp_path)
+        finally:
+            process.kill()
         assert process.wait(30) == -signal.SIGKILL
 
 

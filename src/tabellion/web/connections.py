@@ -55,6 +55,11 @@ class Connection(H11Protocol):
         super().data_received(data)
         self._await_request()
 
+    def on_response_complete(self) -> None:
+        """Waits for the next request, also where the client has not sent all of the last one."""
+        super().on_response_complete()
+        self._await_request()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has disconnected."""
         self._stop_waiting()

@@ -33,7 +33,7 @@ NEEDED = (
     "rejected",
     "refused Stale",
 )
-PEOPLE, ITEMS, STORES = 12, 150, 3
+PEOPLE, ITEMS, STORES = 9, 70, 3
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def crowded(url: str, folder: Path, *, people: int = PEOPLE, items: int = ITEMS,
 
 @pytest.mark.timeout(120)
 def test_many_reviewers_at_once(url: str, tmp_path: Path) -> None:
-    """Twelve on a hundred and fifty items, who also leave, come back late, and work in two tabs."""
+    """Nine on seventy items, who also leave, come back late, and work in two tabs."""
     report = checker.judge(crowded(url, tmp_path), needed=NEEDED)
     assert report.clean, str(report)
 

@@ -104,7 +104,7 @@ def test_a_rendered_page_reaches_no_private_address(runner: asyncio.Runner, chro
     assert PROSE[:60] in info.text
     assert codes(info) == ["visit.requests_refused"]
     [issue] = [issue for issue in info.issues if "127" in issue]
-    assert issue == f"the page asked for 1 host that may not be contacted: {REFUSED}"
+    assert issue == f"the page requested 1 host that may not be contacted: {REFUSED}"
 
 
 def test_a_script_that_goes_to_a_private_address_shows_nothing_of_it(
