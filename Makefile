@@ -12,7 +12,8 @@ help: ## Show what can be made
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tabellion needs Python 3.11 or newer: make PYTHON=python3.11 …"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true  # on all cores, which pip does not use; some packages ship files for other versions
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -32,7 +33,7 @@ website: $(READY) ## Analyse a website and write report.html: make website URL=e
 first-run: $(READY) ## See the engine at work: a SQLite file, a table with rows, workers, a summary
 	@$(BIN)/python examples/first_run.py
 
-PARALLEL ?= 4
+PARALLEL ?= 3
 CHECKED := tests/test_layout.py tests/test_docs.py
 test: $(READY) browser ## Check and test everything, on real databases and in a real browser
 	@$(MAKE) --no-print-directory check

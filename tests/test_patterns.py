@@ -14,8 +14,8 @@ import pytest
 from tests.patterns import SOURCE, Pattern, find_patterns
 
 ROOT = Path(__file__).parent.parent
-LENGTH = 400_000  #: of the text; the longest JSON body is longer, but this shows a pattern that takes quadratic time
-SECONDS = 90  #: of processor time for all patterns, which take some ten; one that is quadratic takes ten minutes
+LENGTH = 200_000  #: of the text; the longest JSON body is longer, but this shows a pattern that takes quadratic time
+SECONDS = 60  #: of processor time for all patterns, which take some five; one that is quadratic takes two minutes
 #: Files whose patterns meet no text from outside, or only in a child that is killed; and why.
 EXCUSED = {
     "cli/": "texts of the operator at the terminal, and our own SQL",

@@ -23,7 +23,7 @@ from tests.pipelines.documents.papers import document, rows, settings_in, submit
 from tests.waiting import eventually
 from tests.workers import ROOT, ask
 
-DISTINCT, TWICE, BROKEN = 22, 6, 2
+DISTINCT, TWICE, BROKEN = 16, 4, 2
 #: Where workers die: in the middle of whatever they do, then at the places that matter most.
 PLACES = (
     "", "", "settle.pre_commit:kill@3", "put.mid_write:kill@5", "put.post_rename:kill@4", "handler.post_call:kill@2",

@@ -33,7 +33,7 @@ from tests.waiting import eventually
 from tests.workers import ROOT
 
 #: `make chaos-documents` runs the whole of it: 200 documents, killed a dozen times.
-DOCUMENTS = int(os.environ.get("TABELLION_CHAOS_DOCUMENTS", "30"))
+DOCUMENTS = int(os.environ.get("TABELLION_CHAOS_DOCUMENTS", "20"))
 KILLS = int(os.environ.get("TABELLION_CHAOS_KILLS", "3"))
 SEED = int(os.environ.get("TABELLION_CHAOS_SEED", "1"))
 PATIENCE = 60.0 + DOCUMENTS
