@@ -58,8 +58,9 @@ from tests.servers import PORTS, Postgres, debian_binaries, postgres  # noqa: E4
 pytest_plugins = ["tests.cli.fixtures", "tests.web.fixtures"]
 _numbers = itertools.count(1)
 HERE = Path(__file__).parent
-#: Folders and files of tests, the slowest first.
-LONGEST = ("browser", "flows", "test_extras.py", "pipelines", "web", "test_patterns.py", "faults", "cli", "engine")
+#: Folders of tests, the slowest first; files that keep the processors busy and files that wait take turns.
+BUSY = ("browser", "flows", "test_extras.py", "pipelines", "cli", "web", "test_patterns.py")
+WAITING = ("faults", "engine")
 OPEN = PostgreSQL.open
 FULL_EFFORT = {"_hasher": passwords._hasher, "NOTHING": passwords.NOTHING}
 
@@ -202,8 +203,19 @@ def restored_log() -> Iterator[None]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start with the slowest: the last files are short ones, and no CPU waits for another."""
-    places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.path.relative_to(HERE).parts[0], len(LONGEST)))
+    busy: list[tuple[int, list[pytest.Item]]] = []
+    waiting: list[tuple[int, list[pytest.Item]]] = []
+    short: list[tuple[int, list[pytest.Item]]] = []
+    for path, group in itertools.groupby(items, key=lambda item: item.path):
+        first = path.relative_to(HERE).parts[0]
+        kind, order = (busy, BUSY) if first in BUSY else (waiting, WAITING) if first in WAITING else (short, (first,))
+        kind.append((order.index(first), list(group)))
+    busy.sort(key=lambda one: one[0])
+    waiting.sort(key=lambda one: one[0])
+    every = len(busy) // (len(waiting) + 1) + 1
+    for place, one in enumerate(waiting):
+        busy.insert((place + 1) * every + place, one)
+    items[:] = [item for _, group in (*busy, *short) for item in group]
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 Value = TypeVar("Value")
+SELDOM = 0.1  #: seconds between two questions in the end
 
 
 def eventually(condition: Callable[[], Value], within: float = 30.0, every: float = 0.01) -> Value:
-    """Return the condition's value as soon as it is true; fail the test when it never was."""
+    """Return the condition's value soon after it is true; fail the test when it never was."""
     deadline = time.monotonic() + within
     while True:
         value = condition()
@@ -19,3 +20,4 @@ def eventually(condition: Callable[[], Value], within: float = 30.0, every: floa
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {within:g} s: {condition!r} still gives {value!r}")
         time.sleep(every)
+        every = max(every, min(every * 1.25, SELDOM))  # what takes long is asked for less often: asking takes time too
