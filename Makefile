@@ -33,7 +33,7 @@ website: $(READY) ## Analyse a website and write report.html: make website URL=e
 first-run: $(READY) ## See the engine at work: a SQLite file, a table with rows, workers, a summary
 	@$(BIN)/python examples/first_run.py
 
-PARALLEL ?= 5
+PARALLEL ?= 4
 CHECKED := tests/test_layout.py tests/test_docs.py
 test: $(READY) browser ## Check and test everything, on real databases and in a real browser
 	@$(MAKE) --no-print-directory check

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import gc
 import itertools
 import logging
 import os
@@ -216,6 +217,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for place, one in enumerate(waiting):
         busy.insert((place + 1) * every + place, one)
     items[:] = [item for _, group in (*busy, *short) for item in group]
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected out of every later garbage collection: it stays until the end."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
