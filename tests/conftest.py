@@ -264,6 +264,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure() -> None:
     """Removes the folder for temporary files that is this process's own."""
+    gc.unfreeze()  # libraries report what is never collected as leaked
     if IS_ONE_OF_SEVERAL and tempfile.tempdir is not None:
         shutil.rmtree(tempfile.tempdir, ignore_errors=True)
 
