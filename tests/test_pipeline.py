@@ -23,7 +23,7 @@ from tabellion.cli import service
 from tabellion.delivery.signature import verify
 from tabellion.engine.schema import Schema
 from tabellion.errors import ConfigurationError
-from tabellion.pipeline import find_pipelines, installed_pipelines
+from tabellion.installed_pipelines import installed_pipelines
 from tabellion.web.app import merge_policies
 from tests.pipelines.documents.receiver import LOOPBACK, Receiver, receiving
 from tests.waiting import eventually
@@ -140,13 +140,6 @@ def test_its_tables_are_created_by_migrate(packages: Mapping[str, str], tmp_path
     assert tabellion(packages, tmp_path, "--with", "checksums", "worker", "--until-idle").returncode == 0
 
 
-def test_an_unknown_pipeline_is_reported() -> None:
-    """With the known ones."""
-    assert "documents" in installed_pipelines()
-    with pytest.raises(ConfigurationError, match="unknown pipeline 'invoices'; known: 'batches', 'documents'"):
-        find_pipelines(["invoices"])
-
-
 def test_a_pipeline_adds_nothing_by_default() -> None:
     """A pipeline overrides only what it has."""
     plain = Pipeline()
@@ -158,11 +151,6 @@ def test_a_route_belongs_to_one_pipeline() -> None:
     """Two with the same path could have two roles."""
     with pytest.raises(ConfigurationError, match="two pipelines have the route GET /x"):
         merge_policies({("GET", "/x"): None}, {("GET", "/x"): None})
-
-
-def test_naming_a_pipeline_twice_is_harmless() -> None:
-    """In the configuration as well as on the command line."""
-    assert [one.name for one in find_pipelines(["documents", "documents"])] == ["documents"]
 
 
 def test_a_pipeline_without_its_own_tables_is_served(packages: Mapping[str, str], tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ from tabellion.config_values import (
 from tabellion.engine.environment import Environment
 from tabellion.engine.gates.state import GateSettings
 from tabellion.errors import ConfigurationError
-from tabellion.pipeline import Key, installed_pipelines
+from tabellion.installed_pipelines import installed_pipelines
+from tabellion.pipeline import Key
 from tabellion.retention import TIMES, read_times
 from tabellion.sla import SlaSettings, read_sla
 

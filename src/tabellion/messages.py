@@ -223,6 +223,15 @@ def quote_value(value: Any) -> Any:
     return Message("value.quoted", text=value) if isinstance(value, str) else repr(value)
 
 
+def load_form(stored: str | None) -> dict[str, Any] | None:
+    """The code and parameters of a stored text, from JSON; None if it is not a message."""
+    try:
+        form = json.loads(stored or "null")
+    except ValueError:
+        return None
+    return form if isinstance(form, dict) else None
+
+
 def has_code(texts: Iterable[str], code: str) -> bool:
     """Whether one of these texts is the message of this code."""
     return any(isinstance(text, Message) and text.code == code for text in texts)

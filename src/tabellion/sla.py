@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from tabellion.engine.periodic import PeriodicTask
 from tabellion.errors import ConfigurationError, TabellionError
+from tabellion.installed_pipelines import installed_pipelines
 from tabellion.monitor.sla.target import QUEUE_KINDS, Target, TargetKind
 from tabellion.monitor.view import QueueView
-from tabellion.pipeline import installed_pipelines
 from tabellion.retention import read_seconds
 
 if TYPE_CHECKING:

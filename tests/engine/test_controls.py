@@ -11,7 +11,7 @@ from tabellion import DeclarationError, LeaseLost, Store
 from tabellion.engine import controls
 from tabellion.engine.settlement import Settlement
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, attempts, claim_one, outcomes, row, rows, run, tasks, tasks_queue
+from tests.engine.made_tables import asynchronous, attempts, claim_one, outcomes, row, rows, run, tasks, tasks_queue
 
 
 @asynchronous

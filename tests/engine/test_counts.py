@@ -9,10 +9,10 @@ import pytest
 
 from tabellion import Queue, Store
 from tabellion.engine import counts
-from tabellion.engine.register import SCHEMA
+from tabellion.engine.register_tables import SCHEMA
 from tabellion.engine.settlement import Settlement
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, claim_one, tasks
+from tests.engine.made_tables import asynchronous, claim_one, tasks
 from tests.monitor.settled import fail, settle
 
 

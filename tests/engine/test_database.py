@@ -13,7 +13,7 @@ from tabellion.engine.settlement import Settlement
 from tabellion.errors import LeaseLost, ValueRefused
 from tabellion.testing import Clock
 from tests.engine.conftest import EmptyDatabases, store_on
-from tests.engine.tables import asynchronous, claim_one, outcomes, row, rows, run, tasks
+from tests.engine.made_tables import asynchronous, claim_one, outcomes, row, rows, run, tasks
 
 NOTE = "INSERT INTO notes (task, said) VALUES (:task, :said)"
 

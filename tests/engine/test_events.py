@@ -37,8 +37,8 @@ def test_listeners_are_called_in_order() -> None:
     received: list[tuple[str, str]] = []
     listeners = Listeners((lambda event: received.append(("one", event.name)),))
     listeners.add(lambda event: received.append(("two", event.name)))
-    listeners.tell(Event("claimed"))
-    listeners.tell(Event("done"))
+    listeners.emit(Event("claimed"))
+    listeners.emit(Event("done"))
     assert received == [("one", "claimed"), ("two", "claimed"), ("one", "done"), ("two", "done")]
 
 
@@ -49,7 +49,7 @@ def test_a_listener_that_raises_is_reported_and_harmless() -> None:
     def broken(_event: Event) -> None:
         raise RuntimeError("no disk")
 
-    Listeners((broken, events.append, broken)).tell(Event("done", worker="w1"))
+    Listeners((broken, events.append, broken)).emit(Event("done", worker="w1"))
     assert [event.name for event in events] == ["listener_failed", "done", "listener_failed"]
     assert events[0].worker == "w1"
     assert "no disk" in (events[0].error or "")

@@ -11,7 +11,7 @@ from tabellion.engine import controls
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.testing import Clock
-from tests.engine.tables import STATES, asynchronous, claim_one, run, tasks
+from tests.engine.made_tables import STATES, asynchronous, claim_one, run, tasks
 
 
 async def joined(store: Store, queue: Queue, key: object) -> str:

@@ -26,7 +26,7 @@ from tabellion.engine.settlement import Settlement
 from tabellion.engine.worker.runner import retry_or_fail
 from tabellion.testing import Clock
 from tests.engine.conftest import EmptyDatabases, store_on
-from tests.engine.tables import TASKS, run, tasks_queue
+from tests.engine.made_tables import TASKS, run, tasks_queue
 
 LEASE, MAX_ATTEMPTS, FEW = 60.0, 3, 3
 QUEUE = tasks_queue(lease=LEASE, max_attempts=MAX_ATTEMPTS)

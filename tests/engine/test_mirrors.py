@@ -11,7 +11,7 @@ from tabellion import DeclarationError, Queue, Store
 from tabellion.engine import controls
 from tabellion.testing import Clock
 from tests.engine.conftest import EmptyDatabases, store_on
-from tests.engine.tables import STATES, asynchronous, claim_one, outcomes, row, run
+from tests.engine.made_tables import STATES, asynchronous, claim_one, outcomes, row, run
 
 DJANGO = """CREATE TABLE jobs (
   id integer PRIMARY KEY,

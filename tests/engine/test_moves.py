@@ -14,7 +14,7 @@ from tabellion import DeclarationError, Queue, Store
 from tabellion.engine import controls
 from tabellion.engine.settlement import Settlement
 from tabellion.testing import Clock
-from tests.engine.tables import STATES, asynchronous, attempts, claim_one, outcomes, row, rows, run, tasks
+from tests.engine.made_tables import STATES, asynchronous, attempts, claim_one, outcomes, row, rows, run, tasks
 
 
 def mirrors(found: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tabellion.engine.retention import PruneStep
 from tabellion.engine.settlement import Outcome, Settlement
 from tabellion.errors import Unreachable
 from tabellion.testing import Clock
-from tests.engine.tables import STATES, asynchronous, attempts, claim_one, outcomes, row, run, tasks
+from tests.engine.made_tables import STATES, asynchronous, attempts, claim_one, outcomes, row, run, tasks
 
 DAY = 86_400.0
 

@@ -9,7 +9,7 @@ from tabellion.engine.memo import Asker, Memos
 from tabellion.engine.old_memos import MemosRule
 from tabellion.engine.settlement import Settlement
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, claim_one, rows, tasks
+from tests.engine.made_tables import asynchronous, claim_one, rows, tasks
 
 DAY = 86_400.0
 

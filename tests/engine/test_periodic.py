@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from tabellion import Environment, Store, Worker
-from tabellion.engine.periodic import PeriodicTask, Tell
-from tests.engine.tables import rows, tasks
+from tabellion.engine.periodic import Emit, PeriodicTask
+from tests.engine.made_tables import rows, tasks
 from tests.workers import EventRecorder
 
 
@@ -15,11 +15,11 @@ def test_a_task_that_fails_stops_neither_others_nor_work(url: str) -> None:
     heard = EventRecorder()
     seen: list[Store] = []
 
-    async def work(store: Store, tell: Tell) -> None:
+    async def work(store: Store, emit: Emit) -> None:
         seen.append(store)
-        tell("sla_breached", note="queues.tasks.oldest is breached")
+        emit("sla_breached", note="queues.tasks.oldest is breached")
 
-    async def fail(store: Store, tell: Tell) -> None:
+    async def fail(store: Store, emit: Emit) -> None:
         raise KeyError("mistyped")
 
     async def story() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tabellion import DeclarationError, Job, Queue
 from tabellion.engine.queue import MAX_ATTEMPTS, check_together, disjoint, format_state, same
-from tests.engine.tables import STATES
+from tests.engine.made_tables import STATES
 
 
 def problems(error: pytest.ExceptionInfo[DeclarationError]) -> list[str]:

@@ -12,7 +12,7 @@ from tabellion.engine.postgres.database import PostgreSQL
 from tabellion.engine.sqlite import moves as sqlite_moves
 from tabellion.testing import Clock
 from tests.engine.conftest import EmptyDatabases, store_on
-from tests.engine.tables import STATES, asynchronous, claim_one, row, rows, run, tasks
+from tests.engine.made_tables import STATES, asynchronous, claim_one, row, rows, run, tasks
 
 TABLE = """CREATE TABLE jobs (
   id integer PRIMARY KEY, status text NOT NULL, worker text, started_at timestamp with time zone,

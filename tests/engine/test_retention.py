@@ -14,7 +14,7 @@ from tabellion.engine.retention import PruneStep, RetentionRule, prune_all, prun
 from tabellion.engine.worker import environment as worker_environment
 from tabellion.errors import TabellionError, Unreachable, ValueRefused
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, rows, run, tasks
+from tests.engine.made_tables import asynchronous, rows, run, tasks
 from tests.workers import EventRecorder
 
 
@@ -102,8 +102,8 @@ async def test_a_crash_repeats_the_step(store: Store, arm: Callable[[str], None]
 
 
 @asynchronous
-async def test_a_rule_that_fails_does_not_stop_the_others(store: Store) -> None:
-    """Its error is reported, and its turn is free again."""
+async def test_a_rule_that_fails_does_not_stop_the_others(store: Store, clock: Clock) -> None:
+    """Its error is reported once; it rests for a while, whichever worker comes, and then its turn is free again."""
     await store.open()
     broken, sound = Counting(), Counting()
     broken.name = "broken"
@@ -113,6 +113,9 @@ async def test_a_rule_that_fails_does_not_stop_the_others(store: Store) -> None:
         store, [broken, sound], "w", 9.0, lambda rule, error: failed.append(f"{rule.name} {error}")
     )
     assert (removed, failed) == ({"counting": 5}, ["broken no"])
+    for worker in ("w", "other"):
+        assert await prune_some(store, [broken], worker, 9.0) == {}  # no error either
+    clock.advance(retention.AGAIN + 1)
     broken.error = None
     assert await prune_some(store, [broken], "w", 9.0) == {"broken": 5}
 
@@ -190,3 +193,8 @@ def test_a_worker_prunes_beside_its_work(url: str, monkeypatch: pytest.MonkeyPat
     asyncio.run(story())
     assert [(one.note, one.count) for one in heard.of("pruned")] == [("counting", 5)]
     assert {(one.note, one.error) for one in heard.of("prune_failed")} == {("broken", "no such bucket")}
+
+
+def test_the_former_name_of_a_step_still_works() -> None:
+    """Rules of other packages may import it."""
+    assert retention.Step is PruneStep

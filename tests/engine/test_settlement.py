@@ -15,7 +15,7 @@ import pytest
 from tabellion import Queue, Store
 from tabellion.engine.settlement import CONTINUING, SHOWN, STATE_OF, Outcome, Settlement, Verdict
 from tabellion.messages import Message
-from tests.engine.tables import STATES, asynchronous, claim_one, row, run, tasks
+from tests.engine.made_tables import STATES, asynchronous, claim_one, row, run, tasks
 
 
 class Colour(enum.Enum):
@@ -242,19 +242,18 @@ async def test_a_long_error_is_cut(store: Store) -> None:
 
 
 @asynchronous
-async def test_forbidden_extra_statements_fail_their_own_job(pg_store: Store) -> None:
+async def test_forbidden_extra_statements_fail_their_own_job(pg_store: Store, role: str) -> None:
     """PostgreSQL: a role that may not run a statement of `also` loses that job, not the whole environment."""
     queue = await tasks(pg_store, 2)
     await run(
         pg_store,
         "CREATE TABLE secrets (n integer)",
-        "DO $$ BEGIN CREATE ROLE clerk LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$",
-        "GRANT USAGE ON SCHEMA public TO clerk",
+        f"GRANT USAGE ON SCHEMA public TO {role}",
         "GRANT SELECT, INSERT, UPDATE ON tasks, tabellion_attempts, tabellion_queues, tabellion_workers, "
-        "tabellion_counts TO clerk",
-        "GRANT SELECT ON tabellion_schema TO clerk",
+        f"tabellion_counts TO {role}",
+        f"GRANT SELECT ON tabellion_schema TO {role}",
     )
-    store = Store(pg_store.url.replace("postgres@", "clerk@"))
+    store = Store(pg_store.url.replace("postgres@", f"{role}@"))
     try:
         jobs = await store.claim(queue, 2, "w")
         jobs[0].also("INSERT INTO secrets VALUES (1)")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tabellion import Store
 from tabellion.engine import sql
-from tests.engine.tables import asynchronous
+from tests.engine.made_tables import asynchronous
 
 texts = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]))
 

@@ -18,7 +18,7 @@ from tabellion.errors import ConfigurationError, StoreError, Unreachable, ValueR
 from tabellion.messages import Message
 from tabellion.testing import Clock
 from tests.engine.conftest import EmptyDatabases, store_on
-from tests.engine.tables import (
+from tests.engine.made_tables import (
     STATES,
     asynchronous,
     attempts,

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import at_cancel, at_restart, native_key, texts
-from tabellion.engine.parking import is_parked
 from tabellion.engine.queue import Queue
+from tabellion.engine.recovery.parking import is_parked
 from tabellion.engine.settlement import CONTINUING, Settlement
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.engine.tables.declaration import Bound
 from tabellion.errors import ValueRefused
 
 MANY = 1000
@@ -112,6 +112,13 @@ FROM tabellion_attempts WHERE queue = $1 AND key = $2"""
     identity = (queue.name, str(key))
     steps = [(update, (*identity, reason)), (no_wait, identity), (trace, (*identity, error, by or "cancel"))]
     return bool(await store.database.transact(steps, guarded=True))
+
+
+def end_wait(queue: str, key: str) -> tuple[str, dict[str, Any]]:
+    """The statement that makes a row that is due later due now; its next claim counts from the first attempt."""
+    text = """UPDATE tabellion_attempts SET outcome = 'superseded', retry_at = NULL
+WHERE queue = :queue AND key = :key AND retry_at IS NOT NULL AND settled_at IS NOT NULL"""
+    return text, {"queue": queue, "key": key}
 
 
 def _close_waiting(bound: Bound, where: str, changes: str) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tabellion.engine.declaration import Bound
 from tabellion.engine.job import Job
 from tabellion.engine.moves import Numbered, Terms
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import NOW, Dialect, epoch
-from tabellion.engine.table import Table
+from tabellion.engine.tables.declaration import Bound
+from tabellion.engine.tables.table import Table
 from tabellion.errors import StoreError
 
 

@@ -39,10 +39,10 @@ NAMES: dict[str, str] = {
     "queue_scanned": "a worker looked for jobs of a queue that declares `health`",
     "queue_health": "what is ready and running in a queue that declares `health`, and what became of its jobs lately",
     "pruned": "a worker removed what is older than a retention rule allows; `note` is the rule",
-    "prune_failed": "a retention rule could not be applied; it is applied again later",
+    "prune_failed": "a retention rule could not be applied; it is tried again after ten minutes",
     "task_failed": "a periodic task of a worker failed; it is tried again later; `note` is the task",
     "sla_breached": "a target of `[sla]` was missed for too long; `note` is the target",
-    "sla_recovered": "a target of `[sla]` is kept again; `note` is the target",
+    "sla_recovered": "a target of `[sla]` is met again; `note` is the target",
     "gate_closed": "calls to a model are not allowed for now; queues that use it wait, the others continue",
     "gate_opened": "calls to a model are allowed again",
     "broker_down": "the broker cannot be reached; running jobs continue, and no hint is sent until it can",
@@ -119,13 +119,13 @@ class Listeners:
                 return True
         return False
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         """Calls every listener with the event; one that raises is reported to the others."""
         for listener in self._listeners:
             try:
                 listener(event)
             except Exception as error:
-                self._tell_failure(listener, error, event.worker)
+                self._report_failure(listener, error, event.worker)
 
     def count_claimed(self, environment: str, queue: str, count: int, seconds: float) -> None:
         """Has jobs that were claimed together counted."""
@@ -133,7 +133,7 @@ class Listeners:
             try:
                 counter.count_claimed(environment, queue, count, seconds)
             except Exception as error:
-                self._tell_failure(counter, error)
+                self._report_failure(counter, error)
 
     def count_ended(
         self, environment: str, queue: str, outcome: str, seconds: float | None, settle_seconds: float | None,
@@ -144,9 +144,9 @@ class Listeners:
             try:
                 counter.count_ended(environment, queue, outcome, seconds, settle_seconds, cost)
             except Exception as error:
-                self._tell_failure(counter, error)
+                self._report_failure(counter, error)
 
-    def _tell_failure(self, listener: object, error: Exception, worker: str = "") -> None:
+    def _report_failure(self, listener: object, error: Exception, worker: str = "") -> None:
         trouble = Event("listener_failed", worker=worker, error=f"{listener!r}: {error!r}")
         for other in self._listeners:
             if other is not listener:

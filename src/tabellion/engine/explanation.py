@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from tabellion.engine import register, sql
+from tabellion.engine import register_tables, sql
 from tabellion.engine.control_rows import read_controls
 from tabellion.engine.database import Database, read_clock
-from tabellion.engine.declaration import Bound
 from tabellion.engine.gates.stored_state import describe_closure
 from tabellion.engine.moves import extra_condition, native_key
 from tabellion.engine.queue import STATES, Queue, format_state
 from tabellion.engine.sql import NOW
-from tabellion.engine.table import Row
+from tabellion.engine.tables.declaration import Bound
+from tabellion.engine.tables.table import Row
 from tabellion.engine.worker_rows import read_workers
 from tabellion.errors import NotMigrated
 
@@ -104,7 +104,9 @@ def _without_register(bound: Bound, key: str, row: Row | None) -> Explanation:
         sentence = _describe_elsewhere(queue, row)
     else:
         sentence = f"It is {state}: {format_state(queue.states[state])}."  # type: ignore[index]
-    return Explanation(queue.name, key, state, [sentence, f"{register.MISSING[0].upper()}{register.MISSING[1:]}."])
+    return Explanation(
+        queue.name, key, state, [sentence, f"{register_tables.MISSING[0].upper()}{register_tables.MISSING[1:]}."]
+    )
 
 
 async def _explain_ready(database: Database, bound: Bound, row: Row, last: PastAttempt | None) -> list[str]:

@@ -90,6 +90,11 @@ def hand_over(row_key: str, heir: str) -> tuple[str, dict[str, str]]:
     return "UPDATE tabellion_memos SET row_key = :heir WHERE row_key = :row_key", {"row_key": row_key, "heir": heir}
 
 
+def forget_rows(row_keys: str, **values: str) -> tuple[str, dict[str, str]]:
+    """The statement that deletes the memos of the rows whose keys this SELECT with `:name` placeholders returns."""
+    return f"DELETE FROM tabellion_memos WHERE row_key IN ({row_keys})", values
+
+
 def forget_row(row_key: str) -> tuple[str, dict[str, str]]:
     """The statement that deletes the memos of a row."""
     return "DELETE FROM tabellion_memos WHERE row_key = :row_key", {"row_key": row_key}

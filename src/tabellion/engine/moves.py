@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.declaration import Bound, empty_value
 from tabellion.engine.job import Job
 from tabellion.engine.queue import AGES
 from tabellion.engine.settlement import SHOWN, STATE_OF, Outcome, Settlement, charging_outcomes
+from tabellion.engine.tables.declaration import Bound, empty_value
 from tabellion.errors import ValueRefused
 
 Numbered = tuple[str, list[Any]]  #: a statement with `$1, $2, …` and its values

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.declaration import Bound
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.moves import native_key
-from tabellion.engine.primary_key import can_be_key
 from tabellion.engine.queue import STATES, Queue
 from tabellion.engine.retention import SOME, PruneStep, RetentionRule
 from tabellion.engine.settlement import CONTINUING
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
-from tabellion.engine.table_walk import next_window
+from tabellion.engine.tables.declaration import Bound
+from tabellion.engine.tables.primary_key import can_be_key
+from tabellion.engine.tables.table_walk import next_window
 from tabellion.errors import DeclarationError
 
 ROWS = 2000  #: attempts that one step looks at on SQLite

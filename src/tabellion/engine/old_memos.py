@@ -7,7 +7,7 @@ from tabellion.engine.retention import PruneStep, RetentionRule
 from tabellion.engine.settlement import CONTINUING
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
-from tabellion.engine.table_walk import prune_window
+from tabellion.engine.tables.table_walk import prune_window
 
 
 class MemosRule(RetentionRule):

@@ -9,7 +9,7 @@ from typing import Protocol
 from tabellion.engine.store import Store
 
 
-class Tell(Protocol):
+class Emit(Protocol):
     """Emits an event of the worker."""
 
     def __call__(self, name: str, *, note: str) -> None:
@@ -25,4 +25,4 @@ class PeriodicTask:
 
     name: str
     every: float
-    run: Callable[[Store, Tell], Awaitable[None]]
+    run: Callable[[Store, Emit], Awaitable[None]]

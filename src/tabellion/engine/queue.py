@@ -7,7 +7,7 @@ import inspect
 import math
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from tabellion.engine import sql
 from tabellion.engine.pace import Pace
@@ -37,6 +37,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _ORDER = re.compile(
     r"^\s*(?:\"(?P<quoted>[^\"]+)\"|(?P<bare>[A-Za-z_]\w*))(?:\s+(?P<way>asc|desc))?\s*$", re.IGNORECASE
 )
+
+
+class QueueStates(TypedDict):
+    """The four states of a queue, as its declaration has them: `Queue(table, **states)`."""
+
+    ready: Scalar | enum.Enum | State
+    running: Scalar | enum.Enum | State
+    done: Scalar | enum.Enum | State
+    failed: Scalar | enum.Enum | State
 
 
 class Queue:

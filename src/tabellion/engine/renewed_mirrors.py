@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Sequence
 
 from tabellion.engine.database import Database
-from tabellion.engine.declaration import Bound
 from tabellion.engine.job import Job
+from tabellion.engine.tables.declaration import Bound
 from tabellion.errors import StoreError
 
 

@@ -28,7 +28,7 @@ TURN = 60.0  #: seconds after which the turn of a process that died ends
 SHORTEST, LONGEST = 60.0, 86_400.0  #: seconds between two walks over a table
 WALKS = 20  #: walks in the time that something is kept
 LEFT = 60.0  #: seconds before a leftover is somebody else's to remove
-AGAIN = 600.0  #: seconds before a leftover that could not be removed is tried again
+AGAIN = 600.0  #: seconds before a leftover that could not be removed, or a rule that failed, is tried again
 LEFTOVERS = 100  #: that are removed in one turn
 WAIT = 0.5  #: seconds between two checks whether another process has ended its turn
 
@@ -45,6 +45,9 @@ class PruneStep:
         """Both results; the position is the later one's."""
         ages = [age for age in (self.oldest, other.oldest) if age is not None]
         return PruneStep(other.position, self.removed + other.removed, max(ages, default=None))
+
+
+Step = PruneStep  #: the former name
 
 
 class RetentionRule(ABC):
@@ -98,6 +101,8 @@ async def prune_some(
             if failed is None:
                 raise
             failed(rule, error)
+            with contextlib.suppress(TabellionError):
+                await _postpone(store, rule)
             continue
         if count:
             removed[rule.name] = count
@@ -208,6 +213,15 @@ async def _save(store: Store, rule: RetentionRule, worker: str, step: PruneStep)
 async def _end_turn(store: Store, rule: RetentionRule, worker: str) -> None:
     await store.database.fetch(
         "UPDATE tabellion_retention SET busy_until = NULL WHERE name = $1 AND worker = $2", rule.turn, worker
+    )
+
+
+async def _postpone(store: Store, rule: RetentionRule) -> None:
+    """Lets a rule that failed rest: what it lacks (a right, a bucket) will not be there in seconds."""
+    await store.database.fetch(
+        f"""UPDATE tabellion_retention SET due_at = {sql.later(repr(AGAIN), store.dialect)}
+WHERE name = $1 AND busy_until IS NULL""",
+        rule.turn,
     )
 
 

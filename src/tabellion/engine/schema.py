@@ -103,8 +103,9 @@ class Schema:
                 await database.transact([(text, ()) for text in steps])
         except Forbidden as error:
             role = (await database.fetch("SELECT current_user AS role"))[0]["role"]
+            words = error.__cause__ or error  # the driver's: ours advise to grant rights on tables, not CREATE
             raise NotMigrated(
-                f"the {self.name} tables are missing or old, and role {role} may not create them ({error}): ask a "
+                f"the {self.name} tables are missing or old, and role {role} may not create them ({words}): ask a "
                 f"role that may do so to run the SQL that `{self.fix} --grant {role}` prints"
             ) from error
         except StoreError as error:

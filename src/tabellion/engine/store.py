@@ -6,21 +6,23 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tabellion.engine import declaration, expired_claims, orphans, parking, refused_rows, register, sql
+from tabellion.engine import register_tables, sql
 from tabellion.engine.batches import group_alike, renewable
 from tabellion.engine.database import read_clock
-from tabellion.engine.declaration import Bound
 from tabellion.engine.drivers import database_at
 from tabellion.engine.explanation import Explanation, explain
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job, storable
 from tabellion.engine.moves import Numbered, Terms
 from tabellion.engine.queue import STATES, Queue, StateName
+from tabellion.engine.recovery import expired_claims, orphans, parking, refused_rows
 from tabellion.engine.renewed_mirrors import renew_mirrors
 from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.sql import Dialect
-from tabellion.engine.table import Table
-from tabellion.engine.transitions import check_transitions
+from tabellion.engine.tables import declaration
+from tabellion.engine.tables.declaration import Bound
+from tabellion.engine.tables.table import Table
+from tabellion.engine.tables.transitions import check_transitions
 from tabellion.engine.values import for_insert, parse_json
 from tabellion.errors import (
     AWAY,
@@ -62,7 +64,7 @@ class Store:
         self._ready = False
         self._opening = asyncio.Lock()
         #: Called for each row that the database does not allow to run.
-        self.tell_refused: refused_rows.RefusalCallback | None = None
+        self.on_refused: refused_rows.RefusalCallback | None = None
 
     @property
     def dialect(self) -> Dialect:
@@ -77,10 +79,10 @@ class Store:
             if not self._ready:
                 await self.database.open()
                 version = await self.version()
-                register.SCHEMA.check_supported(version)
-                if version < register.CURRENT:
+                register_tables.SCHEMA.check_supported(version)
+                if version < register_tables.CURRENT:
                     if not migrate or self._read_only:
-                        raise NotMigrated(register.OLD.format(version) if version else register.MISSING)
+                        raise NotMigrated(register_tables.OLD.format(version) if version else register_tables.MISSING)
                     await self.migrate()
                 self._ready = True
 
@@ -100,11 +102,11 @@ class Store:
 
     async def version(self) -> int:
         """The register's version; 0 when there is none."""
-        return await register.SCHEMA.version(self.database)
+        return await register_tables.SCHEMA.version(self.database)
 
     async def migrate(self) -> int:
         """Brings the register up to date and returns its version; safe to call from many processes at once."""
-        return await register.SCHEMA.migrate(self.database)
+        return await register_tables.SCHEMA.migrate(self.database)
 
     async def bind(self, queue: Queue) -> Bound:
         """The queue checked against its table; raises a DeclarationError that lists every problem."""
@@ -202,7 +204,7 @@ class Store:
         except StoreError as error:
             if terms is not None or not refused_rows.is_about_the_row(error):
                 raise
-            jobs = await refused_rows.claim_one_by_one(self.database, bound, n, worker, limited, self.tell_refused)
+            jobs = await refused_rows.claim_one_by_one(self.database, bound, n, worker, limited, self.on_refused)
         for column in bound.table.columns.values():
             if column.family == "json":
                 for job in jobs:

@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import Any
 from uuid import UUID
 
-from tabellion.engine.table import Table
+from tabellion.engine.tables.table import Table
 from tabellion.errors import ValueRefused
 
 

@@ -33,6 +33,7 @@ def flow(name: str, **options: Any) -> Queue:
     )  # fmt: skip
 
 
+hogging = flow("hogging", concurrency=1)
 plain, threaded, endings = flow("plain"), flow("threaded"), flow("endings")
 in_order = flow("in_order", order="size DESC", limit=1)
 paused, paced, gated, remembered = (
@@ -153,6 +154,7 @@ async def run_browsing(job: Job) -> dict[str, Any]:
         return {"result": await page.inner_text("h1")}
 
 
+@hogging.handler
 @waiting.handler
 async def run_waiting(job: Job) -> dict[str, Any]:
     """Wait until the file exists that the row names."""

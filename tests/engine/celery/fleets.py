@@ -28,13 +28,19 @@ PROCESSES = 2
 class Fleet:
     """One node on one database, and the owner of its table."""
 
-    def __init__(self, url: str, folder: Path, broker: Broker | None, *, declared: str = QUEUES) -> None:
+    def __init__(
+        self, url: str, folder: Path, broker: Broker | None, *, declared: str = QUEUES, later: str | None = None,
+        settings: str = "",
+    ) -> None:  # fmt: skip
+        """`later` is the database of a second environment."""
         self.url, self.folder, self.broker = url, folder, broker
         self.owner = Owner(url)
         folder.mkdir(exist_ok=True)
         gates = "\n".join(f"{gate} = {{ {_toml(settings)} }}" for gate, settings in GATES.items())
         (folder / "tabellion.toml").write_text(
-            f'queues = "{declared}"\n[environments]\nprod = "{url}"\n[worker]\ngrace = 1\n[gates]\n{gates}\n'
+            f'queues = "{declared}"\n[environments]\nprod = "{url}"\n'
+            + (f'dev = "{later}"\n' if later else "")
+            + f"[worker]\ngrace = 1\n{settings}\n[gates]\n{gates}\n"
         )
         self._log = (folder / "log").open("ab")
         self.process = self.start()
@@ -72,12 +78,13 @@ class Fleet:
             raise AssertionError(f"{self.row(key)}\n{self.log()[-3000:]}") from error
         return self.row(key)
 
-    def attempts(self, key: int) -> list[dict[str, Any]]:
-        """The attempts of a row, in order."""
+    def attempts(self, key: int, *, released: bool = False) -> list[dict[str, Any]]:
+        """The attempts of a row, in order; those that were released only where asked for, as claims ahead may be."""
         return self.owner(
-            """SELECT queue, n, attempt, outcome, error, note, cost, worker,
+            f"""SELECT queue, n, attempt, outcome, error, note, cost, worker,
   extract(epoch FROM claimed_at)::float8 AS claimed_at, extract(epoch FROM settled_at)::float8 AS settled_at
-FROM tabellion_attempts WHERE key = $1 ORDER BY claimed_at""",
+FROM tabellion_attempts
+WHERE key = $1 AND ({released} OR outcome IS DISTINCT FROM 'released') ORDER BY claimed_at""",
             str(key),
         )
 

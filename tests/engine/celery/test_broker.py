@@ -12,25 +12,26 @@ from kombu import Connection
 from tabellion.engine.celery import app as celery_app
 from tabellion.engine.celery import broker as celery_broker
 from tabellion.engine.celery.app import make_app
-from tabellion.engine.celery.broker import Broker, BrokerUnreachable
+from tabellion.engine.celery.broker import Broker, BrokerUnreachable, name_queues
 from tests import brokers
 
 
 def app_at(url: str, *queues: str, **options: Any) -> Any:
     """An application with these queues, which starts nothing."""
-    return make_app(url, queues, lambda: pytest.fail("no worker is needed"), [], prefix="tabellion", **options)
+    lanes = name_queues("tabellion", ["prod"], ["prod"], queues)
+    return make_app(url, lanes, lambda: pytest.fail("no worker is needed"), [], prefix="tabellion", **options)
 
 
 @pytest.mark.parametrize("kind", brokers.BROKERS)
 def test_hints_wait_until_they_are_fetched_or_lost(kind: str, request: pytest.FixtureRequest) -> None:
     """They are counted; after a loss of everything the next are sent as before; the broker may also be restarted."""
     server: brokers.Broker = request.getfixturevalue(f"{kind}_broker")
-    broker = Broker(app_at(server.url, "jobs"), "tabellion")
-    assert broker.count_waiting("jobs") == 0
+    broker = Broker(app_at(server.url, "jobs"))
+    assert broker.count_waiting("prod", "jobs") == 0
     broker.send("prod", "jobs", ["1", "2", "3"])
-    assert broker.count_waiting("jobs") == 3
+    assert broker.count_waiting("prod", "jobs") == 3
     server.flush()
-    assert broker.count_waiting("jobs") == 0
+    assert broker.count_waiting("prod", "jobs") == 0
     broker.send("prod", "jobs", ["4"])
     with Connection(server.url) as connection:
         message = connection.SimpleQueue("tabellion.jobs").get(timeout=10)
@@ -39,13 +40,22 @@ def test_hints_wait_until_they_are_fetched_or_lost(kind: str, request: pytest.Fi
     assert json.loads(message.body)[0] == ["prod", "jobs", "4"]
     server.kill()
     with pytest.raises(BrokerUnreachable):
-        broker.count_waiting("jobs")
+        broker.count_waiting("prod", "jobs")
     with pytest.raises(BrokerUnreachable):
         broker.send("prod", "jobs", ["5"])
     server.start()
     broker.send("prod", "jobs", ["6"])
-    assert broker.count_waiting("jobs") == 1
+    assert broker.count_waiting("prod", "jobs") == 1
     broker.close()
+
+
+def test_each_environment_has_its_own_queues() -> None:
+    """With several configured, the names have the environment, also where a node serves only one of them."""
+    queues = ["jobs", "mails"]
+    assert name_queues("t", ["prod"], ["prod"], queues) == {"t.jobs": ("prod", "jobs"), "t.mails": ("prod", "mails")}
+    both = name_queues("t", ["prod", "dev"], ["prod", "dev"], queues)
+    assert list(both) == ["t.prod.jobs", "t.prod.mails", "t.dev.jobs", "t.dev.mails"]
+    assert name_queues("t", ["prod", "dev"], ["dev"], ["jobs"]) == {"t.dev.jobs": ("dev", "jobs")}
 
 
 @pytest.mark.parametrize("scheme", ["redis", "rediss", "amqp", "amqps"])
@@ -56,9 +66,9 @@ def test_a_broker_that_does_not_answer_is_unreachable(scheme: str, monkeypatch: 
     monkeypatch.setitem(celery_app.REDIS_OPTIONS, "socket_timeout", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"{scheme}://:secret@127.0.0.1:{silent.getsockname()[1]}/0"
-        broker = Broker(app_at(url, "jobs", settings={"broker_connection_timeout": 0.3}), "tabellion")
+        broker = Broker(app_at(url, "jobs", settings={"broker_connection_timeout": 0.3}))
         with pytest.raises(BrokerUnreachable):
-            broker.count_waiting("jobs")
+            broker.count_waiting("prod", "jobs")
         monkeypatch.setattr(celery_broker, "CONNECT", 0.3)
         with pytest.raises(BrokerUnreachable):
             celery_broker.check_broker(url)
@@ -67,8 +77,8 @@ def test_a_broker_that_does_not_answer_is_unreachable(scheme: str, monkeypatch: 
 @pytest.mark.parametrize("url", ["redis://:secret@127.0.0.1:1/0", "amqp://guest:secret@127.0.0.1:1//"])
 def test_an_address_has_no_password(url: str) -> None:
     """Neither the address nor the error of an unreachable broker contains the password."""
-    broker = Broker(app_at(url, "jobs"), "tabellion")
+    broker = Broker(app_at(url, "jobs"))
     assert "secret" not in broker.address
     with pytest.raises(BrokerUnreachable) as caught:
-        broker.count_waiting("jobs")
+        broker.count_waiting("prod", "jobs")
     assert "secret" not in str(caught.value)

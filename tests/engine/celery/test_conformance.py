@@ -125,6 +125,19 @@ def test_a_paid_answer_is_remembered(fleet: Fleet) -> None:
     assert fleet.await_status(second, "done")["result"] == f"answer of {first}"
 
 
+def test_a_backlog_does_not_starve_later_queues(fleet: Fleet, tmp_path: Path) -> None:
+    """While every process works on an earlier queue with more rows than it can run, a later one gets the free slots."""
+    held = fleet.insert("hogging", 50, given=str(tmp_path / "go"))
+    hogs = "SELECT id FROM flows WHERE flow = 'hogging' AND status = 'running'"
+    eventually(lambda: len(fleet.owner(hogs)) == PROCESSES)
+    for key in fleet.insert("plain", 3):
+        fleet.await_status(key, "done")
+    assert len(fleet.owner(hogs)) == PROCESSES
+    (tmp_path / "go").touch()
+    for key in held:
+        fleet.await_status(key, "done")
+
+
 def test_a_paused_queue_waits(fleet: Fleet) -> None:
     """No row of a paused queue is claimed, the others continue; after it is resumed its rows are."""
 
@@ -166,7 +179,7 @@ def test_stopping_releases_jobs_without_a_charge(fleet: Fleet, tmp_path: Path) -
     fleet.process.terminate()
     assert fleet.process.wait(60) == 0
     assert fleet.row(key)["status"] == "new"
-    assert [attempt["outcome"] for attempt in fleet.attempts(key)] == ["released"]
+    assert [attempt["outcome"] for attempt in fleet.attempts(key, released=True)] == ["released"]
     (tmp_path / "go").touch()
     fleet.process = fleet.start()
     assert fleet.await_status(key, "done")["result"] == "attempt 1"

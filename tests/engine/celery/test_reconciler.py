@@ -13,6 +13,8 @@ from tabellion import Environment, Event, Job, Store
 from tabellion.engine import controls
 from tabellion.engine.celery.broker import Broker
 from tabellion.engine.celery.reconciler import MOST, Reconciler
+from tabellion.engine.gates.row import GateRow
+from tabellion.engine.gates.state import CallOutcomes, GateSettings
 from tabellion.engine.worker import heartbeat
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tests import brokers
@@ -28,6 +30,7 @@ QUEUES = {
     "gated": jobs_queue("gated", ready={"status": "new", "size": 2}, uses="upstream"),
     "single": jobs_queue("single", ready={"status": "new", "size": 3}, concurrency=1, lease=60),
 }
+CLOSING = GateSettings(threshold=1, recovery=3600.0, rate=100)
 
 
 async def work(job: Job) -> None:
@@ -43,15 +46,15 @@ class Running:
 
     def __init__(self, url: str, server: brokers.Broker) -> None:
         self.events: list[Event] = []
-        self.looking = Broker(app_at(server.url, *QUEUES), "tabellion")
+        self.looking = Broker(app_at(server.url, *QUEUES))
         self.reconciler = Reconciler(
-            [Environment("prod", url)], list(QUEUES.values()), broker=Broker(app_at(server.url, *QUEUES), "tabellion"),
-            node="test-node", capacity=100, poll=0.1, listeners=[self.events.append],
+            [Environment("prod", url)], list(QUEUES.values()), broker=Broker(app_at(server.url, *QUEUES)),
+            node="test-node", capacity=100, poll=0.1, listeners=[self.events.append], gates={"upstream": CLOSING},
         )  # fmt: skip
 
     def waiting(self) -> dict[str, int]:
         """How many hints wait in each queue."""
-        return {name: self.looking.count_waiting(name) for name in QUEUES}
+        return {name: self.looking.count_waiting("prod", name) for name in QUEUES}
 
     def has_told(self, name: str) -> bool:
         """Whether it emitted this event."""
@@ -108,6 +111,40 @@ def test_nothing_is_sent_for_a_paused_queue(running: tuple[Running, Owner], url:
     eventually(lambda: one.waiting()["jobs"])
 
 
+def test_nothing_is_sent_before_a_closed_gate(running: tuple[Running, Owner], url: str) -> None:
+    """While the gate is closed for the fleet its queues get no hints, which would find nothing to claim."""
+    one, owner = running
+
+    async def close(store: Store) -> None:
+        await GateRow(store, "upstream", CLOSING).turn(CallOutcomes(failed=1, why="told to fail"), 0)
+
+    async def reopen(store: Store) -> None:
+        await GateRow(store, "upstream", CLOSING).edit({}, reset=True)
+
+    ask(url, close)
+    insert(owner, 2, 5)
+    insert(owner, 3, 1)
+    eventually(lambda: one.waiting()["single"] >= 3)  # one a second, as nobody fetches them
+    assert one.waiting()["gated"] == 0
+    ask(url, reopen)
+    eventually(lambda: one.waiting()["gated"] == 1)
+
+
+def test_rows_that_nobody_can_claim_get_fewer_hints(
+    running: tuple[Running, Owner], valkey_broker: brokers.Broker
+) -> None:
+    """Hints for the same row of a queue with a gate are sent with longer pauses, whatever happened to the last one."""
+    one, owner = running
+    insert(owner, 2, 1)
+    insert(owner, 3, 1)
+    sent = 0
+    for _ in range(4):
+        eventually(lambda: one.waiting()["single"])
+        sent += one.waiting()["gated"]
+        valkey_broker.flush()
+    assert sent <= 3
+
+
 def test_a_broker_that_comes_back_gets_the_hints(running: tuple[Running, Owner], valkey_broker: brokers.Broker) -> None:
     """While it is away that is said once; the rows that came meanwhile get their hints."""
     one, owner = running
@@ -117,9 +154,11 @@ def test_a_broker_that_comes_back_gets_the_hints(running: tuple[Running, Owner],
     try:
         insert(owner, 3, 2)
         eventually(lambda: one.has_told("broker_down"))
+        assert one.reconciler.broker_up is False
     finally:
         valkey_broker.start()
     eventually(lambda: one.has_told("broker_up"))
+    assert one.reconciler.broker_up is True
     with contextlib.suppress(Exception):
         one.looking.close()
     eventually(lambda: one.waiting()["single"] >= 2)

@@ -7,12 +7,13 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabellion.engine.gates.adaptive import Adaptive
+from tabellion.engine.gates.adaptive import Adaptive, SavedAdaptive
 from tabellion.engine.gates.limiter import HORIZON, Classic, Limiter, Rates
 from tabellion.engine.gates.profiles import DEFAULT_RATES
 
@@ -152,5 +153,5 @@ def test_the_learned_state_survives_a_restart() -> None:
     """A saved state is loaded and continued; a state saved by another version is ignored."""
     limiter = Adaptive(WIDE, rate=20.0)
     limiter.record_throttle(1000.0, None, 0)
-    again = Adaptive.load(WIDE, limiter.as_dict() | {"something_newer": 1})
+    again = Adaptive.load(WIDE, cast(SavedAdaptive, {**limiter.as_dict(), "something_newer": 1}))
     assert again == limiter

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tabellion.engine.gates.breaker import Breaker
+from typing import cast
+
+from tabellion.engine.gates.breaker import Breaker, SavedBreaker
 
 NOW = 1000.0
 
@@ -113,7 +115,7 @@ def test_an_operator_may_close_the_breaker() -> None:
 def test_the_breaker_is_saved_and_loaded() -> None:
     """Its state is made of plain values and survives saving and loading."""
     breaker = opened()
-    assert Breaker.load(breaker.as_dict() | {"newer": True}) == breaker
+    assert Breaker.load(cast(SavedBreaker, {**breaker.as_dict(), "newer": True})) == breaker
 
 
 def test_a_few_failures_among_many_successes_do_not_open_it() -> None:

@@ -269,7 +269,7 @@ def test_a_failing_database_is_retried_after_a_pause(
             await admitted.flush()
             assert (await row.read())[0].refusals == 1
             row._failures = 10**6
-            gate.tell({"failed": 1, "why": "503"})
+            gate.add_outcome({"failed": 1, "why": "503"})
             for _ in range(2000):
                 await asyncio.sleep(0)
             assert row.turns < 50
@@ -445,3 +445,28 @@ def test_a_slot_whose_caller_is_gone_is_abandoned(sqlite_url: str) -> None:
             running.cancel()
 
     asyncio.run(go())
+
+
+def test_withdrawn_requests_leave_the_probe_to_others(url: str) -> None:
+    """A process that will not claim gives up the probe of a breaker, also one that is only on its way."""
+    probing = GateSettings(threshold=1, recovery=0.2, rate=500)
+
+    async def run() -> None:
+        async with opened(url, probing) as mine, opened(url, probing) as theirs:
+            gate, other = mine.get_gate("gemini"), theirs.get_gate("gemini")
+            (await gate.admit()).record_failure("told to fail")
+            assert await gate.flush()
+            assert await other.is_closed_for_all()
+            # The request of a claim, which is withdrawn while the gate is closed; then one whose slot has come.
+            assert gate.room(1) == 0
+            gate.withdraw()
+            await until_ready(other)
+            other.withdraw()
+            await until_ready(gate)
+
+    async def until_ready(gate: Gate) -> None:
+        async with asyncio.timeout(5):
+            while not gate.room(1):
+                await asyncio.sleep(0.01)
+
+    asyncio.run(run())

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import fields
+
 import pytest
 
-from tabellion.engine.gates.state import DAY, CallOutcomes, GateSettings, GateState
+from tabellion.engine.gates.adaptive import Adaptive, SavedAdaptive
+from tabellion.engine.gates.breaker import Breaker, SavedBreaker
+from tabellion.engine.gates.limiter import Classic, SavedClassic
+from tabellion.engine.gates.state import (
+    DAY,
+    KEPT,
+    CallOutcome,
+    CallOutcomes,
+    GateEdits,
+    GateSettings,
+    GateState,
+    SavedGate,
+)
 from tabellion.errors import ConfigurationError
 
 NOON = 20_000 * DAY + DAY / 2
@@ -101,3 +116,28 @@ def test_invalid_settings_are_rejected(settings: dict[str, object], words: str) 
     """The error names the setting."""
     with pytest.raises(ConfigurationError, match=words):
         GateSettings(**settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("saved", "kind", "unlike"),
+    [
+        (SavedClassic, Classic, {"rates"}),
+        (SavedAdaptive, Adaptive, {"rates"}),
+        (SavedBreaker, Breaker, {"translatable"}),
+        (GateEdits, GateSettings, set()),
+        (CallOutcome, CallOutcomes, {"epoch", "epochs", "ok_ago"}),
+    ],
+)
+def test_saved_states_have_every_field(saved: type, kind: type, unlike: set[str]) -> None:
+    """A field that is added to a policy, the breaker or the settings is in the type of its saved form."""
+    assert saved.__annotations__.keys() ^ {field.name for field in fields(kind)} == unlike
+
+
+@pytest.mark.parametrize("profile", ["adaptive", "classic"])
+def test_a_saved_gate_has_all_its_keys(profile: str) -> None:
+    """It is loaded as it was."""
+    state = GateState.load(GateSettings(profile=profile), None)
+    state.edit(0.0, {"budget": 5.0})
+    saved = json.loads(state.dump())
+    assert saved.keys() == SavedGate.__annotations__.keys() == {"edits", "profile", "limiter", "breaker", *KEPT}
+    assert GateState.load(GateSettings(profile=profile), state.dump()) == state

@@ -16,7 +16,7 @@ from tabellion.engine.settlement import Settlement
 from tabellion.errors import Busy, Forbidden, Full, NotMigrated, StoreError, Unreachable, ValueRefused
 from tabellion.testing import Clock
 from tests.engine.conftest import EmptyDatabases
-from tests.engine.tables import asynchronous, attempts, outcomes, rows, run, tasks
+from tests.engine.made_tables import asynchronous, attempts, outcomes, rows, run, tasks
 
 
 class Race:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from tabellion import Queue, Store
-from tabellion.engine.declaration import bind
 from tabellion.engine.postgres import moves
 from tabellion.engine.postgres.database import PostgreSQL
 from tabellion.engine.settlement import Settlement
-from tabellion.engine.table import Column, Table
+from tabellion.engine.tables.declaration import bind
+from tabellion.engine.tables.table import Column, Table
 from tests.engine.conftest import EmptyDatabases
-from tests.engine.tables import asynchronous, run, tasks
+from tests.engine.made_tables import asynchronous, run, tasks
 
 READY, FINISHED = 10_000, 10_000
 

@@ -17,7 +17,7 @@ from tabellion.engine.settlement import Settlement
 from tabellion.engine.sqlite.connection_thread import translate_error
 from tabellion.engine.sqlite.database import SQLite
 from tabellion.errors import NotMigrated, StoreError, Unreachable, ValueRefused
-from tests.engine.tables import asynchronous, attempts, claim_one, outcomes, row, rows, run, tasks, tasks_queue
+from tests.engine.made_tables import asynchronous, attempts, claim_one, outcomes, row, rows, run, tasks, tasks_queue
 
 
 def in_threads(url: str, n: int, work: Callable[[Store, int], Awaitable[Any]]) -> list[Any]:

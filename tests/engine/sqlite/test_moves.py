@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tabellion import Queue, Store
-from tabellion.engine.declaration import bind
 from tabellion.engine.sqlite import moves
-from tabellion.engine.table import Column, Table
-from tests.engine.tables import asynchronous, run, tasks
+from tabellion.engine.tables.declaration import bind
+from tabellion.engine.tables.table import Column, Table
+from tests.engine.made_tables import asynchronous, run, tasks
 
 ROWS = 10_000
 

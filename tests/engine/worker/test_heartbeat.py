@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from tabellion.engine.worker.heartbeat import KEPT, WorkerRecord
 from tabellion.engine.worker_rows import ALIVE, read_workers
 from tabellion.errors import ConfigurationError
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, claim_one, tasks
+from tests.engine.made_tables import asynchronous, claim_one, tasks
 
 
 def make_worker(name: str = "w1", boot: str = "boot-1", **facts: Any) -> WorkerRecord:
@@ -100,6 +102,20 @@ async def test_a_certain_crash_ends_its_leases_at_once(store: Store) -> None:
     assert swept.job.key == 1
     assert "was killed by signal 9" in (swept.error or "")
     assert await store.renew([kept]) == []
+
+
+@asynchronous
+async def test_a_process_number_of_another_container_proves_nothing(store: Store, clock: Clock) -> None:
+    """Host names can be the same: such a worker, or one of an earlier version, counts as killed only once silent."""
+    host, boot, free = socket.gethostname(), roster.make_boot(), 2**22 + 1
+    for name, where, pid, at in (
+        ("killed", host, free, boot), ("working", host, os.getppid(), boot), ("elsewhere", "other", free, boot),
+        ("contained", host, free, f"{boot}0"), ("older", host, free, "boot"),
+    ):  # fmt: skip
+        await roster.enlist(store, WorkerRecord(name, where, pid, at, "0.1.0", "tasks", 1))
+    assert await roster.find_killed(store) == ["killed"]
+    clock.advance(ALIVE + 1)
+    assert sorted(await roster.find_killed(store)) == ["contained", "killed", "older"]
 
 
 @asynchronous

@@ -193,7 +193,7 @@ def test_blocking_the_loop_for_three_leases_costs_no_lease(url: str, owner: Owne
 def test_a_worker_whose_loop_is_blocked_claims_no_more(url: str, owner: Owner) -> None:
     """Jobs are not claimed for a blocked event loop: another worker does them meanwhile."""
     owner.insert(1)
-    queue = jobs_queue(lease=0.6)
+    queue = jobs_queue(lease=1.5)
     free = threading.Event()
 
     @queue.handler
@@ -270,7 +270,7 @@ def test_a_cancelled_job_stops_its_handler(url: str, owner: Owner, how: str) -> 
 def test_the_owners_edit_stops_the_handler(url: str, owner: Owner, edit: str) -> None:
     """An owner's edit of a running row stops its handler at the next renewal; then the row is claimed again."""
     owner.insert(1)
-    queue = jobs_queue(lease=0.6)
+    queue = jobs_queue(lease=1.5)
     runs: list[int] = []
     stopped = threading.Event()
 

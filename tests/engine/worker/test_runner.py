@@ -24,7 +24,7 @@ from tabellion.engine.worker.runner import (
 )
 from tabellion.errors import TabellionError
 from tabellion.messages import Message
-from tests.engine.tables import STATES
+from tests.engine.made_tables import STATES
 
 
 def run_of(attempt: int = 1, *, deferrals: int = 0, age: float = 0.0, values: Any = None, **options: Any) -> Run:

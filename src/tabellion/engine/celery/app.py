@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import celery
@@ -11,7 +11,7 @@ from celery import signals
 from celery.app.amqp import AMQP
 from kombu import Exchange, Queue
 
-from tabellion.engine.celery.broker import ANSWER, CONNECT, TASK, QuickConnection, queue_name
+from tabellion.engine.celery.broker import ANSWER, CONNECT, TASK, QuickConnection
 from tabellion.engine.celery.hinted_worker import HintedWorker
 from tabellion.engine.celery.node import Node, NodePlan
 from tabellion.engine.celery.process_worker import Processes, Watch
@@ -40,8 +40,8 @@ SETTINGS: dict[str, Any] = {
     "worker_redirect_stdouts": False,
     "task_create_missing_queues": False,
 }
-#: Earlier queues first, as a worker polls; one list per queue. A broker that vanishes without closing its connections
-#: is noticed after ten seconds, which with kombu's own settings takes 51 s, or for ever.
+#: Earlier environments and queues first, as a worker polls; one list for each. A broker that vanishes without closing
+#: its connections is noticed after ten seconds, which with kombu's own settings takes 51 s, or for ever.
 REDIS_OPTIONS = {
     "queue_order_strategy": "priority",
     "priority_steps": [0],
@@ -59,20 +59,20 @@ class QuickAMQP(AMQP):  # type: ignore[misc]
 
 
 def make_app(
-    broker: str, queues: Sequence[str], make_worker: Callable[[], HintedWorker], reconcile: Sequence[str], *,
-    prefix: str, prepare: Callable[[], None] = lambda: None, watch: Watch = contextlib.nullcontext,
-    settings: Mapping[str, Any] | None = None,
+    broker: str, lanes: Mapping[str, tuple[str, str]], make_worker: Callable[[], HintedWorker],
+    reconcile: Sequence[str], *, prefix: str, prepare: Callable[[], Collection[str]] = tuple,
+    watch: Watch = contextlib.nullcontext, settings: Mapping[str, Any] | None = None,
 ) -> Any:  # fmt: skip
-    """The application. `make_worker` makes the worker of each process; `reconcile` is the command of the reconciler;
-    `prepare` is called in a node before it makes its pool; `watch` observes the worker of a process while it runs."""
+    """The application. `lanes` are the names of Celery's queues, each with its environment and queue; `make_worker`
+    makes the worker of each process; `reconcile` is the command of the reconciler; `prepare` is called in a node before
+    it makes its pool, and returns the environments that it can use; `watch` observes the worker of a process."""
     app = celery.Celery("tabellion", amqp=QuickAMQP, set_as_current=False)
-    names = {queue_name(prefix, queue): queue for queue in queues}
     app.conf.update(SETTINGS)
     app.conf.update(
         broker_url=broker,
         broker_transport_options=REDIS_OPTIONS if is_redis(broker) else {"confirm_publish": True},
-        task_default_queue=next(iter(names)),
-        task_queues=[Queue(name, Exchange(prefix, type="direct"), routing_key=name) for name in names],
+        task_default_queue=next(iter(lanes)),
+        task_queues=[Queue(name, Exchange(prefix, type="direct"), routing_key=name) for name in lanes],
     )
     app.conf.update(settings or {})
     processes = Processes(make_worker, watch)
@@ -83,7 +83,7 @@ def make_app(
 
     app.task(work, name=TASK, shared=False)
     app.finalize()
-    app.node_plan = NodePlan(processes, names, reconcile, prepare)
+    app.node_plan = NodePlan(processes, lanes, reconcile, prepare)
     app.steps["worker"].add(Node)
     _connect_signals(processes)
     return app
@@ -99,8 +99,9 @@ def _connect_signals(processes: Processes) -> None:
         processes.on_process_start()
 
     def on_process_end(**_: Any) -> None:
-        # The pool has told it to stop and to exit, or its node is gone: in both cases nothing is left to wait for.
-        processes.end(at_once=True)
+        # Its node has told it to stop before, or is gone: nothing is left to wait for. Otherwise only this process is
+        # replaced or not needed any more, and jobs that outlived their hint may finish.
+        processes.end(at_once=processes.stopping or processes.has_lost_node)
 
     def on_node_end(**_: Any) -> None:
         processes.end(at_once=False)  # of a pool of threads; processes have ended before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kombu import Connection
@@ -35,9 +35,9 @@ class QuickConnection(Connection):  # type: ignore[misc]
 class Broker:
     """One connection to the broker, for one thread; any error closes it, and the next call opens another."""
 
-    def __init__(self, app: Any, prefix: str) -> None:
+    def __init__(self, app: Any) -> None:
         self._app = app
-        self._prefix = prefix
+        self._names = {lane: name for name, lane in app.node_plan.lanes.items()}
         self._connection: Any = None
         self._declared: set[str] = set()
 
@@ -46,9 +46,9 @@ class Broker:
         """Its URL without the password."""
         return str(self._app.connection_for_write().as_uri())
 
-    def count_waiting(self, queue: str) -> int:
-        """How many hints of a queue wait to be fetched; raises BrokerUnreachable."""
-        name = queue_name(self._prefix, queue)
+    def count_waiting(self, environment: str, queue: str) -> int:
+        """How many hints of a queue in this environment wait to be fetched; raises BrokerUnreachable."""
+        name = self._names[environment, queue]
         with self._translate_errors():
             channel = self._connect().default_channel
             self._declare(channel, name)
@@ -62,7 +62,7 @@ class Broker:
 
     def send(self, environment: str, queue: str, keys: Sequence[str]) -> None:
         """Sends a hint for each of these rows; raises BrokerUnreachable."""
-        name = queue_name(self._prefix, queue)
+        name = self._names[environment, queue]
         task = self._app.tasks[TASK]
         with self._translate_errors():
             connection = self._connect()
@@ -112,6 +112,22 @@ class Broker:
             raise
 
 
+def name_queues(
+    prefix: str, environments: Sequence[str], served: Iterable[str], queues: Sequence[str]
+) -> dict[str, tuple[str, str]]:
+    """The names of Celery's queues, in polling order, with the environment and the queue that each is for.
+
+    With several configured `environments` each has its own, so that nodes which serve some of them get no hints of the
+    others. The prefix keeps them apart from those of other configurations at the same broker.
+    """
+    several = len(environments) > 1
+    return {
+        f"{prefix}.{place}.{queue}" if several else f"{prefix}.{queue}": (place, queue)
+        for place in served
+        for queue in queues
+    }
+
+
 def check_broker(url: str) -> str:
     """Connects once and returns the address without the password; raises BrokerUnreachable."""
     connection = Connection(url, connect_timeout=CONNECT)
@@ -131,8 +147,3 @@ def answer_options(connection: Any) -> dict[str, float]:
     if connection.transport_cls in AMQP:
         return {"read_timeout": ANSWER, "write_timeout": ANSWER}
     return {"socket_connect_timeout": CONNECT, "socket_timeout": ANSWER}
-
-
-def queue_name(prefix: str, queue: str) -> str:
-    """The Celery queue of a queue: the prefix keeps it apart from those of other programs at the same broker."""
-    return f"{prefix}.{queue}"

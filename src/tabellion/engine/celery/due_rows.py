@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tabellion.engine import sql
 from tabellion.engine.database import Database
-from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import extra_condition
 from tabellion.engine.sql import NOW
+from tabellion.engine.tables.declaration import Bound
 
 #: As in a claim, statistics that are out of date must not make PostgreSQL read the whole table.
 _PINNED = "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)"

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,8 @@ from tabellion.engine.celery.process_worker import STOP, Processes
 from tabellion.errors import TabellionError
 
 NODE = "TABELLION_CELERY_NODE"  # the name of this node, for its processes
-QUEUES = "TABELLION_CELERY_QUEUES"  # the queues that this node consumes, for its reconciler
+QUEUES = "TABELLION_CELERY_QUEUES"  # names of the Celery queues that this node consumes, for its reconciler
+PORTS = "TABELLION_CELERY_PORTS"  # how many ports for metrics its processes use, for its reconciler
 PARENT = "TABELLION_PARENT"  # its process number, with which its reconciler ends
 LOOK = 1.0  # seconds between two checks whether the reconciler runs
 FOR_GOOD = (2, 3)  # exit codes of a reconciler after which another start would not help: usage, configuration
@@ -33,9 +34,10 @@ class NodePlan:
     """What the nodes of an application have to know; its attribute `node_plan`."""
 
     processes: Processes
-    names: Mapping[str, str]  #: Celery's queues, with the queues they are for
+    lanes: Mapping[str, tuple[str, str]]  #: the names of Celery's queues, each with its environment and queue
     reconcile: Sequence[str]  #: the command that starts a reconciler
-    prepare: Callable[[], None]  #: called before the pool is made; raises TabellionError
+    #: Called before the pool is made; returns the environments that can be used, or raises TabellionError.
+    prepare: Callable[[], Collection[str]]
 
 
 class Node(bootsteps.StartStopStep):  # type: ignore[misc]
@@ -54,9 +56,11 @@ class Node(bootsteps.StartStopStep):  # type: ignore[misc]
         self._worker = worker
         self._plan: NodePlan = worker.app.node_plan
         try:
-            self._plan.prepare()
+            usable = self._plan.prepare()
         except TabellionError as error:
             raise SystemExit(f"tabellion: {error}") from error
+        # Other nodes may be able to use what this one cannot: it leaves their hints to them.
+        worker.app.amqp.queues.deselect([name for name, (place, _) in self._plan.lanes.items() if place not in usable])
         self._reconciler: subprocess.Popen[bytes] | None = None
         self._stopping = False
         signals.worker_shutting_down.connect(self._on_shutting_down, weak=False)
@@ -86,12 +90,15 @@ class Node(bootsteps.StartStopStep):  # type: ignore[misc]
 
     def _start_reconciler(self) -> None:
         consumed = self._worker.app.amqp.queues.consume_from
-        queues = ",".join(queue for name, queue in self._plan.names.items() if name in consumed)
+        given = {
+            QUEUES: ",".join(name for name in self._plan.lanes if name in consumed),
+            PORTS: str(self._count_processes()),
+            PARENT: str(os.getpid()),
+        }
         # Its own session: Ctrl-C in the terminal reaches only this process.
         self._reconciler = subprocess.Popen(  # noqa: S603 - our own command line
-            list(self._plan.reconcile), env=os.environ | {QUEUES: queues, PARENT: str(os.getpid())},
-            start_new_session=True, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            list(self._plan.reconcile), env=os.environ | given, start_new_session=True, stdin=subprocess.DEVNULL
+        )
 
     def _look_after_reconciler(self) -> None:
         code = self._reconciler.poll() if self._reconciler is not None else None
@@ -113,13 +120,19 @@ class Node(bootsteps.StartStopStep):  # type: ignore[misc]
             with contextlib.suppress(OSError):
                 os.kill(pid, STOP)
 
+    def _count_processes(self) -> int:
+        """How many processes with a worker this node may have: those of a prefork pool, otherwise itself."""
+        if not getattr(self._worker.pool, "_pool", None) or not self._pool_processes():
+            return 1
+        return int(self._worker.max_concurrency or self._worker.concurrency)
+
     def _pool_processes(self) -> list[int]:
         """The processes of a prefork pool; other pools have none."""
         pool = getattr(getattr(self._worker, "pool", None), "_pool", None)
         return [process.pid for process in getattr(pool, "_pool", None) or () if getattr(process, "pid", None)]
 
 
-def consumed_queues() -> list[str] | None:
-    """The names of the queues that the node of this process consumes; None if it has not been said: all of them."""
+def consumed_names() -> list[str] | None:
+    """The names of the Celery queues that the node of this process consumes; None if it has not been said: all."""
     names = os.environ.get(QUEUES)
     return None if names is None else names.split(",")

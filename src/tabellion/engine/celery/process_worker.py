@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import ctypes
+import logging
 import os
 import signal
 import sys
@@ -19,6 +20,8 @@ from tabellion.engine.celery.hinted_worker import HintedWorker
 CHECK = 1.0  # seconds between two checks whether the worker still runs while its hint is being served
 ENDING = 20.0  # seconds beyond the grace time for a worker to release its jobs and end
 STOP = signal.SIGUSR2  #: what a node sends to its processes when they shall claim no more
+
+logger = logging.getLogger("tabellion.worker")
 
 Watch = Callable[[HintedWorker], AbstractContextManager[Any]]  #: what observes a worker while it runs
 
@@ -40,6 +43,7 @@ class ProcessWorker:
                 asyncio.run(self.worker.serve())
         except BaseException as error:
             self._failure = error
+            logger.error("worker %s ended: %s: %s", self.worker.id, type(error).__name__, error)
         finally:
             self._ended.set()
             self.worker.is_open.set()
@@ -88,11 +92,12 @@ class Processes:
         self._make, self._watch = make, watch
         self._lock = threading.Lock()
         self._current: ProcessWorker | None = None
-        self._stopping = False
+        self.stopping = False  #: whether the node has been told to claim no more
+        self._node: int | None = None
         os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
-        self._lock, self._current, self._stopping = threading.Lock(), None, False
+        self._lock, self._current, self.stopping = threading.Lock(), None, False
 
     def serve_hint(self, environment: str, queue: str) -> dict[str, int]:
         """Serves a hint with the worker of this process; after `stop()` nothing is claimed."""
@@ -102,7 +107,7 @@ class Processes:
     def start(self) -> ProcessWorker | None:
         """The worker of this process, started if there is none or it has failed; None after `stop()`."""
         with self._lock:
-            if self._stopping:
+            if self.stopping:
                 return self._current
             if self._current is None or self._current.has_failed:
                 self._current = ProcessWorker(self._make(), self._watch)
@@ -110,8 +115,8 @@ class Processes:
 
     def stop(self) -> None:
         """Claims no more in this process; called again it changes nothing."""
-        if not self._stopping:
-            self._stopping = True
+        if not self.stopping:
+            self.stopping = True
             if self._current is not None:
                 self._current.stop()
 
@@ -123,11 +128,19 @@ class Processes:
                 self._current.stop()
             self._current.join(self._current.worker.grace + ENDING)
 
+    @property
+    def has_lost_node(self) -> bool:
+        """Whether the node that started this process is gone."""
+        return self._node is not None and os.getppid() != self._node
+
     def on_process_start(self) -> None:
         """Starts the worker in a new process of the pool, which shall release its jobs if its node is killed."""
+        self._node = os.getppid()
         signal.signal(STOP, lambda *_: self.stop())
         if sys.platform == "linux":
             # Celery chose SIGKILL, after which the jobs would wait for their leases to expire.
             ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-        with contextlib.suppress(Exception):  # it is tried again by the first hint, whose task then reports the error
+        try:
             self.start()
+        except Exception as error:  # it is tried again by the first hint, whose task then reports the error
+            logger.error("the worker of process %s cannot start: %s", os.getpid(), error)

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self, cast
 
 from tabellion.engine.gates.exhaustion import Exhaustion
-from tabellion.engine.gates.limiter import BURST, HORIZON, Rates, Saved
+from tabellion.engine.gates.limiter import BURST, HORIZON, Rates, Saved, SavedLimiter
 from tabellion.engine.gates.passed_calls import PassedCalls, take_back
+
+
+class SavedAdaptive(SavedLimiter, total=False):
+    """What the adaptive policy saves."""
+
+    rate: float
+    next_at: float
+    paused_until: float
+    limit: float | None
+    changed_at: float
+    window: float
+    is_window_known: bool
+    passed: list[list[float]]
+    ends: list[list[float]]
+    exhaustion: dict[str, float | bool]  #: the fields of an Exhaustion
+    ages: list[float]
+    debt: float
+    beyond_since: float
 
 
 @dataclass
@@ -69,16 +86,16 @@ class Adaptive(Saved):
         self.rate = self._clamp_rate(self.rate or self.rates.start)
 
     @classmethod
-    def load(cls, rates: Rates, saved: Mapping[str, Any]) -> Self:
+    def load(cls, rates: Rates, saved: SavedLimiter) -> Self:
         """The policy with its saved fields."""
         loaded = super().load(rates, saved)
         if isinstance(loaded.exhaustion, dict):
             loaded.exhaustion = Exhaustion(**loaded.exhaustion)
         return loaded
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> SavedAdaptive:
         """Its fields for saving."""
-        return super().as_dict() | {"exhaustion": asdict(self.exhaustion)}
+        return cast("SavedAdaptive", {**super().as_dict(), "exhaustion": asdict(self.exhaustion)})
 
     @property
     def speed(self) -> float:

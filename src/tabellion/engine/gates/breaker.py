@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, cast
 
-from tabellion.messages import restore_text, translatable
+from tabellion.messages import Translatable, restore_text, translatable
 
 THRESHOLD = 5
 RECOVERY = 60.0
@@ -16,6 +15,23 @@ HOLD, SETTLE = 0.1, 0.15  # seconds to wait for the outcomes of calls under way:
 UNHEARD_WARY, UNHEARD = 10.0, 150.0  # seconds after which a call without an outcome, or a probe, no longer counts
 
 State = Literal["closed", "open", "probing"]
+
+
+class SavedBreaker(TypedDict, total=False):
+    """What a breaker saves."""
+
+    state: State
+    row: int
+    recent: list[float]
+    since: int
+    wary: bool
+    held_at: float
+    opened_at: float
+    recovery: float
+    reason: str
+    asked: list[float]
+    epoch: int
+    translatable: Translatable  #: the reason
 
 
 @dataclass
@@ -40,16 +56,17 @@ class Breaker:
     epoch: int = 0  #: counts its changes; calls allowed in an earlier epoch prove nothing
 
     @classmethod
-    def load(cls, saved: Mapping[str, Any]) -> Breaker:
+    def load(cls, saved: SavedBreaker) -> Breaker:
         """The breaker from its saved fields."""
         known = {field.name for field in fields(cls)}
-        breaker = cls(**{name: value for name, value in saved.items() if name in known})
+        given: dict[str, Any] = {name: value for name, value in saved.items() if name in known}
+        breaker = cls(**given)
         breaker.reason = restore_text({"translatable": None, **saved}, "reason") if "reason" in saved else ""
         return breaker
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> SavedBreaker:
         """Its fields for saving."""
-        return {**asdict(self), **translatable(reason=self.reason)}
+        return cast("SavedBreaker", {**asdict(self), **translatable(reason=self.reason)})
 
     @property
     def failures(self) -> int:

@@ -8,12 +8,12 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from tabellion.engine.gates.passes import Pass, Slot
 from tabellion.engine.gates.row import GateRow, format_epoch
-from tabellion.engine.gates.state import CallOutcomes, TurnResult
+from tabellion.engine.gates.state import CallOutcome, CallOutcomes, TurnResult
 from tabellion.errors import GateClosed, StoreError
 from tabellion.messages import Message
 
@@ -47,6 +47,7 @@ class Gate:
         self._waiting: deque[asyncio.Future[Slot]] = deque()
         self._promised: set[str] = set()  #: tokens of jobs that were claimed for a slot and have not used it
         self._requested = 0  #: slots that claims have asked for
+        self._withdrawn = False  #: whether no claim will be made for them
         self._outcomes = CallOutcomes()
         self._epoch: tuple[int, int] | None = None
         self._closed, self._reopens_at, self._wary = "", 0.0, False
@@ -77,14 +78,14 @@ class Gate:
             return await coroutine
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
 
-    def call_in_loop(self, function: Callable[[Mapping[str, Any]], None], outcome: Mapping[str, Any]) -> None:
+    def call_in_loop(self, function: Callable[[CallOutcome], None], outcome: CallOutcome) -> None:
         """Calls a function in the gate's own loop."""
         if threading.get_ident() == self._thread:
             function(outcome)
         else:
             self.schedule_in_loop(function, outcome)
 
-    def schedule_in_loop(self, function: Callable[[Mapping[str, Any]], None], outcome: Mapping[str, Any]) -> None:
+    def schedule_in_loop(self, function: Callable[[CallOutcome], None], outcome: CallOutcome) -> None:
         """Calls a function in the gate's own loop, later."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: the gate has ended
             self._loop.call_soon_threadsafe(function, outcome)
@@ -93,7 +94,8 @@ class Gate:
 
     def room(self, want: int) -> int:
         """How many jobs may be claimed now; requests slots for the rest; `opened` is called when they are due."""
-        if self._is_closed():
+        self._withdrawn = False
+        if self.is_closed:
             self._requested = 1
             self._schedule()
             return 0
@@ -102,6 +104,32 @@ class Gate:
         if self._requested:
             self._stir.set()
         return min(want, ready)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the gate is closed for this process; with a probe's slot it is not."""
+        probing = bool(self._slots) and self._wary
+        return bool(self._closed) and time.monotonic() < self._reopens_at and not probing
+
+    async def is_closed_for_all(self) -> bool:
+        """Whether the gate's row says that it is closed; takes no slot, as a caller's turn would."""
+        with contextlib.suppress(StoreError):
+            turn = await self._row.peek()
+            return turn is not None and bool(turn.closed)
+        return False
+
+    def withdraw(self) -> None:
+        """Withdraws the requests of claims that will not be made: others may probe the model instead."""
+        self._requested, self._withdrawn = 0, True
+        self._abandon_spare()
+
+    def _abandon_spare(self) -> None:
+        """Reports the slots of a wary breaker that no caller and no job waits for as abandoned."""
+        spare = len(self._slots) - len(self._promised) - len(self._waiting)
+        if self._wary and spare > 0:
+            for _ in range(spare):
+                self._slots.pop()
+            self.add_outcome({"abandoned": spare})
 
     def ready(self) -> int:
         """The number of slots that are due and not promised to a job."""
@@ -120,7 +148,7 @@ class Gate:
 
     # -- inside, in the gate's loop ----------------------------------------------------------------------------
 
-    def tell(self, outcome: Mapping[str, Any]) -> None:
+    def add_outcome(self, outcome: CallOutcome) -> None:
         """Adds the outcome of a call to those to be reported."""
         pending = self._outcomes
         pending.ok += outcome.get("ok", 0)
@@ -146,19 +174,19 @@ class Gate:
     async def flush(self) -> str:
         """Waits until all outcomes have been written; returns why the gate is closed now, or an empty text."""
         if not self._outcomes and not self._turning:
-            return self._closed if self._is_closed() else ""
+            return self._closed if self.is_closed else ""
         goal = self._turns + bool(self._turning) + bool(self._outcomes)
         self._at_once = True
         self._stir.set()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(5), self._turned:
                 await self._turned.wait_for(lambda: self._turns >= goal)
-        return self._closed if self._is_closed() else ""
+        return self._closed if self.is_closed else ""
 
     async def _admit(self, estimate: float, job: str | None) -> Pass:
         promised = job in self._promised
         self._promised.discard(job or "")
-        if self._is_closed():
+        if self.is_closed:
             raise self._closure()
         slot = self._take() if promised or not self._waiting else None
         if slot is None:
@@ -166,7 +194,7 @@ class Gate:
         if self._left is not None and estimate > self._left - max(0.0, self._outcomes.spent):
             # The day's budget does not cover the call: the gate closes for all processes until tomorrow.
             self._slots.appendleft(slot)
-            self.tell({"needed": estimate})
+            self.add_outcome({"needed": estimate})
             await self.flush()
             raise self._closure()
         self._outcomes.spent += estimate
@@ -186,7 +214,7 @@ class Gate:
         except (TimeoutError, asyncio.CancelledError) as error:
             if future.done() and not future.cancelled() and future.exception() is None:
                 # Its slot came at the same moment: others may call instead.
-                self.tell({"abandoned": 1})
+                self.add_outcome({"abandoned": 1})
             if isinstance(error, asyncio.CancelledError):
                 raise
             why = self.trouble or Message("gate.too_many_waiting")
@@ -204,7 +232,7 @@ class Gate:
         while self._slots and time.monotonic() - self._slots[0].at > KEEP:
             self._slots.popleft()
             if self._wary:
-                self.tell({"abandoned": 1})
+                self.add_outcome({"abandoned": 1})
 
     def _grant_slots(self) -> None:
         """Gives due slots to waiting callers, and sets a timer for the next."""
@@ -228,11 +256,6 @@ class Gate:
                 self._timer = self._loop.call_later(max(later - now, 0.001), self._grant_slots)
         if self._waiting and len(self._slots) < len(self._waiting):
             self._stir.set()
-
-    def _is_closed(self) -> bool:
-        """Whether the gate is closed for this process; with a probe's slot it is not."""
-        probing = bool(self._slots) and self._wary
-        return bool(self._closed) and time.monotonic() < self._reopens_at and not probing
 
     def _closure(self) -> GateClosed:
         why = self._closed or Message("gate.budget_too_small")
@@ -264,7 +287,7 @@ class Gate:
             if now < self._rests_until:
                 self._set_timer()
                 continue
-            needs_slots = self._short > 0 and now >= self._again_at and not self._is_closed()
+            needs_slots = self._short > 0 and now >= self._again_at and not self.is_closed
             is_due = self._wary or self._at_once or now >= self._reported_at + NEWS_PAUSE
             has_report = self._outcomes.urgent or (bool(self._outcomes) and is_due)
             if needs_slots or has_report:
@@ -294,7 +317,7 @@ class Gate:
         with contextlib.suppress(StoreError):
             turn = await self._row.peek()
             if turn is not None and not self._turning:
-                self._take_in(turn, time.monotonic())
+                self._apply(turn, time.monotonic())
         self._stir.set()
 
     async def _turn(self, want: int) -> None:
@@ -317,7 +340,7 @@ class Gate:
         self._reported_at = time.monotonic()
         pause = min(max(turn.again, SHORTEST_PAUSE), LONGEST_PAUSE)
         self._again_at = self._reported_at + pause * random.uniform(0.8, 1.2)  # noqa: S311 - spreading load
-        self._take_in(turn, asked_at)
+        self._apply(turn, asked_at)
         async with self._turned:
             self._turns += 1
             self._turned.notify_all()
@@ -339,7 +362,7 @@ class Gate:
         self._waiting.clear()
         self._schedule()
 
-    def _take_in(self, turn: TurnResult, asked_at: float) -> None:
+    def _apply(self, turn: TurnResult, asked_at: float) -> None:
         now = time.monotonic()
         if turn.epoch != self._epoch:
             self._slots.clear()
@@ -348,9 +371,11 @@ class Gate:
         self._slots.extend(Slot(asked_at + after, turn.epoch) for after in turn.slots)
         was_closed, self._closed, self._wary = self._closed, turn.closed, turn.wary
         self._reopens_at, self._left = now + turn.reopens, turn.left
+        if self._withdrawn:
+            self._abandon_spare()
         if bool(was_closed) != bool(turn.closed):
             self._changed(self.name, turn.closed)
-        if self._is_closed():
+        if self.is_closed:
             self._refuse_waiting()
             return
         if self._timer is not None:

@@ -6,9 +6,8 @@ of calls. Its fields are all it knows: they are saved as JSON and shared by ever
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Protocol, Self
+from typing import Protocol, Self, TypedDict, cast
 
 HORIZON = 1.0  # seconds ahead for which slots are handed out: once handed out, they cannot be slowed down
 BURST = 0.1  # seconds' worth of unused slots that may be used at once
@@ -21,6 +20,24 @@ class Rates:
     start: float
     least: float
     most: float
+
+
+class SavedLimiter(TypedDict, total=False):
+    """What every policy saves."""
+
+    epoch: int
+
+
+class SavedClassic(SavedLimiter, total=False):
+    """What the classic policy saves."""
+
+    tokens: float
+    max_tokens: float
+    refill_rate: float
+    last_refill: float
+    consecutive_successes: int
+    consecutive_429s: int
+    backoff_until: float
 
 
 class Limiter(Protocol):
@@ -46,7 +63,7 @@ class Limiter(Protocol):
     def set_rate(self, now: float, rate: float) -> None:
         """Sets the rate, as a person decided."""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> SavedLimiter:
         """Its fields for saving."""
 
     @property
@@ -57,14 +74,14 @@ class Limiter(Protocol):
 class Saved:
     """Converts a policy's fields to and from JSON."""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> SavedLimiter:
         """Its fields for saving, without the bounds: those come from the configuration."""
         # asdict() would copy every list, and a gate is saved at every turn.
         names = (field.name for field in fields(self) if field.name != "rates")  # type: ignore[arg-type]
-        return {name: getattr(self, name) for name in names}
+        return cast("SavedLimiter", {name: getattr(self, name) for name in names})
 
     @classmethod
-    def load(cls, rates: Rates, saved: Mapping[str, Any]) -> Self:
+    def load(cls, rates: Rates, saved: SavedLimiter) -> Self:
         """The policy with its saved fields; fields of another version are ignored."""
         known = {field.name for field in fields(cls)} - {"rates"}  # type: ignore[arg-type]
         return cls(rates, **{name: value for name, value in saved.items() if name in known})  # type: ignore[call-arg]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from tabellion.engine.gates.state import CallOutcomes, GateSettings, GateState, TurnResult
+from tabellion.engine.gates.state import CallOutcomes, GateEdits, GateSettings, GateState, TurnResult
 from tabellion.engine.gates.stored_state import read_state
 from tabellion.engine.sql import CHANNEL, NOW
 from tabellion.engine.store import Store
@@ -30,7 +30,7 @@ class GateRow:
         """Reports outcomes and takes up to `want` slots."""
         return await self._change(lambda state, now: state.turn(now, outcomes, want))
 
-    async def edit(self, changes: Mapping[str, Any], *, reset: bool = False) -> GateState:
+    async def edit(self, changes: GateEdits, *, reset: bool = False) -> GateState:
         """Changes settings at run time, for every process."""
 
         def change(state: GateState, now: float) -> GateState:

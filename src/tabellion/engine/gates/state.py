@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypedDict
 
-from tabellion.engine.gates.breaker import RECOVERY, THRESHOLD, Breaker
-from tabellion.engine.gates.limiter import Limiter, Rates
+from tabellion.engine.gates.breaker import RECOVERY, THRESHOLD, Breaker, SavedBreaker
+from tabellion.engine.gates.limiter import Limiter, Rates, SavedLimiter
 from tabellion.engine.gates.profiles import DEFAULT_RATES, PROFILES
 from tabellion.errors import ConfigurationError
 from tabellion.messages import Message
 
 DAY = 86_400.0
 KEPT = ("day", "spent", "typical", "needed", "calls", "refusals", "failures")  #: plain numbers that are saved
+
+
+class GateEdits(TypedDict, total=False):
+    """Settings of a gate that a person changed at run time."""
+
+    profile: str
+    rate: float
+    min_rate: float
+    max_rate: float
+    budget: float
+    threshold: int
+    recovery: float
+
+
+class SavedGate(TypedDict, total=False):
+    """The state of a gate as its row has it; what is missing has its default."""
+
+    edits: GateEdits
+    profile: str  #: of the limiter
+    limiter: SavedLimiter
+    breaker: SavedBreaker
+    day: int
+    spent: float
+    typical: float
+    needed: float
+    calls: int
+    refusals: int
+    failures: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +77,11 @@ class GateSettings:
         start = self.rate if self.rate is not None else default.start
         return Rates(min(max(start, least), max(most, least)), least, most)
 
-    def with_edits(self, edits: Mapping[str, Any]) -> GateSettings:
+    def with_edits(self, edits: GateEdits) -> GateSettings:
         """The same with the settings that a person changed at run time."""
         known = {setting.name for setting in fields(self)}
-        return replace(self, **{name: value for name, value in edits.items() if name in known})
+        changes: dict[str, Any] = {name: value for name, value in edits.items() if name in known}
+        return replace(self, **changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +91,21 @@ class ThrottledCall:
     hint: float | None  #: seconds to wait, as the server says (Retry-After)
     epoch: int  #: of the rate, when the call got its slot
     age: float = 0.0  #: seconds from the call to its refusal
+
+
+class CallOutcome(TypedDict, total=False):
+    """The outcome of one call."""
+
+    ok: int
+    failed: int
+    abandoned: int
+    spent: float
+    paid: float
+    needed: float
+    why: str
+    refused: str
+    throttled: ThrottledCall
+    epoch: int  #: of the breaker, when the call got its slot
 
 
 @dataclass
@@ -118,7 +161,7 @@ class GateState:
     settings: GateSettings
     limiter: Limiter
     breaker: Breaker
-    edits: dict[str, Any] = field(default_factory=dict)  #: settings that a person changed at run time
+    edits: GateEdits = field(default_factory=lambda: GateEdits())
     day: int = 0
     spent: float = 0.0  #: dollars today
     typical: float = 0.0  #: dollars of an average call
@@ -130,11 +173,11 @@ class GateState:
     @classmethod
     def load(cls, settings: GateSettings, text: str | None) -> GateState:
         """The saved state, with these settings and the changes that people made to them."""
-        saved: dict[str, Any] = json.loads(text) if text else {}
-        edits = saved.get("edits", {})
+        saved: SavedGate = json.loads(text) if text else {}
+        edits: GateEdits = saved.get("edits", {})
         settings = settings.with_edits(edits)
-        memory = saved.get("limiter", {}) if saved.get("profile") == settings.profile else {}
-        plain = {name: saved[name] for name in KEPT if name in saved}
+        memory: SavedLimiter = saved.get("limiter", {}) if saved.get("profile") == settings.profile else {}
+        plain: dict[str, Any] = {name: value for name, value in saved.items() if name in KEPT}
         return cls(
             settings, PROFILES[settings.profile].load(settings.rates, memory), Breaker.load(saved.get("breaker", {})),
             edits, **plain,
@@ -142,12 +185,11 @@ class GateState:
 
     def dump(self) -> str:
         """The state as JSON."""
-        saved: dict[str, Any] = {name: getattr(self, name) for name in ("edits", *KEPT)}
-        saved |= {
-            "profile": self.settings.profile,
-            "limiter": self.limiter.as_dict(),
-            "breaker": self.breaker.as_dict(),
-        }
+        saved: SavedGate = {
+            "edits": self.edits, "day": self.day, "spent": self.spent, "typical": self.typical, "needed": self.needed,
+            "calls": self.calls, "refusals": self.refusals, "failures": self.failures,
+            "profile": self.settings.profile, "limiter": self.limiter.as_dict(), "breaker": self.breaker.as_dict(),
+        }  # fmt: skip
         return json.dumps(saved)
 
     @property
@@ -226,7 +268,7 @@ class GateState:
         """Dollars spent today; 0 on a new day that has had no turn yet."""
         return self.spent if int(now // DAY) == self.day else 0.0
 
-    def edit(self, now: float, changes: Mapping[str, Any], *, reset: bool = False) -> None:
+    def edit(self, now: float, changes: GateEdits, *, reset: bool = False) -> None:
         """Applies a person's changes at run time; raises ConfigurationError for invalid ones."""
         self.settings = self.settings.with_edits(changes)
         self.edits |= changes

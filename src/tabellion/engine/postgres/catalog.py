@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.table import CheckConstraint, Column, Kind, Table, TableIndex
+from tabellion.engine.tables.table import CheckConstraint, Column, Kind, Table, TableIndex
 
 Fetch = Callable[..., Awaitable[list[Any]]]
 
@@ -84,7 +84,7 @@ SELECT DISTINCT ON (a.attnum) a.attname AS name, format_type(a.atttypid, a.attty
   CASE WHEN b.depth > 0 THEN format_type(b.type, b.modifier) END AS base, b.preset AS default,
   a.attgenerated <> '' OR a.attidentity = 'a' AS generated,
   a.attidentity <> '' OR coalesce(b.preset ~ '^(nextval|gen_random_uuid|uuid_generate_v|uuidv)', false) AS numbered,
-  (SELECT array_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum AS e WHERE e.enumtypid = b.type) AS labels
+  (SELECT array_agg(e.enumlabel::text ORDER BY e.enumsortorder) FROM pg_enum AS e WHERE e.enumtypid = b.type) AS labels
 FROM pg_attribute AS a JOIN below AS b ON b.number = a.attnum AND a.attrelid = $1
 ORDER BY a.attnum, b.depth DESC"""
 
@@ -99,7 +99,7 @@ _INDEXES = """
 SELECT c.relname AS name, i.indisunique AS unique, i.indisprimary AS primary,
   pg_get_expr(i.indpred, i.indrelid) AS condition,
   pg_get_indexdef(i.indexrelid) AS definition,
-  array(SELECT coalesce(a.attname, '') FROM unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (number, place)
+  array(SELECT coalesce(a.attname::text, '') FROM unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (number, place)
         LEFT JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.number
         WHERE k.place <= i.indnkeyatts ORDER BY k.place) AS columns
 FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid

@@ -12,7 +12,6 @@ import asyncpg
 
 from tabellion.engine import counts, sql
 from tabellion.engine.database import Answers, TrialStatements, Undone
-from tabellion.engine.declaration import Bound
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job
 from tabellion.engine.moves import Numbered, Terms, extras, guard, price
@@ -23,7 +22,8 @@ from tabellion.engine.postgres.errors import BAD_URL, GONE, translate_error
 from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import CHANNEL, CLOCK, NOW, Dialect
-from tabellion.engine.table import Table
+from tabellion.engine.tables.declaration import Bound
+from tabellion.engine.tables.table import Table
 from tabellion.engine.values import for_postgres
 from tabellion.errors import ConfigurationError, Unreachable, ValueRefused
 

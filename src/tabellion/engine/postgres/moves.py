@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tabellion.engine import counts, sql
-from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import at_claim, at_renewal, at_settlement, extra_condition, texts
 from tabellion.engine.settlement import CONTINUING, Outcome, charging_outcomes
 from tabellion.engine.sql import NOW, Dialect
+from tabellion.engine.tables.declaration import Bound
 
 _PG: Dialect = "postgresql"
 

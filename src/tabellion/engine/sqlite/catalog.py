@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from tabellion.engine import sql
-from tabellion.engine.table import CheckConstraint, Column, Table, TableIndex
+from tabellion.engine.tables.table import CheckConstraint, Column, Table, TableIndex
 
 
 def describe(connection: sqlite3.Connection, name: str) -> Table | None:

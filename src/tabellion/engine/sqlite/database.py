@@ -14,7 +14,6 @@ from typing import Any
 
 from tabellion.engine import counts, sql
 from tabellion.engine.database import Answers, TrialStatements, Undone
-from tabellion.engine.declaration import Bound
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job
 from tabellion.engine.moves import Numbered, Terms, extras, guard, price
@@ -23,7 +22,8 @@ from tabellion.engine.sql import CLOCK, NOW, Dialect
 from tabellion.engine.sqlite import catalog as sqlite_catalog
 from tabellion.engine.sqlite import moves
 from tabellion.engine.sqlite.connection_thread import ConnectionThread, translate_error
-from tabellion.engine.table import Table
+from tabellion.engine.tables.declaration import Bound
+from tabellion.engine.tables.table import Table
 from tabellion.engine.values import for_sqlite, json_text
 
 Connection = sqlite3.Connection

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import at_claim, at_renewal, at_settlement, extra_condition, stamp, texts
 from tabellion.engine.settlement import CONTINUING, Outcome, charging_outcomes
 from tabellion.engine.sql import NOW, Dialect
+from tabellion.engine.tables.declaration import Bound
 
 _LITE: Dialect = "sqlite"
 

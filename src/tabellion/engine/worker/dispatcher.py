@@ -49,9 +49,9 @@ class Dispatcher:
         #: Queues whose `done` is another queue's `ready` here: their results are new jobs of that queue.
         self._leading_on = {queue for queue in queues if any(queue.leads_to(other) for other in queues)}
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         """Sends an event to the listeners."""
-        self.listeners.tell(event)
+        self.listeners.emit(event)
 
     def wake(self) -> None:
         """Has the poller look at every queue now, because there may be new rows."""
@@ -61,7 +61,7 @@ class Dispatcher:
     def on_gate_changed(self, name: str, closed: str) -> None:
         """Emits the event that a gate closed, with the reason, or opened."""
         event_name = "gate_closed" if closed else "gate_opened"
-        self.tell(Event(event_name, worker=self.record.id, queue=name, error=closed or None))
+        self.emit(Event(event_name, worker=self.record.id, queue=name, error=closed or None))
 
     def begin(self, lane: Lane, jobs: Sequence[Job], asked_at: float) -> None:
         """Takes claimed jobs and starts those for which there is a slot."""
@@ -161,7 +161,7 @@ class Dispatcher:
                 traceback=settlement.traceback, cost=cost, settle_seconds=written_in,
             )  # fmt: skip
         if queue.health is not None:
-            self.health.count_end(environment, queue, outcome, settlement.seconds)
+            self.health.count_outcome(environment, queue, outcome, settlement.seconds)
         # The next row of a queue with a limit could not be claimed before this one ended, even with free slots.
         limited = queue.limit is not None or queue.name in environment.limits
         new_work = limited or (queue in self._leading_on if outcome == "done" else outcome == "released")

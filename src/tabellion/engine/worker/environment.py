@@ -10,12 +10,13 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from tabellion.engine import counts, refused_rows
+from tabellion.engine import counts
 from tabellion.engine.environment import Environment
 from tabellion.engine.events import Event
 from tabellion.engine.job import Job
 from tabellion.engine.periodic import PeriodicTask
 from tabellion.engine.queue import Queue
+from tabellion.engine.recovery import refused_rows
 from tabellion.engine.retention import RetentionRule, prune_some
 from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.worker import heartbeat
@@ -81,7 +82,7 @@ class WorkerEnvironment:
         self._touched: dict[str, object] = {}  #: when each queue's controls were last changed
         self._renew_all = False
         self._renewing: asyncio.Task[None] | None = None
-        self.store.tell_refused = lambda bound, key, error: self.event(
+        self.store.on_refused = lambda bound, key, error: self.event(
             "set_aside", queue=bound.queue.name, key=key, due_in=refused_rows.AGAIN, error=error
         )
         self.leases = Leases(self.store)
@@ -91,7 +92,7 @@ class WorkerEnvironment:
         """Emits an event of this environment."""
         if job is not None:
             facts |= {"queue": job.queue.name, "key": job.text_key, "attempt": job.attempt}
-        self._dispatcher.tell(Event(name, worker=self.record.id, environment=self.name, **facts))  # type: ignore[arg-type]
+        self._dispatcher.emit(Event(name, worker=self.record.id, environment=self.name, **facts))  # type: ignore[arg-type]
 
     async def run(self) -> None:
         """Connects, works, and reconnects whenever the database was unreachable; until cancelled."""
@@ -240,18 +241,18 @@ class WorkerEnvironment:
             self.leases.drop(run.job)
             self._runner.stop(run, "gone")
         for run in gone:
-            await self._tell_loss(run)
+            await self._report_loss(run)
 
-    async def _tell_loss(self, run: Run) -> None:
+    async def _report_loss(self, run: Run) -> None:
         """Emits the event of a lost claim: cancelled or superseded by a person, otherwise a lost lease."""
         outcome: str | None = None
         error: str | None = None
         with contextlib.suppress(StoreError):
             outcome, error = await self.leases.read_outcome(run.job)
         name = outcome if outcome in ("cancelled", "superseded") else "lease_lost"
-        self._tell_ended(name, run.job, run.seconds, error if outcome == name else None)
+        self._emit_ended(name, run.job, run.seconds, error if outcome == name else None)
 
-    def _tell_ended(self, name: str, job: Job, seconds: float | None, error: str | None) -> None:
+    def _emit_ended(self, name: str, job: Job, seconds: float | None, error: str | None) -> None:
         """Counts a claim that ended without a settlement of this worker, and emits its event."""
         self._dispatcher.listeners.count_ended(self.name, job.queue.name, name, seconds, None, job.cost)
         self.event(name, job, error=error, seconds=seconds, cost=job.cost)
@@ -282,7 +283,7 @@ class WorkerEnvironment:
 
     async def _sweep(self, queue: Queue) -> None:
         for settlement in await self.store.sweep(queue):
-            self._tell_ended(settlement.outcome, settlement.job, settlement.seconds, settlement.error)
+            self._emit_ended(settlement.outcome, settlement.job, settlement.seconds, settlement.error)
             self._dispatcher.wake()
         count = await self.store.take_over(queue)
         if count:

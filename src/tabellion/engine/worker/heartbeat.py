@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
+import uuid
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tabellion.engine import sql
@@ -38,6 +41,20 @@ class WorkerRecord:
     def tally(self) -> str:
         """What it has done so far, as a text."""
         return f"{self.done:,} done, {self.failed:,} failed, {self.retried:,} retried"
+
+
+def make_boot() -> str:
+    """A name that no other worker has, and where its process number is valid."""
+    return f"{uuid.uuid4().hex}@{_process_namespace()}"
+
+
+def _process_namespace() -> str:
+    """What tells containers, and machines since they booted, apart; empty where there are no namespaces."""
+    try:
+        machine = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        return f"{machine}/{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return ""
 
 
 async def enlist(store: Store, record: WorkerRecord) -> None:
@@ -78,6 +95,26 @@ def is_gone(pid: int) -> bool:
     except PermissionError:
         return False
     return False
+
+
+async def find_killed(store: Store) -> list[str]:
+    """The ids of workers of this machine that ended without a word.
+
+    Containers can share a host name, but a process number is only valid in its own: for a worker of another one, or of
+    an earlier version, silence is required as well.
+    """
+    d = store.dialect
+    rows = await store.database.fetch(
+        f"""SELECT id, pid, boot, {sql.epoch(NOW, d)} - {sql.epoch("seen_at", d)} AS seen_ago FROM tabellion_workers
+WHERE stopped_at IS NULL AND ending IS NULL AND host = $1""",
+        socket.gethostname(),
+    )
+    namespace = _process_namespace()
+    return [
+        row["id"]
+        for row in rows
+        if is_gone(row["pid"]) and (row["boot"].partition("@")[2] == namespace or row["seen_ago"] > ALIVE)
+    ]
 
 
 async def beat(store: Store, record: WorkerRecord) -> None:

@@ -68,10 +68,6 @@ class Leases:
         if not self._live:
             self.some.clear()
 
-    def holds_any(self, queue: Queue) -> bool:
-        """Whether there is a live claim of this queue."""
-        return any(lease.queue is queue for lease in self._live.values())
-
     def tokens(self) -> set[str]:
         """The tokens of every live claim."""
         return set(self._live)

@@ -39,10 +39,10 @@ class QueueHealth:
                 "queue_scanned", queue=queue.name, note=f"{found} of at most {requested} jobs", due_in=pace
             )
 
-    def count_end(
+    def count_outcome(
         self, environment: WorkerEnvironment, queue: Queue, outcome: str | None, seconds: float | None
     ) -> None:
-        """Counts the end of a job."""
+        """Counts how a job ended."""
         tally = self._tallies[environment.name, queue.name]
         if outcome == "done":
             tally.done += 1

@@ -35,7 +35,7 @@ class Skipped:
         """Starts reporting skipped queues; before, the worker may refuse to start because of them."""
         self._admitted = True
         for queue in self._problems:
-            self._tell_problem(queue)
+            self._report_problem(queue)
 
     async def check(self, queue: Queue, *, anew: bool = False) -> bool:
         """Whether a queue can work here, with an event when that has changed; `anew` reads its table again."""
@@ -49,7 +49,7 @@ class Skipped:
             return True
         self._problems[queue] = problem
         if self._admitted and str(problem) != str(before):
-            self._tell_problem(queue)
+            self._report_problem(queue)
         return False
 
     async def check_again(self) -> None:
@@ -75,7 +75,7 @@ class Skipped:
             return DeclarationError(f"queue {queue.name!r}", [DeclarationProblem(str(error))])
         return None
 
-    def _tell_problem(self, queue: Queue) -> None:
+    def _report_problem(self, queue: Queue) -> None:
         problems = [
             f"{problem.what}; fix: {problem.fix}" if problem.fix else problem.what for problem in self[queue].problems
         ]

@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -25,7 +24,7 @@ from tabellion.engine.retention import RetentionRule
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.worker.dispatcher import Dispatcher
 from tabellion.engine.worker.environment import WorkerEnvironment
-from tabellion.engine.worker.heartbeat import WorkerRecord
+from tabellion.engine.worker.heartbeat import WorkerRecord, make_boot
 from tabellion.engine.worker.polling import Poller
 from tabellion.engine.worker.runner import Runner
 from tabellion.engine.worker.signals import wake_on_signals
@@ -78,7 +77,7 @@ class Worker:
         self._retention = retention or (lambda _: ())
         self._tasks = tasks or (lambda _: ())
         self.gates_at = gates_at or (self.environments[0] if self.environments else None)
-        boot = uuid.uuid4().hex
+        boot = make_boot()
         self.id = make_id(id, name) or f"worker-{socket.gethostname()}-{os.getpid()}-{boot[:8]}"
         self.listeners = Listeners((LogListener(), *listeners))
         self.record = WorkerRecord(
@@ -95,6 +94,7 @@ class Worker:
         self._owns_process = False
         self._returned = threading.Event()
         self._contexts: dict[WorkerEnvironment, JobContext] = {}
+        self.broker_up: bool | None = None  #: whether Celery's broker can be reached, where this worker uses it
 
     # -- for callers -------------------------------------------------------------------------------------------
 
@@ -172,7 +172,6 @@ class Worker:
         self._obey()
         dispatcher = self._dispatcher = self._make_dispatcher()
         self._runner = dispatcher.runner = Runner(handlers, dispatcher.report)
-        dispatcher.root = self._folders.open()
         environments = self._worker_environments = [
             WorkerEnvironment(
                 environment, self.queues, dispatcher, self._retention(environment), self._tasks(environment)
@@ -188,9 +187,11 @@ class Worker:
         for lane in self._slots.lanes:
             lane.gate = self._gates.get_gate(lane.queue.uses) if lane.queue.uses else None
         self._poller = dispatcher.poller = self._make_poller(dispatcher)
-        self.listeners.tell(Event("worker_started", worker=self.id, note=self._describe_plan()))
-        tasks = [asyncio.create_task(environment.run()) for environment in environments]
+        tasks: list[asyncio.Task[None]] = []
         try:
+            dispatcher.root = self._folders.open()
+            self.listeners.emit(Event("worker_started", worker=self.id, note=self._describe_plan()))
+            tasks += [asyncio.create_task(environment.run()) for environment in environments]
             # Declarations are checked before the first claim, but a database that hangs delays the start only briefly.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FIRST_LOOK):
@@ -202,7 +203,7 @@ class Worker:
             claiming.add_done_callback(lambda _: stop.set())
             watching = asyncio.create_task(self._watch_idle()) if self._until_idle else None
             await stop.wait()
-            self.listeners.tell(Event("worker_stopping", worker=self.id, count=self._slots.busy))
+            self.listeners.emit(Event("worker_stopping", worker=self.id, count=self._slots.busy))
             self._poller.stop()
             for lane in self._slots.lanes:
                 dispatcher.release(lane, self._slots.withdraw(lane))
@@ -221,7 +222,7 @@ class Worker:
                 *(environment.close("stopped normally") for environment in environments), return_exceptions=True
             )
             self._folders.close()
-            self.listeners.tell(Event("worker_stopped", worker=self.id, note=self.record.tally))
+            self.listeners.emit(Event("worker_stopped", worker=self.id, note=self.record.tally))
 
     def _make_dispatcher(self) -> Dispatcher:
         """The dispatcher of this kind of worker."""

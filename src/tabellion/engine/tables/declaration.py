@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.index_condition import requires_value
 from tabellion.engine.job import Job
-from tabellion.engine.primary_key import key_column, key_problems
 from tabellion.engine.queue import AGES, STATES, Queue, format_state
 from tabellion.engine.sql import Dialect, Scalar
-from tabellion.engine.table import Column, Table
+from tabellion.engine.tables.index_condition import requires_value
+from tabellion.engine.tables.primary_key import key_column, key_problems
+from tabellion.engine.tables.table import Column, Table
 from tabellion.errors import DeclarationError, DeclarationProblem
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tabellion.engine import sql
 from tabellion.engine.queue import Queue
 from tabellion.engine.sql import Dialect
-from tabellion.engine.table import Column, Table
+from tabellion.engine.tables.table import Column, Table
 from tabellion.errors import DeclarationProblem
 
 NEW_KEY = "job_id"  # the column that recipes add

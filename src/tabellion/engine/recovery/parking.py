@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tabellion.engine import counts, sql
 from tabellion.engine.database import Database
-from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import extra_condition, price
 from tabellion.engine.queue import format_state
 from tabellion.engine.settlement import STATE_OF, Settlement
 from tabellion.engine.sql import NOW
+from tabellion.engine.tables.declaration import Bound
 from tabellion.errors import StoreError
 
 MOST_LISTED = 1000

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tabellion import DeclarationError, Queue, Store
-from tests.engine.tables import STATES, asynchronous, run, tasks, tasks_queue
+from tests.engine.made_tables import STATES, asynchronous, run, tasks, tasks_queue
 
 
 async def refusal(store: Store, queue: Queue) -> DeclarationError:

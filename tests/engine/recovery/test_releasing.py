@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tabellion import LeaseLost, Store
-from tabellion.engine import orphans
-from tabellion.engine.releasing import KeptRow, release_orphans, release_rows
+from tabellion.engine.recovery import orphans
+from tabellion.engine.recovery.releasing import KeptRow, release_orphans, release_rows
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, attempts, claim_one, outcomes, row, rows, run, tasks
-from tests.engine.test_transitions import refuse
+from tests.engine.made_tables import asynchronous, attempts, claim_one, outcomes, row, rows, run, tasks
+from tests.engine.tables.test_transitions import refuse
 
 OLD = "UPDATE tasks SET status = 'working', worker = 'old' WHERE id = {}"
 

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tabellion.engine import orphans, sql
+from tabellion.engine import sql
 from tabellion.engine.controls import ask_for_leases
-from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import native_key
-from tabellion.engine.parking import is_parked
 from tabellion.engine.queue import Queue
+from tabellion.engine.recovery import orphans
+from tabellion.engine.recovery.parking import is_parked
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.engine.tables.declaration import Bound
 
 #: `held`: a live worker holds it; `parked`: the database refused its failed state; `rejected`: it refuses ready.
 Reason = Literal["held", "not_running", "parked", "rejected", "missing"]
@@ -64,7 +65,7 @@ async def release_rows(
             answer.released.append(key)
         else:
             answer.kept.append(KeptRow(key, "rejected"))
-    await _tell_workers(store, queue, answer, dry_run)
+    await _notify_workers(store, queue, answer, dry_run)
     return answer
 
 
@@ -83,7 +84,7 @@ async def release_orphans(store: Store, queue: Queue, *, by: str = "", dry_run: 
     else:
         answer.released += await orphans.give_back(store.database, bound)
         answer.kept += [KeptRow(key, "rejected") for key in await orphans.find(store.database, bound)]
-    await _tell_workers(store, queue, answer, dry_run)
+    await _notify_workers(store, queue, answer, dry_run)
     return answer
 
 
@@ -128,7 +129,7 @@ async def _give_back(store: Store, bound: Bound, key: str) -> bool:
     return bool(await orphans.give_back(store.database, bound, is_row, key))
 
 
-async def _tell_workers(store: Store, queue: Queue, answer: ReleasedRows, dry_run: bool) -> None:
+async def _notify_workers(store: Store, queue: Queue, answer: ReleasedRows, dry_run: bool) -> None:
     if answer.released and not dry_run:
         await ask_for_leases(store, queue)
         await store.database.wake()

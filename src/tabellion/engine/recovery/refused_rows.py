@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from tabellion.engine import sql
 from tabellion.engine.database import Database
-from tabellion.engine.declaration import Bound
 from tabellion.engine.job import Job
 from tabellion.engine.moves import Terms, extra_condition, texts
 from tabellion.engine.settlement import CONTINUING, charging_outcomes
 from tabellion.engine.sql import NOW
+from tabellion.engine.tables.declaration import Bound
 from tabellion.errors import AWAY, Busy, StoreError
 
 AGAIN = 600.0  # seconds until such a row is tried again: someone may have fixed it

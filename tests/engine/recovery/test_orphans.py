@@ -8,7 +8,7 @@ import pytest
 
 from tabellion import DeclarationError, Queue, Store
 from tabellion.testing import Clock
-from tests.engine.tables import STATES, asynchronous, claim_one, rows, run
+from tests.engine.made_tables import STATES, asynchronous, claim_one, rows, run
 
 TABLE = """CREATE TABLE jobs (
   id integer PRIMARY KEY, status text NOT NULL, started_at timestamp with time zone,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tabellion import Queue, Store
-from tabellion.engine.index_condition import requires_value
 from tabellion.engine.sql import Dialect, Scalar
-from tests.engine.tables import asynchronous, run
+from tabellion.engine.tables.index_condition import requires_value
+from tests.engine.made_tables import asynchronous, run
 
 COLUMNS = """id integer PRIMARY KEY, status text, other_status text, code varchar(20), "Odd" text, n integer,
 done boolean, at timestamp, phase integer"""

@@ -6,10 +6,10 @@ from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.database import Database
-from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import at_return, native_key
-from tabellion.engine.parking import is_parked
+from tabellion.engine.recovery.parking import is_parked
 from tabellion.engine.sql import NOW
+from tabellion.engine.tables.declaration import Bound
 from tabellion.errors import AWAY, StoreError
 
 MOST_COUNTED = 1000

@@ -14,8 +14,8 @@ from tabellion.engine.settlement import Settlement
 from tabellion.errors import StoreError
 from tabellion.testing import Clock
 from tests.engine.conftest import EmptyDatabases, store_on
-from tests.engine.tables import asynchronous, attempts, claim_one, outcomes, row, run, tasks
-from tests.engine.test_transitions import ILLEGAL, refuse
+from tests.engine.made_tables import asynchronous, attempts, claim_one, outcomes, row, run, tasks
+from tests.engine.tables.test_transitions import ILLEGAL, refuse
 from tests.table_owner import Owner, jobs_queue
 
 

@@ -10,11 +10,11 @@ import asyncpg
 import pytest
 
 from tabellion import DeclarationError, Queue, Store
-from tabellion.engine.transitions import check_transitions, try_transitions
+from tabellion.engine.tables.transitions import check_transitions, try_transitions
 from tabellion.errors import DeclarationProblem
 from tabellion.testing import Clock
 from tests.engine.conftest import EmptyDatabases, store_on
-from tests.engine.tables import STATES, asynchronous, attempts, claim_one, row, rows, run, tasks, tasks_queue
+from tests.engine.made_tables import STATES, asynchronous, attempts, claim_one, row, rows, run, tasks, tasks_queue
 
 ILLEGAL = "illegal change of state"
 

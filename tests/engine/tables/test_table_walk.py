@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tabellion import Store
-from tabellion.engine import table_walk
-from tabellion.engine.table_walk import next_window
-from tests.engine.tables import asynchronous, run, tasks
+from tabellion.engine.tables import table_walk
+from tabellion.engine.tables.table_walk import next_window
+from tests.engine.made_tables import asynchronous, run, tasks
 
 
 @asynchronous

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tabellion import Job, Store
-from tabellion.engine import refused_rows as refusing
+from tabellion.engine.recovery import refused_rows as refusing
 from tabellion.errors import StoreError, Unreachable
 from tabellion.testing import Clock
 from tests.engine.conftest import EmptyDatabases, store_on
-from tests.engine.tables import asynchronous, attempts, row, rows, run, tasks
-from tests.engine.test_transitions import ILLEGAL, refuse
+from tests.engine.made_tables import asynchronous, attempts, row, rows, run, tasks
+from tests.engine.tables.test_transitions import ILLEGAL, refuse
 from tests.table_owner import Owner, jobs_queue
 from tests.waiting import eventually
 from tests.workers import EventRecorder, make_worker, working
@@ -37,7 +37,7 @@ async def test_a_row_that_cannot_run_delays_no_other(store: Store, clock: Clock)
     await refuse(store, "NEW.status = 'working' AND NEW.id IN (1, 3)")
     before = await row(store, 3)
     reported: list[tuple[str, str]] = []
-    store.tell_refused = lambda _bound, key, error: reported.append((key, error))
+    store.on_refused = lambda _bound, key, error: reported.append((key, error))
     assert keys(await store.claim(queue, 10, "w")) == [2, 4, 5]
     assert [key for key, _ in reported] == ["1", "3"]
     assert all(ILLEGAL in error for _, error in reported)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from tabellion.engine import moves, sql
 from tabellion.engine.database import Answers, Database, TrialStatements
-from tabellion.engine.declaration import Bound
 from tabellion.engine.queue import STATES, StateName, format_state
 from tabellion.engine.settlement import Outcome
+from tabellion.engine.tables.declaration import Bound
 from tabellion.errors import Busy, DeclarationProblem, Forbidden, StoreError, Unreachable
 
 ROWS_TRIED = 3  # a trigger may refuse one row and accept the next

@@ -8,10 +8,10 @@ from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.database import Database
-from tabellion.engine.declaration import Bound
 from tabellion.engine.moves import native_key
 from tabellion.engine.settlement import Settlement, charging_outcomes
 from tabellion.engine.sql import NOW
+from tabellion.engine.tables.declaration import Bound
 from tabellion.messages import Message
 
 BATCH = 500

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tabellion import Store
-from tabellion.engine.table import Column
-from tests.engine.tables import asynchronous, run
+from tabellion.engine.tables.table import Column
+from tests.engine.made_tables import asynchronous, run
 
 
 @pytest.mark.parametrize(
