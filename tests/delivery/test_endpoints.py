@@ -35,7 +35,7 @@ def test_an_endpoint_counts_every_delivery(url: str) -> None:
                 "VALUES ($1, $2, 'd1', 'document.completed', '{}', $3)",
                 str(number), endpoint.id, status,
             )  # fmt: skip
-        [listed] = await endpoints.listing(store)
+        [listed] = await endpoints.list_endpoints(store)
         assert [listed[state] for state in endpoints.STATES] == [1, 2, 1, 1]
 
     ask(url, story)

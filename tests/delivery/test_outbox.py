@@ -127,7 +127,7 @@ def test_errors_are_retried_with_the_same_id_and_body(url: str, owner: Owner, re
     assert [path for path, _, _ in receiver.got] == ["/hook"] * 3
     assert len({(headers["webhook-id"], content) for _, headers, content in receiver.got}) == 1
     first, second = (event.error or "" for event in recorder.of("retried"))
-    assert "the receiver answered 500" in first
+    assert "the receiver returned HTTP 500" in first
     assert "xx" not in first  # what it said is not for all who look at queues
     assert "redirects are not followed" in second
     [row] = owner("SELECT status, attempts, response FROM tabellion_webhook_deliveries")
@@ -143,7 +143,7 @@ def test_an_undeliverable_message_is_parked_and_replayed(url: str, owner: Owner,
     drain(make_worker(url, queue))
     [row] = owner("SELECT status, error FROM tabellion_webhook_deliveries")
     assert row["status"] == "failed"
-    assert "the receiver answered 500" in row["error"]
+    assert "the receiver returned HTTP 500" in row["error"]
     receiver.answers(200)
     assert ask(url, lambda store: controls.restart(store, queue)) == 1
     drain(make_worker(url, queue))
@@ -168,8 +168,8 @@ def test_410_disables_the_endpoint(url: str, owner: Owner, receiver: Receiver) -
     assert len(receiver.got) == 1
     assert any("410" in row["error"] for row in rows)
     assert any("is disabled" in row["error"] for row in rows)
-    [listed] = ask(url, endpoints.listing)
-    assert (listed["failed"], listed["disabled_why"]) == (2, "the receiver answered 410 Gone")
+    [listed] = ask(url, endpoints.list_endpoints)
+    assert (listed["failed"], listed["disabled_why"]) == (2, "the receiver returned HTTP 410")
     put(url, document=DOCUMENT | {"id": "d3"})
     assert owner("SELECT count(*) AS n FROM tabellion_webhook_deliveries")[0]["n"] == 2
     receiver.answers(200)
@@ -413,7 +413,7 @@ def test_tables_are_created_concurrently(url: str) -> None:
 
     ask(url, often)
     ask(url, often)
-    assert ask(url, endpoints.listing) == []
+    assert ask(url, endpoints.list_endpoints) == []
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from tabellion.messages import Message
 from tabellion.models.base import Ask, Blob
 from tabellion.models.deepinfra import PROMPT, TEMPERATURES, DeepInfra, front_matter, page_image
 from tabellion.models.errors import BadOutput, ModelError, Rejected
@@ -76,6 +77,15 @@ def test_later_attempts_are_warmer(attempt: int, temperature: float) -> None:
     assert temperature in TEMPERATURES
 
 
+def test_headers_for_openai_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may contain secrets, and DeepInfra is another company."""
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: secret\nAuthorization: secret")
+    _, request = exchange(FRONT)
+    assert not {"openai-organization", "x-gateway"} & set(request.headers)
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+
+
 def test_a_request_is_one_question_and_one_image() -> None:
     """The question it was trained with, then a PNG whose longest side is 1288 pixels."""
     _, request = exchange(FRONT)
@@ -125,6 +135,9 @@ def test_wrong_front_matter_is_bad_output(text: str) -> None:
     error, _ = exchange(text)
     assert isinstance(error, BadOutput)
     assert (error.fault, error.hint) == ("schema", {"temperature": 0.2})
+    message = str(error)
+    assert isinstance(message, Message)
+    assert message.params["text"].code.startswith("front_matter.")
 
 
 @pytest.mark.parametrize("value", ["null", "None", "", '""', "~"])

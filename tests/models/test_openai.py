@@ -1,15 +1,18 @@
-"""OpenAI-compatible servers through the real SDK, against the fake and against scripted answers."""
+"""OpenAI-compatible servers: the fake, and scripted answers."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import json
+import logging
+import os
 import sys
 from typing import Any
 
 import pytest
 
+import tabellion
 from tabellion.errors import ConfigurationError
 from tabellion.models.base import Ask, Blob
 from tabellion.models.errors import BadOutput, Fault, KeyRefused, ModelError, Rejected, Throttled, Unavailable
@@ -124,13 +127,14 @@ FILLED = '{"vendor": "A", "total": 1}'
 
 
 def exchange(
-    script: Any, asked: Ask = Ask(), schema: Any = None, parts: Any = (PAGE, TEXT), calls: int = 1
-) -> tuple[Any, list[RecordedRequest]]:
+    script: Any, asked: Ask = Ask(), schema: Any = None, parts: Any = (PAGE, TEXT), calls: int = 1,
+    **settings: Any,
+) -> tuple[Any, list[RecordedRequest]]:  # fmt: skip
     """Calls to a scripted server: the last result, and the requests the server got."""
 
     async def story() -> tuple[Any, list[RecordedRequest]]:
         async with scripted(script) as server:
-            model = OpenAI(KEY, server.url, "m")
+            model = OpenAI(KEY, server.url, "m", **settings)
             try:
                 for _ in range(calls):
                     reply = await model.call(parts, schema, asked)
@@ -163,6 +167,42 @@ def test_a_request_has_what_was_asked_for() -> None:
     assert (body["temperature"], body["max_tokens"]) == (0.3, 100)
     wanted = body["response_format"]["json_schema"]
     assert (wanted["strict"], wanted["schema"]) == (True, make_strict(SCHEMA))
+
+
+def test_requests_say_who_sends_them() -> None:
+    """The version in User-Agent, and JSON as what is accepted; `headers` of the settings replace them."""
+    _, [request] = exchange([answer()])
+    assert request.headers["user-agent"] == f"tabellion/{tabellion.__version__}"
+    assert request.headers["accept"] == request.headers["content-type"] == "application/json"
+    _, [request] = exchange([answer()], headers={"User-Agent": "mine", "authorization": "Basic x"})
+    assert (request.headers["user-agent"], request.headers["authorization"]) == ("mine", "Basic x")
+
+
+def test_headers_of_the_environment_are_sent(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """As OpenAI's package does: one in each line. Settings win; the answer stays unpacked; no value is logged."""
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv(
+        "OPENAI_CUSTOM_HEADERS",
+        "X-Gateway: a:b \r\n\nno colon\nAUTHORIZATION: Token canary-secret\nx-team: theirs\nAccept-Encoding: gzip",
+    )
+    _, [request] = exchange([answer()], headers={"X-Team": "ours"})
+    expected = {
+        "x-gateway": "a:b", "authorization": "Token canary-secret", "x-team": "ours", "accept-encoding": "identity",
+        "openai-organization": "org-1",
+    }  # fmt: skip
+    assert expected.items() <= request.headers.items()
+    assert "canary-secret" not in caplog.text
+
+
+@pytest.mark.parametrize("line", [": secret", "a b: secret", "x-a: sécret", "x-a: sec\x00ret", "x\ty: secret"])
+def test_an_invalid_header_of_the_environment_is_reported(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the model is created, by its line, without its text."""
+    variable = dict(os.environ) | {"OPENAI_CUSTOM_HEADERS": f"x-good: 1\n{line}"}
+    monkeypatch.setattr(os, "environ", variable)  # a real variable cannot contain a null byte
+    with pytest.raises(ConfigurationError, match="OPENAI_CUSTOM_HEADERS: line 2 is not a valid header") as caught:
+        OpenAI(KEY)
+    assert "cret" not in str(caught.value)
 
 
 def refusal(message: str, param: str | None = None, code: str | None = None) -> Answer:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tabellion.messages import Message
 from tabellion.models.base import Ask, Usage
 from tabellion.models.errors import LONGEST_RAW, BadOutput, Rejected
 from tabellion.models.output import complaint_of, judge, loops, next_temperature, parse_response
@@ -171,6 +172,23 @@ def test_an_invalid_schema_is_an_error_of_the_caller() -> None:
         judge(GOOD, {"type": "strange"}, Ask())
     with pytest.raises(Rejected, match="schema"):
         judge(GOOD, {"$ref": "http://127.0.0.1:9/schema.json"}, Ask())
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Sorry, I cannot.", "json.not_valid_at"),
+        ('{"vendor": "Acme", "total": NaN}', "json.constant"),
+        ('{"vendor": "\\ud800", "total": 1}', "json.lone_surrogate"),
+        ("[" * 100_000 + "]" * 100_000, "json.too_deep"),
+        ('{"vendor": 1, "total": 1}', "schema.broken"),
+    ],
+)
+def test_what_is_wrong_with_an_answer_is_a_message(text: str, code: str) -> None:
+    """In a message: pages show both in their language."""
+    message = str(bad(text))
+    assert isinstance(message, Message)
+    assert message.params["text"].code == code
 
 
 def test_very_large_numbers_are_validated_too() -> None:

@@ -150,7 +150,7 @@ def test_a_page_reaches_what_is_allowed_and_nothing_else(
                     async with asyncio.timeout(30):
                         while not {request.path[1:] for request in target.asked} >= WAYS:
                             await asyncio.sleep(0.01)
-                return {request.path[1:] for request in target.asked}, [one.host for one in session.refused]
+                return {request.path[1:] for request in target.asked}, [one.host for one in session.refused_addresses]
 
     arrived, refused = runner.run(story())
     if host == OTHER:
@@ -209,7 +209,7 @@ def test_a_name_that_points_to_a_private_address_is_refused(
                     await session.visit(one, f"http://home.example:{home.url.rpartition(':')[2]}/")
                 assert len(home.asked) == 1
                 assert target.asked == []
-                return [str(one) for one in session.refused]
+                return [str(one) for one in session.refused_addresses]
 
     [refusal] = runner.run(story())
     assert refusal.startswith("private.example:")
@@ -368,7 +368,8 @@ def end(victim: str) -> None:
         "run-driver": [pid for pid, line in below.items() if line.endswith("run-driver ")],
     }
     for pid in chosen.get(victim) or [pid for pid, line in below.items() if victim in line]:
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # of several, the first may take the others with it
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_a_session_that_takes_too_long_is_ended(runner: asyncio.Runner, browser: Chromium, tmp_path: Path) -> None:
@@ -443,7 +444,8 @@ def test_nothing_of_a_browser_survives_us(how: str, tmp_path: Path) -> None:
         if owner.stdout is not None:
             owner.stdout.close()
         for pid in left(processes):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         for place in places:
             shutil.rmtree(place, ignore_errors=True)
 

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 import tabellion
-from tabellion.net.fetching import Fetched, FetchFailed, Pinned, client, fetch, file_name
+from tabellion.net.fetching import SMALL, Fetched, FetchFailed, Pinned, client, fetch, file_name
 from tabellion.net.guard import Blocked, Rules
 from tests.models.scripted import Answer, RecordedRequest, ScriptedServer, scripted
 
@@ -97,7 +97,7 @@ def test_redirects_are_limited_and_checked_each_time() -> None:
         return answer
 
     assert fetch_url(hops(3), "/")[0] == b"there"
-    with pytest.raises(FetchFailed, match="redirects more than 3 times"):
+    with pytest.raises(FetchFailed, match=r"too many redirects \(more than 3\)"):
         fetch_url(hops(4), "/")
     for place in (
         "http://169.254.169.254/",
@@ -108,6 +108,41 @@ def test_redirects_are_limited_and_checked_each_time() -> None:
     ):
         with pytest.raises(Blocked):
             fetch_url(lambda _, place=place: Answer(b"", 302, {"location": place}))  # type: ignore[misc]
+
+
+def test_a_redirect_to_the_same_url_with_a_cookie_is_followed() -> None:
+    """Some sites answer only after they have set a cookie."""
+
+    def script(asked: RecordedRequest) -> Answer:
+        if "cookie" in asked.headers:
+            return Answer(b"in")
+        return Answer(b"", 302, {"location": "/", "set-cookie": "seen=1"})
+
+    assert fetch_url(script, "/")[0] == b"in"
+
+
+def test_a_cookie_is_for_its_host_and_its_fetch() -> None:
+    """It is not sent to another host at the same address, nor by the next fetch over the same transport."""
+
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    def script(asked: RecordedRequest) -> Answer:
+        port = asked.headers["host"].partition(":")[2]
+        if asked.path == "/":
+            return Answer(b"", 302, {"location": f"http://b.example:{port}/b", "set-cookie": "seen=1"})
+        return Answer(b"", 302, {"location": f"http://a.example:{port}/a"}) if asked.path == "/b" else Answer(b"x")
+
+    async def story(server: ScriptedServer) -> list[tuple[str, str]]:
+        port = httpx2.URL(server.url).port
+        transport = Pinned(Rules(HOME.allow, resolver=resolve), keep=True)
+        for path in ("/", "/a"):
+            async with fetch(f"http://a.example:{port}{path}", transport=transport) as found:
+                assert [chunk async for chunk in found.chunks] == [b"x"]
+        await transport.aclose()
+        return [(asked.path, asked.headers.get("cookie", "")) for asked in server.asked]
+
+    assert visit(script, story) == [("/", ""), ("/b", ""), ("/a", "seen=1"), ("/a", "")]
 
 
 def test_more_bytes_than_allowed_are_not_read() -> None:
@@ -124,10 +159,10 @@ def test_more_bytes_than_allowed_are_not_read() -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (Answer(b"gone", 404), "status 404"),
+        (Answer(b"gone", 404), "HTTP 404"),
         (Answer(gzip.compress(b"x" * 9999), 200, {"content-encoding": "gzip"}), "compressed"),
         (Answer(b"<html>", 200, {"content-type": "Text/HTML; charset=x"}), "returned text/html"),
-        (Answer(b"", 302, {}), "status 302 without a Location header"),
+        (Answer(b"", 302, {}), "HTTP 302 without a Location header"),
     ],
 )
 def test_what_is_not_a_document_is_rejected(answer: Answer, message: str) -> None:
@@ -151,7 +186,7 @@ def test_a_server_that_does_not_answer_is_abandoned() -> None:
             with pytest.raises(FetchFailed, match=r"longer than 0\.2 s"):
                 async with fetch(f"http://127.0.0.1:{port}/", HOME, deadline=0.2):
                     pass
-        with pytest.raises(FetchFailed, match="did not answer, or ended the connection"):
+        with pytest.raises(FetchFailed, match="did not respond, or closed the connection"):
             async with fetch(f"http://127.0.0.1:{port}/", HOME):
                 pass
 
@@ -212,6 +247,49 @@ def test_a_kept_connection_that_breaks_is_replaced() -> None:
         return contents
 
     assert visit(lambda _: next(answers), story) == [b"x", b"y"]
+
+
+@pytest.mark.parametrize(("size", "connections"), [(0, 1), (9, 1), (SMALL, 1), (SMALL + 1, 4)])
+def test_a_connection_is_kept_after_an_answer_with_a_small_body(size: int, connections: int) -> None:
+    """A redirect, an error or a document that is rejected; a larger body is not read, which ends its connection."""
+    answers = {
+        "/a": (302, {"location": "/missing"}), "/missing": (404, {}), "/b": (302, {"location": "/json"}),
+        "/json": (200, {"content-type": "application/json"}),
+    }  # fmt: skip
+
+    def script(asked: RecordedRequest) -> Answer:
+        return Answer(b"x" * size, *answers[asked.path])
+
+    async def story(server: ScriptedServer) -> int:
+        transport = Pinned(HOME, keep=True)
+        for path in ("/a", "/b"):
+            with pytest.raises(FetchFailed, match=r"HTTP 404|returned application/json"):
+                async with fetch(server.url + path, transport=transport, media={"image/png"}):
+                    pass
+        await transport.aclose()
+        return server.connections
+
+    assert visit(script, story) == connections
+
+
+@pytest.mark.parametrize("body", [b"", b"x" * 9], ids=["cut", "chunked"])
+def test_a_body_that_cannot_be_read_hides_no_status(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that never comes is not waited for, and one that is longer than announced is not read to its end."""
+    monkeypatch.setattr("tabellion.net.fetching.SMALL_WAIT", 0.01)
+    monkeypatch.setattr("tabellion.net.fetching.SMALL", 5)
+    headers = {"content-length": "5"}
+    if body:
+        headers["transfer-encoding"] = "chunked"
+        body = b"9\r\n" + body + b"\r\n"
+
+    async def story(server: ScriptedServer) -> None:
+        transport = Pinned(HOME, keep=True)
+        with pytest.raises(FetchFailed, match="HTTP 404"):
+            async with fetch(server.url, transport=transport):
+                pass
+        await transport.aclose()
+
+    visit(lambda _: Answer(body, 404, headers), story)
 
 
 def test_connections_are_closed_when_no_request_follows(monkeypatch: pytest.MonkeyPatch) -> None:

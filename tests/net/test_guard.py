@@ -239,3 +239,26 @@ def test_others_parse_an_allowed_url_the_same_way(url: str) -> None:
     split, client = urlsplit(target.url), httpx2.URL(target.url)
     assert split.hostname == client.host == target.host
     assert {split.port, client.port} <= {target.port, None}
+
+
+@pytest.mark.parametrize(
+    ("url", "is_allowed"),
+    [
+        ("http://kubo:5001/", True),
+        ("http://KUBO:5001/", True),
+        ("http://kubo/", False),
+        ("http://kubo:5002/", False),
+        ("http://other:5001/", False),
+        ("http://127.0.0.1:5001/", False),
+    ],
+)
+def test_a_host_may_be_allowed_by_its_name(url: str, is_allowed: bool) -> None:
+    """On one port, whatever its addresses are; other names of these addresses are not allowed."""
+    rules = replace(answering("127.0.0.1"), hosts=frozenset({("kubo", 5001)}))
+    if is_allowed:
+        assert vet(url, rules).addresses == (ip_address("127.0.0.1"),)
+    else:
+        with pytest.raises(Blocked):
+            vet(url, rules)
+    with pytest.raises(Blocked):
+        vet("http://kubo:5001/", replace(answering("169.254.169.254"), hosts=frozenset({("kubo", 5001)})))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tabellion.reading.alternative import MOST, Alternative, distinct, merge_offers
+from tabellion.reading.alternative import MOST, Alternative, distinct, merge_alternatives
 from tabellion.reading.field import Field
 
 BOX = (0.1, 0.2, 0.3, 0.4)
@@ -14,7 +14,7 @@ def test_values_of_other_readings_come_first() -> None:
     words = {"total": Field("13.00", 0.5, 2, BOX, "13,00", "ocr"), "vendor": Field("Acme", source="text")}
     model = {"total": Field("12.00", source="model"), "vendor": Field("ACME ", source="model")}
     offers = {"total": [Alternative("13.00"), Alternative("14.00", 1)], "tax": [Alternative("1.00")]}
-    assert merge_offers(offers, chosen, words, model) == {
+    assert merge_alternatives(offers, chosen, words, model) == {
         "total": [Alternative("13.00", 2, BOX, "13,00", "words"), Alternative("14.00", 1)],
         "vendor": [Alternative("Acme", source="words")],
         "tax": [Alternative("1.00")],
@@ -24,7 +24,7 @@ def test_values_of_other_readings_come_first() -> None:
 def test_a_reading_with_the_same_values_offers_nothing() -> None:
     """Fields whose only value is the chosen one are left out."""
     field = {"total": Field("12.00")}
-    assert merge_offers({}, field, field) == {}
+    assert merge_alternatives({}, field, field) == {}
 
 
 def test_offers_are_few_and_distinct() -> None:

@@ -12,6 +12,7 @@ from tabellion.reading.field_extraction import DOUBTED, extract_fields, extract_
 from tabellion.reading.issue import Issue
 from tabellion.reading.page import serialize_page
 from tabellion.reading.types import typefile
+from tabellion.reading.xml_difference import describe_difference
 from tests.reading import invoices
 from tests.reading.fields.paper import paper
 
@@ -62,7 +63,7 @@ def test_a_difference_between_page_and_xml_is_reported() -> None:
     """Someone would pay by one and book by the other."""
     other = replace(XML, fields={**XML.fields, "total": Field("911.00", 0.99, quote="911.00", source="xml")})
     _, issues = extract_fields(PAGES, other, INVOICE)
-    assert [issue.code for issue in issues] == ["xml_differs"]
+    assert issues == [describe_difference("119.00", "911.00")]
 
 
 def test_values_of_the_page_are_offered_beside_xml() -> None:

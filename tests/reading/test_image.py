@@ -35,9 +35,25 @@ def test_a_bomb_is_rejected_by_its_header() -> None:
 
 
 def test_a_slightly_too_large_image_is_rejected_too() -> None:
-    """Pillow's own warning at the limit is an error here."""
-    error = refusal(papers.encoded(Image.new("L", (110, 100))), Kind.PNG, Limits(pixels=10_000))
-    assert (error.code, "11,000 pixels" in str(error)) == ("image_too_large", True)
+    """With its size, in every format."""
+    for kind in (Kind.PNG, Kind.WEBP, Kind.GIF, Kind.TIFF, Kind.JPEG):
+        error = refusal(papers.encoded(Image.new("L", (110, 100)), kind.name), kind, Limits(pixels=10_000))
+        assert (error.code, "110 x 100 = 11,000 pixels" in str(error)) == ("image_too_large", True)
+
+
+def test_a_webp_bomb_is_rejected_before_it_is_allocated() -> None:
+    """Pillow allocates a WebP when it opens it, and does not say how large one is that it refuses."""
+    error = refusal(papers.encoded(Image.new("L", (200, 200)), "WEBP"), Kind.WEBP, Limits(pixels=10_000))
+    assert (error.code, getattr(error.args[0], "code", None)) == ("image_too_large", "unreadable.too_many_pixels")
+
+
+def test_a_growing_gif_is_rejected() -> None:
+    """A later frame may enlarge the canvas."""
+    frames = [Image.new("L", (20, 20), shade) for shade in (0, 250)]
+    content = bytearray(papers.encoded(frames[0], "GIF", save_all=True, append_images=frames[1:]))
+    second = content.rindex(b"\x2c\x00\x00\x00\x00")
+    content[second + 5 : second + 9] = (1000).to_bytes(2, "little") * 2
+    assert refusal(bytes(content), Kind.GIF, Limits(pixels=10_000)).code == "image_too_large"
 
 
 def test_a_high_compression_ratio_is_rejected() -> None:

@@ -135,7 +135,7 @@ def test_no_large_file_is_written(pool: Sandbox, tmp_path: Path) -> None:
 def test_the_network_is_unreachable(pool: Sandbox) -> None:
     """A server on this machine cannot be reached, where the system lets the sandbox block it."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        if not pool.isolated:
+        if not pool.is_isolated:
             pytest.skip("this system does not allow it")
         with pytest.raises(Unreadable, match=r"OSError|PermissionError"):
             run(pool, "connect", port=server.getsockname()[1])

@@ -140,6 +140,26 @@ def test_damaged_bytes_are_not_used(here: BucketBlobs, there: BucketBlobs) -> No
     assert load(there, blob.sha256) == b"right"
 
 
+def test_the_bucket_is_compared_not_the_copy(here: BucketBlobs, there: BucketBlobs) -> None:
+    """Whole, set aside by a removal, changed, missing; nothing is cached or put back for it."""
+    sha256 = received(here, b"right").sha256
+    bucket = Bucket(here.url)
+    path, aside = here.relative(sha256), f"aside/{sha256}/1"
+
+    async def run() -> None:
+        assert await here.compare(sha256) == await there.compare(sha256) == ""
+        await bucket.copy(path, aside)
+        await bucket.delete([path])
+        assert await there.compare(sha256) == ""
+        await bucket.put(path, b"wrong", False)
+        assert "has other bytes" in await here.compare(sha256)
+        await bucket.delete([path, aside])
+        assert "is missing" in await here.compare(sha256)
+
+    asyncio.run(run())
+    assert (objects(here), copies(here), copies(there)) == ([], [sha256], [])
+
+
 def test_a_file_that_is_still_needed_is_restored(here: BucketBlobs, there: BucketBlobs) -> None:
     """It is out of reach while that is checked; if the check fails it stays."""
     sha256 = received(here, b"1").sha256

@@ -14,10 +14,10 @@ from tabellion.storage.blob_cache import BlobCache
 
 def add(cache: BlobCache, name: str, size: int, age: float = 0.0) -> Path:
     """Add a copy, last used so many seconds ago; nobody reads it."""
-    unnamed = files.Unnamed(cache.root, cache.root)
-    unnamed.write(b"x" * size)
+    staged = files.StagedFile(cache.root, cache.root)
+    staged.write(b"x" * size)
     path = cache.root / name[:2] / name
-    handle = cache.add(unnamed, path, size)
+    handle = cache.add(staged, path, size)
     assert path.stat().st_size == size
     os.utime(path, (time.time() - age, time.time() - age))
     os.close(handle)

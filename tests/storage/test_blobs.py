@@ -362,3 +362,18 @@ def test_a_local_file_is_copied(tmp_path: Path) -> None:
     with pytest.raises(TooLarge):
         asyncio.run(blobs.take(source, limit=BATCH))
     assert everything(tmp_path / "blobs") == [blob.path]
+
+
+def test_a_file_and_its_hash(tmp_path: Path) -> None:
+    """Whole, changed, missing, unreadable."""
+    blobs, sha256 = Blobs(tmp_path), hashlib.sha256(b"content").hexdigest()
+    file = blobs.path(sha256)
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"content")
+    assert asyncio.run(blobs.compare(sha256)) == ""
+    file.write_bytes(b"contents")
+    assert "has other bytes" in asyncio.run(blobs.compare(sha256))
+    file.unlink()
+    assert "is missing" in asyncio.run(blobs.compare(sha256))
+    file.mkdir()
+    assert "cannot be read" in asyncio.run(blobs.compare(sha256))

@@ -137,14 +137,14 @@ def test_a_new_file_overwrites_nothing(tmp_path: Path) -> None:
     """It is written, or the name exists; nothing else is left."""
     final = tmp_path / "a"
     for data, taken in ((b"first", False), (b"second", True)):
-        unnamed = files.Unnamed(tmp_path, tmp_path)
-        unnamed.write(data)
+        staged = files.StagedFile(tmp_path, tmp_path)
+        staged.write(data)
         if taken:
             with pytest.raises(files.FileNameTaken, match="already exists"):
-                unnamed.name(final, new=True)
+                staged.name(final, new=True)
         else:
-            unnamed.name(final, new=True)
-        unnamed.discard()
+            staged.name(final, new=True)
+        staged.discard()
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"first"}
 
 
@@ -157,8 +157,31 @@ def test_a_vanished_folder_is_created_again(tmp_path: Path) -> None:
     assert final.read_bytes() == b"2"
 
 
-def test_one_call_forces_the_names_of_all_folders_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store of a thousand folders that others have made does not need a thousand calls; one of our own needs one."""
+@pytest.mark.parametrize("removed", ["lake/day", "lake"])
+@pytest.mark.parametrize("new", [False, True])
+def test_a_folder_that_vanishes_before_its_file_is_named_is_created_again(
+    tmp_path: Path, removed: str, new: bool
+) -> None:
+    """The temporary file is in another folder, so nothing is lost."""
+    lake = tmp_path / "lake"
+    files.write_whole(lake / "day" / "a", b"1", lake)
+    staged = files.StagedFile(tmp_path, tmp_path)
+    staged.write(b"2")
+    shutil.rmtree(tmp_path / removed)
+    staged.name(lake / "day" / "a", new=new)
+    assert (lake / "day" / "a").read_bytes() == b"2"
+
+
+def test_a_temporary_file_that_vanishes_is_reported(tmp_path: Path) -> None:
+    """Nothing is left to be named; the error names the file."""
+    staged = files.StagedFile(tmp_path, tmp_path)
+    staged.path.unlink()
+    with pytest.raises(files.Unwritable, match="lake/a"):
+        staged.name(tmp_path / "lake" / "a")
+
+
+def test_one_fsync_of_the_parent_is_enough_for_all_its_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store of a thousand folders that others have made does not need a thousand; a new folder needs one."""
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
     forced: list[Path] = []
@@ -166,6 +189,45 @@ def test_one_call_forces_the_names_of_all_folders_beside(tmp_path: Path, monkeyp
     for name in ("a", "b", "c", "new"):
         files.make_folder(tmp_path / name, tmp_path)
     assert forced == [tmp_path.parent, tmp_path, tmp_path]
+
+
+def test_a_parent_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders that others make later are forced one by one; listing thousands for each would take longer."""
+    forced: list[Path] = []
+    listed: list[Path] = []
+    scan = os.scandir
+
+    def list_folder(path: Path) -> object:
+        listed.append(path)
+        return scan(path)
+
+    monkeypatch.setattr(files, "MOST_LISTED", 1)
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(files, "sync_folder", forced.append)
+    monkeypatch.setattr(os, "scandir", list_folder)
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        files.make_folder(tmp_path / name, tmp_path)
+        files.make_folder(tmp_path / name, tmp_path)
+    assert listed == [tmp_path]
+    assert forced == [tmp_path.parent, tmp_path, tmp_path, tmp_path]
+
+
+def test_only_so_many_folders_are_listed_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not listed, or not remembered any more, is forced again: a limit costs calls, never a name."""
+    forced: list[Path] = []
+    names = [f"{number}" for number in range(9)]
+    for name in names:
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(files, "sync_folder", forced.append)
+    monkeypatch.setattr(files, "MOST_LISTED", 3)
+    monkeypatch.setattr(files, "MOST_KNOWN", 8)
+    files.forget_folders()
+    for name in names:
+        files.make_folder(tmp_path / name, tmp_path)
+        assert str(tmp_path / name) in files._known
+        assert len(files._known) <= 8
+    assert forced.count(tmp_path) > 5
 
 
 def test_files_and_folders_are_private(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from tabellion.engine import failpoints
 from tabellion.errors import ConfigurationError, Unreachable
 from tabellion.storage import files, folder
-from tabellion.storage.lake import Absent, Lake, LakeError, Present, check_path
+from tabellion.storage.lake import Lake, LakeError, LakeFileExists, NoSuchLakeFile, check_path
 from tests.bucket import BUCKET, VARIABLES
 from tests.servers import free_port
 
@@ -54,7 +54,7 @@ def test_a_file_is_stored_with_its_hash(lake: Lake) -> None:
         assert not await lake.has("json/b.json")
         assert await lake.has("other")
         for missing in (lake.get("json/b.json"), lake.stat("json/b.json"), lake.get("json")):
-            with pytest.raises(Absent):
+            with pytest.raises(NoSuchLakeFile):
                 await missing
 
     run(do)
@@ -67,7 +67,7 @@ def test_one_of_many_concurrent_writers_creates_a_new_file(lake: Lake) -> None:
         answers = await asyncio.gather(
             *(lake.put("a", str(number).encode(), create=True) for number in range(8)), return_exceptions=True
         )
-        assert sum(isinstance(answer, Present) for answer in answers) == 7
+        assert sum(isinstance(answer, LakeFileExists) for answer in answers) == 7
         [hashes] = [answer for answer in answers if isinstance(answer, str)]
         assert hashlib.sha256(await lake.get("a")).hexdigest() == hashes
 
@@ -84,7 +84,7 @@ def test_a_staged_file_is_moved_in(lake: Lake) -> None:
 
     async def do() -> None:
         await lake.put_file("a", staged(b"1"), create=True)
-        with pytest.raises(Present):
+        with pytest.raises(LakeFileExists):
             await lake.put_file("a", staged(b"2"), create=True)
         assert not (lake.staging_folder() / f".test-{os.getpid()}.tmp").exists()
         assert await lake.get("a") == b"1"

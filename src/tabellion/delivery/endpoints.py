@@ -183,16 +183,26 @@ async def add(
 def ensure(id: str, url: str, secret: str, dialect: Dialect) -> tuple[str, dict[str, Any]]:  # noqa: A002
     """A statement that adds the endpoint of one URL, which receives only deliveries that name it.
 
-    If it exists with another secret, this one replaces it, and the former one continues to sign for a day.
+    If it exists with another secret, this one replaces it, and the former one continues to sign for a day. If there is
+    nothing to change, no row is locked: the transactions of many jobs may contain it.
     """
     statement = f"""INSERT INTO tabellion_webhook_endpoints AS e (id, url, events, secret)
-VALUES (:id, :url, '[]', :secret)
+SELECT CAST(:id AS text), CAST(:url AS text), '[]', CAST(:secret AS text)
+WHERE NOT EXISTS (SELECT 1 FROM tabellion_webhook_endpoints AS k WHERE k.id = :id AND k.secret = :secret)
 ON CONFLICT (id) DO UPDATE SET former_secret = e.secret, former_until = {sql.later(repr(OVERLAP), dialect)},
   secret = excluded.secret WHERE e.secret <> excluded.secret"""
     return statement, {"id": id, "url": url, "secret": secret}
 
 
-async def listing(store: Store) -> list[ListedEndpoint]:
+async def fetch_targets(store: Store, prefix: str) -> list[tuple[str, str, str]]:
+    """The ids, URLs and secrets of endpoints whose ids begin with this."""
+    rows = await store.database.fetch(
+        f"SELECT id, url, secret FROM tabellion_webhook_endpoints WHERE substr(id, 1, {len(prefix)}) = $1", prefix
+    )
+    return [(row["id"], row["url"], row["secret"]) for row in rows]
+
+
+async def list_endpoints(store: Store) -> list[ListedEndpoint]:
     """Every endpoint without its secrets, oldest first, with the counts of its deliveries."""
     await SCHEMA.prepare(store)
     counts = ", ".join(
@@ -244,13 +254,6 @@ async def remove(store: Store, id: str) -> None:  # noqa: A002
     )
     if not gone:
         raise EndpointError(Message("problem.endpoint_unknown", value=quote_value(id)))
-
-
-async def forget_subject(store: Store, subject: str) -> list[tuple[str, dict[str, Any]]]:
-    """The statements that delete the deliveries about a subject; none if there are no such tables."""
-    if await store.table("tabellion_webhook_deliveries") is None:
-        return []
-    return [("DELETE FROM tabellion_webhook_deliveries WHERE document_id = :subject", {"subject": subject})]
 
 
 def of_row(row: CurrentEndpoint) -> Endpoint:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from tabellion.delivery import deliveries
 from tabellion.engine.retention import PruneStep, RetentionRule
 from tabellion.engine.store import Store
-from tabellion.engine.table_walk import prune_window
-
-TABLE = "tabellion_webhook_deliveries"
+from tabellion.engine.tables.table_walk import prune_window
 
 
 class DeliveriesRule(RetentionRule):
@@ -19,7 +18,7 @@ class DeliveriesRule(RetentionRule):
 
     async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> PruneStep:
         """Removes the accepted deliveries of one window."""
-        if await store.table(TABLE) is None:
+        if not await deliveries.exist(store):
             return PruneStep()
         condition = f"t.status = 'delivered' AND t.finished_at < {self.cutoff(store.dialect)}"
-        return await prune_window(store, TABLE, position, condition, "t.finished_at", dry_run=dry_run)
+        return await prune_window(store, deliveries.TABLE, position, condition, "t.finished_at", dry_run=dry_run)

@@ -9,13 +9,12 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 from weakref import WeakKeyDictionary
 
 from tabellion.delivery import endpoints, signature
 from tabellion.delivery.endpoints import EVERYTHING, CurrentEndpoint, Endpoint
-from tabellion.engine import sql
+from tabellion.engine import controls, sql
 from tabellion.engine.job import Job, storable
 from tabellion.engine.log import printable
 from tabellion.engine.queue import Queue
@@ -23,17 +22,17 @@ from tabellion.engine.values import json_text
 from tabellion.errors import Permanent, RateLimited, TabellionError
 from tabellion.messages import Message
 from tabellion.net.guard import Blocked, HostUnreachable, Rules
+from tabellion.net.retry_after import parse_retry_after
 
 if TYPE_CHECKING:
     import httpx2
-
-    from tabellion.engine.store import Store
 
 #: Seconds before each retry, as Standard Webhooks recommends: enough for a restart, and for a weekend (75 hours).
 WAITS = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0)
 ANSWER_SECONDS = 15.0  #: for connecting, sending and the whole answer together
 KEPT = 500  #: bytes of a receiver's answer that are stored
 AT_ONCE = 20  #: deliveries in one worker: receivers that hang must not take the slots of other jobs
+QUEUE = "webhooks"  #: the name of the queue of deliveries
 logger = logging.getLogger("tabellion.webhooks")
 LARGEST = 65_536  #: characters of a body; a larger one has the short form of its data
 PATIENCE = 7 * 86_400.0  #: seconds that "retry after" may postpone a delivery in total
@@ -116,16 +115,14 @@ VALUES (:id, :endpoint, :subject, :event, :body) ON CONFLICT (id) DO NOTHING"""
     return statement, {"id": id, "endpoint": endpoint, "subject": subject, "event": event, "body": storable(text)}
 
 
-async def resend(store: Store, id: str) -> bool:  # noqa: A002
-    """Makes a failed delivery pending again, for its receiver asks for it; returns whether it was failed."""
-    rows = await store.database.fetch(
-        """UPDATE tabellion_webhook_deliveries SET status = 'pending', error = NULL
-WHERE id = $1 AND status = 'failed' RETURNING id""",
-        id,
-    )
-    if rows:
-        await store.database.wake()
-    return bool(rows)
+def resend(id: str) -> list[tuple[str, dict[str, Any]]]:  # noqa: A002
+    """The statements that send a delivery again because its receiver asks for it: now, with all of its attempts.
+
+    One that is being sent at this moment is left alone.
+    """
+    again = """UPDATE tabellion_webhook_deliveries SET status = 'pending', error = NULL, finished_at = NULL
+WHERE id = :id AND status <> 'sending'"""
+    return [(again, {"id": id}), controls.end_wait(QUEUE, id)]
 
 
 def body(event: str, data: Mapping[str, Any], short: Mapping[str, Any]) -> str:
@@ -141,11 +138,11 @@ def webhooks_queue(rules: Rules | None = None) -> Queue:
     """The deliveries as a queue. After the last attempt a delivery is failed: `tabellion retry webhooks --all`."""
     queue = Queue(
         "tabellion_webhook_deliveries",
-        name="webhooks", ready="pending", running="sending", done="delivered", failed="failed",
+        name=QUEUE, ready="pending", running="sending", done="delivered", failed="failed",
         worker="worker", error="error", attempts="attempts", finished_at="finished_at", lease=60.0,
         timeout=ANSWER_SECONDS * 3, waits=WAITS, max_attempts=len(WAITS) + 1, deadline=PATIENCE, concurrency=AT_ONCE,
     )  # fmt: skip
-    courier = Courier(rules)
+    sender = WebhookSender(rules)
 
     @queue.handler
     async def deliver(job: Job) -> DeliveryResult:
@@ -153,12 +150,12 @@ def webhooks_queue(rules: Rules | None = None) -> Queue:
         endpoint = await _endpoint(job, delivery)
         text = delivery["body"]
         signed = signature.headers(job.text_key, text, endpoint.secrets, time.time())
-        return _evaluate_response(job, endpoint, await courier.post(job, endpoint.url, signed, text.encode("utf-8")))
+        return _evaluate_response(job, endpoint, await sender.post(job, endpoint.url, signed, text.encode("utf-8")))
 
     return queue
 
 
-class Courier:
+class WebhookSender:
     """Sends to addresses that the guard allows, follows no redirects, and reads only what it stores of a response."""
 
     def __init__(self, rules: Rules | None = None) -> None:
@@ -238,24 +235,12 @@ def _evaluate_response(job: Job, endpoint: Endpoint, answer: WebhookResponse) ->
         job.also(
             f"""UPDATE tabellion_webhook_endpoints
 SET disabled_at = {sql.CLOCK[job.context.dialect]}, disabled_why = :why WHERE id = :id AND disabled_at IS NULL""",
-            why="the receiver answered 410 Gone", id=endpoint.id,
+            why="the receiver returned HTTP 410", id=endpoint.id,
         )  # fmt: skip
         return {**result, "status": "failed", "error": Message("delivery.gone", detail=error)}
-    after = _retry_after(answer.headers.get("retry-after", ""), time.time())
+    after = parse_retry_after(answer.headers.get("retry-after", ""), time.time())
     if answer.status in (TOO_MANY, UNAVAILABLE) and after is not None:
         raise RateLimited(after, Message("delivery.asked_to_wait", detail=error, n=after))
     if 300 <= answer.status < 400:
         raise Undelivered(Message("delivery.redirected", detail=error))
     raise Undelivered(error)
-
-
-def _retry_after(text: str, now: float) -> float | None:
-    """The seconds of a `Retry-After` header, a number or a date; None if it is neither."""
-    text = text.strip()
-    if text.isascii() and text.isdigit():
-        return float(text[:9])
-    try:
-        at = parsedate_to_datetime(text)
-    except (TypeError, ValueError, IndexError):
-        return None
-    return max((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - now, 0.0)

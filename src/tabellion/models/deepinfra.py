@@ -45,6 +45,9 @@ class DeepInfra(OpenAI):
     ) -> None:  # fmt: skip
         super().__init__(key, base_url or BASE_URL, model, prices=prices, headers=headers, answer_limit=answer_limit)
 
+    def _read_environment(self) -> dict[str, str]:
+        return {}  # the variables of OpenAI's package may contain secrets, and this is another company
+
     async def call(self, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
         """The page's text; `object` is the front matter about the page."""
         if "olmocr" not in self.model.lower():
@@ -129,18 +132,18 @@ def front_matter(text: str) -> tuple[dict[str, Any], str]:
     """The front matter and the text: five known keys, each with a valid value, else a ValueError."""
     lines = text.lstrip("\ufeff\n ").splitlines()
     if not lines or lines[0].strip() != "---":
-        raise ValueError("it does not begin with ---")
+        raise ValueError(Message("front_matter.begins_otherwise"))
     values: dict[str, Any] = {}
     for number, line in enumerate(lines[1:20], 2):
         if line.strip() == "---":
             if missing := KEYS.keys() - values.keys():
-                raise ValueError(f"{min(missing)} is missing")
+                raise ValueError(Message("front_matter.missing", name=min(missing)))
             return values, "\n".join(lines[number:]).strip("\n")
         key, colon, value = (piece.strip() for piece in line.partition(":"))
         if not colon or key not in KEYS or key in values:
-            raise ValueError(f"line {number} is not a known key")
+            raise ValueError(Message("front_matter.unknown_line", line=str(number)))
         try:
             values[key] = KEYS[key](value)
         except KeyError:
-            raise ValueError(f"{key} has an invalid value") from None
-    raise ValueError("it does not end")
+            raise ValueError(Message("front_matter.invalid", name=key)) from None
+    raise ValueError(Message("front_matter.unfinished"))

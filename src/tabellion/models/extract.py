@@ -13,7 +13,8 @@ from tabellion.models.evidence import evidence
 from tabellion.models.media import MOST_PAGES, Source, parts_of, renderer
 from tabellion.models.merge import merge_fields
 from tabellion.models.split import in_parts
-from tabellion.reading.alternative import merge_offers
+from tabellion.reading import xml_difference
+from tabellion.reading.alternative import merge_alternatives
 from tabellion.reading.field import Field
 from tabellion.reading.grounding.index import Index
 from tabellion.reading.issue import Issue
@@ -60,7 +61,7 @@ def merge_reply(reading: Reading, reply: Reply, doctype: DocumentType) -> Readin
     fields = merge_fields(reading.fields, by_model, doctype)
     issues = _issues(reading.issues, fields, doctype)
     issues += [*_compare_totals(reading, by_model, issues), *_find_ungrounded(fields, doctype)]
-    offers = merge_offers(reading.offers, fields, reading.fields, by_model)
+    offers = merge_alternatives(reading.offers, fields, reading.fields, by_model)
     return replace(reading, type=doctype.name, fields=fields, issues=tuple(issues), offers=offers)
 
 
@@ -79,7 +80,7 @@ def _issues(before: Sequence[Issue], fields: Mapping[str, Field], doctype: Docum
 def _compare_totals(reading: Reading, by_model: Mapping[str, Field], issues: Sequence[Issue]) -> list[Issue]:
     """An issue where the model found another printed total than the XML has."""
     exact, printed = reading.fields.get("total"), by_model.get("total")
-    reported = any(issue.code == "xml_differs" for issue in issues)
+    reported = any(issue.code == xml_difference.CODE for issue in issues)
     if (
         reported
         or exact is None
@@ -89,8 +90,7 @@ def _compare_totals(reading: Reading, by_model: Mapping[str, Field], issues: Seq
         or printed.box is None
     ):
         return []
-    message = Message("issue.xml_differs", value=rules.format_value(printed.value), xml=rules.format_value(exact.value))
-    return [Issue("xml_differs", "warning", message, ("total",), "the same invoice twice")]
+    return [xml_difference.describe_difference(printed.value, exact.value)]
 
 
 def _find_ungrounded(fields: Mapping[str, Field], doctype: DocumentType) -> list[Issue]:

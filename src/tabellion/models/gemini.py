@@ -36,7 +36,7 @@ class Gemini(Remote["genai.Client"]):
     """Google's models, at their own address or at any server with their protocol."""
 
     name = "gemini"
-    sdk = "google.genai"
+    module = "google.genai"
     extra = "gemini"
     takes = frozenset({"application/pdf", "image/png", "image/jpeg", "image/webp"})
 

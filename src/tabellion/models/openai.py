@@ -10,6 +10,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from tabellion.errors import ConfigurationError
 from tabellion.messages import Message
 from tabellion.models.base import Ask, Blob, Part, Reply, Schema, Usage
 from tabellion.models.errors import ModelError, Rejected
@@ -24,22 +25,24 @@ if TYPE_CHECKING:
 
 BASE_URL = "https://api.openai.com/v1"
 MODEL = "gpt-4.1-mini"
-NO_KEY = "none"  # some of one's own servers want the header, whatever the key
+NO_KEY = "none"  # some self-hosted servers require the header but ignore the key
 #: Headers by the variables that OpenAI's own package reads.
 ACCOUNT = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+CUSTOM = "OPENAI_CUSTOM_HEADERS"  #: a variable of that package: headers in lines of `name: value`
 
 Form = Literal["json_schema", "json_object", "text"]
 #: From the best way to request JSON to the one that every server supports.
 WEAKER: dict[Form, Form] = {"json_schema": "json_object", "json_object": "text"}
 _ABOUT_FORM = re.compile(r"response_format|json_schema|json_object|structured output|guided", re.IGNORECASE)
 _UNSUPPORTED = re.compile(r"unsupported|not supported|does not support|unrecognized|unknown|extra", re.IGNORECASE)
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~]*")
 
 
 class OpenAI(Remote[dict[str, str]]):
     """OpenAI's own models, and vLLM, Ollama, DeepInfra, OpenRouter, llama.cpp, … by their base URL."""
 
     name = "openai"
-    sdk = "httpx2"  # the package openai adds 0.2 s to the start of a process, and a third to the time of a call
+    module = "httpx2"  # the package openai adds 0.2 s to the start of a process, and a third to the time of a call
     extra = "openai"
 
     def __init__(
@@ -47,28 +50,39 @@ class OpenAI(Remote[dict[str, str]]):
         headers: Mapping[str, str] | None = None, answer_limit: int = ANSWER_LIMIT,
     ) -> None:  # fmt: skip
         super().__init__(key, base_url or BASE_URL, model, prices=prices, headers=headers, answer_limit=answer_limit)
+        self._environment_headers = self._read_environment()
         # What this server supports: the best way is tried first, and an error is remembered.
         self._form: Form = "json_schema"
         self._dropped: set[str] = set()
 
     def _connect(self, http: httpx2.AsyncClient) -> dict[str, str]:
-        """The headers of every request."""
-        account = {name: value for name, variable in ACCOUNT.items() if (value := os.environ.get(variable))}
-        headers = {"Authorization": f"Bearer {self._key or NO_KEY}", "Content-Type": "application/json"}
-        return {**headers, **account}
+        """The headers of every request, by their names in lower case; those of the settings win."""
+        from tabellion import __version__  # the package is above this module
+
+        headers = {
+            "accept": "application/json", "authorization": f"Bearer {self._key or NO_KEY}",
+            "content-type": "application/json", "user-agent": f"tabellion/{__version__}",
+        } | self._environment_headers  # fmt: skip
+        kept = {name.lower() for name in self._headers} | {"accept-encoding"}  # the client itself sends these
+        return {name: value for name, value in headers.items() if name not in kept}
+
+    def _read_environment(self) -> dict[str, str]:
+        """The headers that the variables of OpenAI's own package define."""
+        account = {name.lower(): value for name, variable in ACCOUNT.items() if (value := os.environ.get(variable))}
+        return account | read_headers(CUSTOM, os.environ.get(CUSTOM, ""))
 
     async def _call(
-        self, http: httpx2.AsyncClient, client: dict[str, str], parts: Sequence[Part], schema: Schema | None, ask: Ask,
+        self, http: httpx2.AsyncClient, headers: dict[str, str], parts: Sequence[Part], schema: Schema | None, ask: Ask,
         started: float,
     ) -> Reply:  # fmt: skip
-        data, headers = await self._complete(http, client, self._content(parts, ask), schema, ask)
+        data, reply_headers = await self._complete(http, headers, self._content(parts, ask), schema, ask)
         usage, cost = self._usage(data)
         text, finish = self._text(data, usage, cost)
         parsed = judge(text, schema, ask, finish=finish, usage=usage, cost=cost)
         return Reply(
             text=text, object=parsed, usage=usage, cost=cost, model=str(data.get("model") or self.model)[:200],
             seconds=time.monotonic() - started, finish=finish,
-            request_id=request_id(headers) or str(data.get("id", ""))[:100],
+            request_id=request_id(reply_headers) or str(data.get("id", ""))[:100],
         )  # fmt: skip
 
     async def _complete(
@@ -175,3 +189,19 @@ class OpenAI(Remote[dict[str, str]]):
             error.usage, error.cost = usage, cost
             raise error
         return text if isinstance(text, str) else "", finish
+
+
+def read_headers(variable: str, text: str) -> dict[str, str]:
+    """Headers in lines of `name: value`, by their names in lower case; lines without a colon are ignored.
+
+    Raises a ConfigurationError that does not quote the line, because its value may be a secret.
+    """
+    headers = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        name, colon, value = (part.strip() for part in line.partition(":"))
+        if not colon:
+            continue
+        if not _HEADER.fullmatch(f"{name}:{value}"):
+            raise ConfigurationError(f"{variable}: line {number} is not a valid header of the form `name: value`")
+        headers[name.lower()] = value
+    return headers

@@ -53,7 +53,7 @@ def judge(
     except _Unfinished:
         raise bad("truncated", Message("model.json_cut_off"), more_room(schema, ask)) from None
     except ValueError as error:
-        raise bad("json", Message("model.not_json", text=error), warmer) from None
+        raise bad("json", Message("model.not_json", text=str(error)), warmer) from None
     parsed = without_nulls(parsed, schema)
     if complaint := complaint_of(parsed, schema):
         raise bad("schema", Message("model.wrong_schema", text=complaint), warmer)
@@ -101,16 +101,16 @@ def parse(text: str) -> Any:
     except json.JSONDecodeError as error:
         if body.startswith(("{", "[")) and _open(body):
             raise _Unfinished(str(error)) from None
-        raise ValueError(f"{error.msg} at character {error.pos}") from None
+        raise ValueError(Message("json.not_valid_at", n=error.pos)) from None
     except UnicodeEncodeError:
-        raise ValueError("it contains a lone surrogate") from None
+        raise ValueError(Message("json.lone_surrogate")) from None
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError(Message("json.too_deep")) from None
     return data
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
+    raise ValueError(Message("json.constant", name=constant))
 
 
 def _open(body: str) -> bool:
@@ -203,9 +203,9 @@ def complaint_of(found: Any, schema: Any, root: Schema | None = None) -> str:
     error = next(iter(validator.iter_errors(found)), None)
     if error is None:
         return ""
-    path = "/".join(str(step) for step in error.instance_path) or "the whole"
+    path = "/".join(str(step) for step in error.instance_path)
     rule = "/".join(str(step) for step in error.schema_path)
-    return f"{path} breaks {rule}"
+    return Message("schema.broken", place=path or Message("schema.whole"), rule=rule)
 
 
 @lru_cache(maxsize=256)

@@ -27,11 +27,11 @@ ANSWER_LIMIT = 16 * 1024 * 1024
 
 
 class Remote(ABC, Generic[Client]):
-    """A model that is called through a provider's SDK, over our HTTP client."""
+    """A model that is called over our HTTP client, through a provider's SDK or directly."""
 
     name: str
-    sdk: str  #: the package to import
-    extra: str  #: the extra that installs it
+    module: str  #: imported at the first call: the SDK or the HTTP library
+    extra: str  #: the extra that installs its package
     takes: frozenset[str] = PICTURES  #: the media types it reads; without PDF, a PDF is sent as pictures of its pages
 
     def __init__(
@@ -79,7 +79,7 @@ class Remote(ABC, Generic[Client]):
 
     @abstractmethod
     def _connect(self, http: httpx2.AsyncClient) -> Client:
-        """The SDK's client, without retries, over the given HTTP client."""
+        """What `_call` needs besides the HTTP client: the SDK's client, without retries, or the headers of requests."""
 
     def _cost(self, usage: Usage, billed: object = None) -> float | None:
         """The cost reported by the provider, else computed from the price table."""
@@ -97,7 +97,7 @@ class Remote(ABC, Generic[Client]):
         return self._clients[loop]
 
     async def _load_once(self) -> None:
-        """Imports the SDK in a thread, for it takes a second; of many first calls one imports, the others wait.
+        """Imports the module in a thread, as an SDK takes a second; of many first calls one imports, the others wait.
 
         A hundred of them would otherwise take every thread of the loop, which others need for their files.
         """
@@ -107,7 +107,7 @@ class Remote(ABC, Generic[Client]):
 
     def _load(self) -> None:
         with extras.explain_missing(self.extra):
-            importlib.import_module(self.sdk)
+            importlib.import_module(self.module)
             importlib.import_module("tabellion.models.channel")
 
 

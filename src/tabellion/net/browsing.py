@@ -56,12 +56,12 @@ class BrowserSession:
         context.on("page", self._watch)
 
     @property
-    def refused(self) -> list[RefusedAddress]:
+    def refused_addresses(self) -> list[RefusedAddress]:
         """The hosts that pages of this session requested and the guard refused."""
         return list(self.account.refused)
 
     @property
-    def used(self) -> int:
+    def bytes_used(self) -> int:
         """The bytes sent and received."""
         return self.account.used
 

@@ -30,7 +30,9 @@ REDIRECTS = 3
 TRIES = 3  #: addresses of one host that are tried
 IDLE = 3.0  #: seconds that a connection is kept; servers close theirs after five or more
 MOST_IDLE = 16  #: connections that are kept for one host
-SENT = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "tabellion"}
+HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "tabellion"}
+SMALL = 16 * 1024  #: bytes of a body that nobody needs and that is read, because its connection can then be kept
+SMALL_WAIT = 1.0  #: seconds for reading it
 BROKEN = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
 MOVED = (301, 302, 303, 307, 308)
 
@@ -38,9 +40,12 @@ MOVED = (301, 302, 303, 307, 308)
 class FetchFailed(TabellionError):  # noqa: N818 - what happened
     """The URL returned no document."""
 
-    def __init__(self, message: str, code: str = "url_failed", status: int | None = None) -> None:
+    def __init__(
+        self, message: str, code: str = "url_failed", status: int | None = None, retry_after: str = ""
+    ) -> None:
         self.code = code
         self.status = status  #: of the response, if there was one
+        self.retry_after = retry_after  #: the header of the response
         super().__init__(message)
 
 
@@ -68,7 +73,7 @@ def _trust() -> ssl.SSLContext:
 
 
 class Host:
-    """The connections to one scheme, host and port: a certificate that was verified for a name proves no other one."""
+    """The connections to one scheme, host and port: a connection verified for one host name must not serve another."""
 
     def __init__(self, kept: bool) -> None:
         self.transport = httpx2.AsyncHTTPTransport(
@@ -100,12 +105,27 @@ class Pinned(httpx2.AsyncBaseTransport):
         headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"host"]
         return await self._send(target, request.method, headers, request.extensions, request.stream)
 
-    async def get(self, url: str, seconds: float) -> httpx2.Response:
-        """Requests a URL; the response is to be closed."""
+    async def get(self, url: str, seconds: float, cookies: str = "") -> httpx2.Response:
+        """Requests a URL with this Cookie header; the response is to be closed, or discarded."""
         target = await vet_url(url, self._rules)
         timeouts = {"connect": min(CONNECT, seconds), "read": seconds, "write": seconds, "pool": seconds}
-        headers = [(name.encode(), value.encode()) for name, value in SENT.items()]
+        headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+        if cookies:
+            headers.append((b"Cookie", cookies.encode()))
         return await self._send(target, "GET", headers, {"timeout": timeouts})
+
+    async def discard(self, response: httpx2.Response) -> None:
+        """Closes a response whose body nobody needs; reads a small one first, as its connection is only then kept."""
+        length = response.headers.get("content-length", "")
+        try:
+            if self._keep and length.isdecimal() and len(length) < 10 and int(length) <= SMALL:
+                async with asyncio.timeout(SMALL_WAIT):
+                    async for _ in _limit_chunks(response, SMALL):
+                        pass
+        except (TimeoutError, FetchFailed, httpx2.HTTPError, httpx2.StreamError):
+            pass  # the connection is closed with the response
+        finally:
+            await response.aclose()
 
     async def aclose(self) -> None:
         """Closes every connection."""
@@ -159,7 +179,7 @@ class Pinned(httpx2.AsyncBaseTransport):
             self._end(key, host)
             raise
         assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 - for the type checker
-        response.stream = Watched(response.stream, lambda: self._end(key, host))
+        response.stream = TrackedStream(response.stream, lambda: self._end(key, host))
         return response
 
     def _begin(self, host: Host) -> None:
@@ -180,8 +200,8 @@ class Pinned(httpx2.AsyncBaseTransport):
         task.add_done_callback(self._closing.discard)
 
 
-class Watched(httpx2.AsyncByteStream):
-    """A response's body, which tells once that it was closed."""
+class TrackedStream(httpx2.AsyncByteStream):
+    """A response's body. Calls `closed` once when it is closed."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, closed: Callable[[], None]) -> None:
         self._stream = stream
@@ -204,7 +224,7 @@ def client(rules: Rules | None = None, *, timeout: float = DEADLINE) -> httpx2.A
     """An HTTP client for addresses that the guard allows; it follows no redirects and uses no proxy."""
     return httpx2.AsyncClient(
         transport=Pinned(rules),
-        headers=SENT,
+        headers=HEADERS,
         follow_redirects=False,
         trust_env=False,
         timeout=httpx2.Timeout(timeout, connect=CONNECT),
@@ -233,6 +253,10 @@ async def fetch(
                 response, final_url = await _follow_redirects(sender, url, redirects, deadline)
                 try:
                     found = _check_response(response, final_url, limit, media)
+                except Exception:
+                    await sender.discard(response)
+                    raise
+                try:
                     yield found
                 finally:
                     await response.aclose()
@@ -249,12 +273,15 @@ async def fetch(
 
 
 async def _follow_redirects(sender: Pinned, url: str, redirects: int, seconds: float) -> tuple[httpx2.Response, str]:
-    current = parse(url).url
+    current, cookies, cookie_header = parse(url).url, httpx2.Cookies(), ""
     for remaining in range(redirects, -1, -1):
-        response = await sender.get(current, seconds)
+        response = await sender.get(current, seconds, cookie_header)
         if response.status_code not in MOVED:
             return response, current
-        await response.aclose()
+        await sender.discard(response)
+        # Cookies belong to the URL's host, not to the address to which the request was sent.
+        response.request = httpx2.Request("GET", current)
+        cookies.extract_cookies(response)
         location = response.headers.get("location", "")
         if not location:
             raise FetchFailed(Message("fetch.no_location", status=str(response.status_code)))
@@ -263,14 +290,24 @@ async def _follow_redirects(sender: Pinned, url: str, redirects: int, seconds: f
         target = parse(urljoin(current, location)).url
         if current.startswith("https:") and not target.startswith("https:"):
             raise Blocked(Message("net.https_to_http"))
-        current = target
+        current, cookie_header = target, _cookie_header(cookies, target)
     raise FetchFailed(Message("fetch.too_many_redirects", n=redirects))
+
+
+def _cookie_header(cookies: httpx2.Cookies, url: str) -> str:
+    """The Cookie header of a request; empty if no cookie is for its URL."""
+    request = httpx2.Request("GET", url)
+    cookies.set_cookie_header(request)
+    return request.headers.get("cookie", "")
 
 
 def _check_response(response: httpx2.Response, url: str, limit: int, media: Collection[str] | None) -> Fetched:
     if response.status_code != 200:
         status = response.status_code
-        raise FetchFailed(Message("fetch.status", status=str(status)), status=status)
+        raise FetchFailed(
+            Message("fetch.status", status=str(status)), status=status,
+            retry_after=response.headers.get("retry-after", ""),
+        )  # fmt: skip
     encoding = response.headers.get("content-encoding", "identity").lower()
     if encoding not in ("", "identity"):
         raise FetchFailed(Message("fetch.compressed"))

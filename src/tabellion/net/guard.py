@@ -104,11 +104,13 @@ async def system_addresses(host: str, port: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is allowed besides public addresses: the operator's own networks, on any port, and single services."""
+    """What is allowed besides public addresses: the operator's own networks, on any port, single services, and hosts by
+    name."""
 
     allow: tuple[Network, ...] = ()
     ports: frozenset[int] = PORTS
     services: frozenset[tuple[Address, int]] = frozenset()  #: addresses that are allowed on one port only
+    hosts: frozenset[tuple[str, int]] = frozenset()  #: names that are allowed on one port, whatever their addresses
     resolver: Resolver = system_addresses
 
     @classmethod
@@ -206,6 +208,9 @@ async def vet_url(url: str, rules: Rules | None = None) -> ResolvedUrl:
     effective = rules or Rules()
     target = parse(url)
     addresses = tuple([ip_address(text) for text in await _resolve_host(target, effective)])
+    if (target.host, target.port) in effective.hosts:
+        named = ((address, target.port) for address in addresses)
+        effective = replace(effective, services=effective.services | frozenset(named))
     for address in addresses:
         effective.check(address, target.port)
     if target.port not in effective.ports and not all(effective.allows(address, target.port) for address in addresses):

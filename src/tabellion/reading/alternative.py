@@ -1,4 +1,4 @@
-"""Offers: other values for a field that the document contains, for a person to choose from."""
+"""Alternatives: other values for a field that the document contains, for a person to choose from."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Alternative:
         )  # fmt: skip
 
 
-Offers = Mapping[str, Sequence[Alternative]]  #: by field, also for fields without a value
+Alternatives = Mapping[str, Sequence[Alternative]]  #: by field, also for fields without a value
 
 
 def distinct(value: Any, offers: Iterable[Alternative], most: int = MOST) -> list[Alternative]:
@@ -64,8 +64,8 @@ def distinct(value: Any, offers: Iterable[Alternative], most: int = MOST) -> lis
     return found
 
 
-def merge_offers(
-    offers: Offers, chosen: Mapping[str, Field], *readings: Mapping[str, Field]
+def merge_alternatives(
+    offers: Alternatives, chosen: Mapping[str, Field], *readings: Mapping[str, Field]
 ) -> dict[str, list[Alternative]]:
     """The offers for fields that were chosen from several readings: first the values of the other readings."""
     from_readings: dict[str, list[Alternative]] = {}

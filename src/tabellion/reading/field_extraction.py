@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tabellion.messages import Message, has_code
-from tabellion.reading.alternative import merge_offers
+from tabellion.reading.alternative import merge_alternatives
 from tabellion.reading.boosting.boost import boost
 from tabellion.reading.einvoice.invoice import EInvoice, read_einvoice
 from tabellion.reading.field import Field
-from tabellion.reading.fields.reader import read_fields, read_fields_and_offers
+from tabellion.reading.fields.reader import read_fields, read_fields_and_alternatives
 from tabellion.reading.grounding.ground import ground
 from tabellion.reading.grounding.index import Index
 from tabellion.reading.issue import Issue
@@ -23,6 +23,7 @@ from tabellion.reading.recognise import recognise
 from tabellion.reading.types import rules, typefile
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.identifiers import valid_iban, valid_tax_id
+from tabellion.reading.xml_difference import describe_difference
 
 CHECKS = {"iban": valid_iban, "vendor_tax_id": valid_tax_id}
 MOST_CHANGES = 500  # people do not read more
@@ -46,7 +47,7 @@ def extract_in_child(
     kind, share = (kinds[0], 1.0) if len(kinds) == 1 else recognise(parsed, kinds)
     if embedded is not None and embedded.syntax and len(kinds) > 1:
         kind, share = next((candidate for candidate in kinds if candidate.name == "invoice"), kind), 1.0
-    printed, offered = read_fields_and_offers(parsed, kind) if kind and offers else (None, {})
+    printed, offered = read_fields_and_alternatives(parsed, kind) if kind and offers else (None, {})
     fields, issues = extract_fields(parsed, embedded, kind, printed) if kind else ({}, [])
     result: dict[str, Any] = {
         "type": kind.name if kind else None,
@@ -55,7 +56,7 @@ def extract_in_child(
         "issues": [issue.as_dict() for issue in issues],
     }
     if offers:
-        alternatives = merge_offers(offered, fields, printed or {})
+        alternatives = merge_alternatives(offered, fields, printed or {})
         result["offers"] = {name: [value.as_dict() for value in values] for name, values in alternatives.items()}
     if boosted:
         repaired = boost(parsed)
@@ -132,5 +133,4 @@ def _contradictions(exact: Mapping[str, Field], printed: Mapping[str, Field]) ->
         return []
     if not has_code(paper.reasons, "reason.arithmetic_closes"):
         return []
-    message = Message("issue.xml_differs", value=paper.value, xml=xml.value)
-    return [Issue("xml_differs", "warning", message, ("total",), "the same invoice twice")]
+    return [describe_difference(paper.value, xml.value)]

@@ -17,7 +17,7 @@ from typing import Any
 
 from tabellion.errors import ConfigurationError
 from tabellion.messages import Message, restore_text, translatable
-from tabellion.reading.alternative import Alternative, Offers
+from tabellion.reading.alternative import Alternative, Alternatives
 from tabellion.reading.child import FRAME
 from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.errors import INVALID, Unreadable
@@ -64,7 +64,7 @@ class Reading:
     type_version: str | None = None
     type_key: str | None = None  #: the type's version and digest; a document with another key must be read again
     sha256: str | None = None  #: of the document's bytes
-    offers: Offers = field(default_factory=dict, repr=False)  #: with `offers`: other values
+    offers: Alternatives = field(default_factory=dict, repr=False)  #: with `offers`: other values
     seconds: float | None = None  #: duration of the reading in wall-clock time
 
     @property

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
 #: A child with more memory than this after a document gets no other one.
 BLOATED = 1100 * MEBI
-#: Seconds between checks of a working child's memory.
-LOOK = 0.25
+LOOK = 0.25  #: seconds between checks of a working child's memory
 START_SECONDS = 30.0
 #: Variables kept from the parent's environment, to find libraries and files. No keys, no passwords.
 KEPT = (
@@ -101,12 +100,13 @@ class Sandbox:
         self.close()
 
     @property
-    def isolated(self) -> bool:
+    def is_isolated(self) -> bool:
         """Whether children have no network."""
         with self._room:
-            child = self._take()
-            self._give(child)
-        return child.isolated
+            self._give(child := self._take())
+        return child.is_isolated
+
+    isolated = is_isolated  #: the name it had before
 
     def warm(self) -> None:
         """Starts a child now, without waiting for it, so that the first document does not wait either."""
@@ -229,7 +229,7 @@ class _Child:
     def __init__(self) -> None:
         self.served = 0
         self.fit = False
-        self.isolated = False
+        self.is_isolated = False
         self.silent = False  #: it died before its first message about the task, and not for lack of resources
         self._began = self._killed = self._spoke = False
         self._ending = threading.Lock()
@@ -253,7 +253,7 @@ class _Child:
         except (Unreadable, ReaderLost) as error:  # not because of a document
             raise RuntimeError(f"a process for reading documents could not be started: {error}") from None
         self._began = self.fit = True
-        self.isolated = message.get("isolated") is True
+        self.is_isolated = message.get("isolated") is True
 
     def work(
         self, request: dict[str, Any], file: int | None, limits: Limits, stop: threading.Event

@@ -14,7 +14,7 @@ from tabellion.storage import files
 from tabellion.storage.blob_cache import BlobCache
 from tabellion.storage.blobs import RECOVERY, SHA256, BlobDamaged, Blobs, BlobsUnavailable, Needed
 from tabellion.storage.bucket import Bucket
-from tabellion.storage.lake_backend import Absent, LakeError
+from tabellion.storage.lake_backend import LakeError, NoSuchLakeFile
 
 ASIDE = "aside"  #: where an object is copied until it is known whether it is needed
 ARRIVED = ".arrived"  #: an empty file for each content that came here, so that clean-ups need not list the bucket
@@ -48,16 +48,29 @@ class BucketBlobs(Blobs):
         with _translate_errors():
             try:
                 await self._bucket.stat(self.relative(sha256))
-            except Absent:
+            except NoSuchLakeFile:
                 return False
         return True
 
-    async def store(self, unnamed: files.Unnamed, sha256: str, size: int) -> None:
+    async def compare(self, sha256: str) -> str:
+        """Reads the object in the bucket, or the one that a removal has put aside; the cache is neither read nor
+        filled."""
+        path = self.relative(sha256)
+        with _translate_errors():
+            try:
+                return await self._compare_object(path, sha256)
+            except NoSuchLakeFile:
+                for entry in await self._bucket.list(f"{ASIDE}/{sha256}"):
+                    with contextlib.suppress(NoSuchLakeFile):
+                        return await self._compare_object(entry.path, sha256)
+        return f"{self.url}/{path} is missing"
+
+    async def store(self, staged: files.StagedFile, sha256: str, size: int) -> None:
         """Uploads a temporary file, then keeps it as the copy."""
         await files.in_thread(self._note_arrival, sha256)
         with _translate_errors():
-            await self._bucket.upload(self.relative(sha256), unnamed.path)
-        os.close(await files.in_thread(self._cache.add, unnamed, self.path(sha256), size))
+            await self._bucket.upload(self.relative(sha256), staged.path)
+        os.close(await files.in_thread(self._cache.add, staged, self.path(sha256), size))
 
     async def list_cached(self) -> list[str]:
         """The hashes of contents whose copies are cached here."""
@@ -82,7 +95,7 @@ class BucketBlobs(Blobs):
                 if older and time.time() - (await self._bucket.stat(path)).modified_at < older:
                     return False
                 await self._bucket.copy(path, aside)
-            except Absent:
+            except NoSuchLakeFile:
                 return False
             await self._bucket.delete([path])
         is_needed = True
@@ -119,12 +132,17 @@ class BucketBlobs(Blobs):
         super().check()
         self._bucket.check()
 
+    async def _compare_object(self, path: str, sha256: str) -> str:
+        digest = hashlib.sha256()
+        await self._bucket.download(path, digest.update)
+        return "" if digest.hexdigest() == sha256 else f"{self.url}/{path} has other bytes than its hash"
+
     async def _hold(self, sha256: str, path: Path) -> int | None:
         handle = await files.in_thread(self._cache.hold, path)
         while handle is None:
             try:
                 handle = await self._fetch(sha256, path)
-            except Absent:
+            except NoSuchLakeFile:
                 # Its remover may have died, or have lost the bucket, before it could put it back.
                 if not await self._restore(f"{ASIDE}/{sha256}", 0.0):
                     return None
@@ -135,7 +153,7 @@ class BucketBlobs(Blobs):
         async with self._cache.fetching(sha256):
             if (handle := await files.in_thread(self._cache.hold, path)) is not None:
                 return handle
-            unnamed = await files.in_thread(files.Unnamed, self.root, self.root)
+            staged = await files.in_thread(files.StagedFile, self.root, self.root)
             try:
                 digest = hashlib.sha256()
                 size = 0
@@ -143,20 +161,20 @@ class BucketBlobs(Blobs):
                 def write(piece: bytes) -> None:
                     nonlocal size
                     digest.update(piece)
-                    unnamed.write(piece)
+                    staged.write(piece)
                     size += len(piece)
 
                 with _translate_errors():
                     await self._bucket.download(self.relative(sha256), write)
                 if digest.hexdigest() != sha256:
                     raise BlobDamaged(f"{self.url}/{self.relative(sha256)}")
-                return await files.in_thread(self._cache.add, unnamed, path, size)
+                return await files.in_thread(self._cache.add, staged, path, size)
             finally:
-                await files.in_thread(unnamed.discard)
+                await files.in_thread(staged.discard)
 
     async def _copy_back(self, aside: str, path: str) -> None:
         """Restores a content; one that arrived again meanwhile has the same bytes."""
-        with _translate_errors(), contextlib.suppress(Absent):  # another process has put it back
+        with _translate_errors(), contextlib.suppress(NoSuchLakeFile):  # another process has put it back
             await self._bucket.copy(aside, path)
             await self._bucket.delete([aside])
 
@@ -194,7 +212,7 @@ def _translate_errors() -> Iterator[None]:
     """Turns errors of the bucket into BlobsUnavailable, except that an object does not exist."""
     try:
         yield
-    except Absent:
+    except NoSuchLakeFile:
         raise
     except LakeError as error:
         raise BlobsUnavailable(str(error)) from error

@@ -58,13 +58,13 @@ class BlobCache:
         finally:
             os.close(handle)
 
-    def add(self, unnamed: files.Unnamed, path: Path, size: int) -> int:
+    def add(self, staged: files.StagedFile, path: Path, size: int) -> int:
         """Makes a complete temporary file the copy of a content; others make room for it. Returns a handle that keeps
         it until it is closed: else one that is larger than the limit would be gone before it is read."""
-        handle = os.open(unnamed.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        handle = os.open(staged.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             fcntl.flock(handle, fcntl.LOCK_SH)
-            unnamed.name(path)
+            staged.name(path)
             with files.translate_errors(path), self._counting() as number:
                 taken = _read_number(number) + size
                 if taken > self.limit or time.monotonic() - self._looked_at > BETWEEN:

@@ -87,7 +87,7 @@ class Sink:
         self._hash = hashlib.sha256()
         self._held: list[bytes] = []
         self._held_bytes = 0
-        self._unnamed: files.Unnamed | None = None
+        self._staged: files.StagedFile | None = None
         self._blob: StoredBlob | None = None
 
     @property
@@ -101,7 +101,7 @@ class Sink:
         """Takes the next bytes; raises TooLarge as soon as the limit is exceeded."""
         if self._blob is not None:
             raise RuntimeError("the file is finished: it takes no more bytes")
-        if self._unnamed is not None and self._unnamed.closed:
+        if self._staged is not None and self._staged.closed:
             raise RuntimeError("the file rests: it takes no more bytes")
         self.bytes += len(chunk)
         if self.limit is not None and self.bytes > self.limit:
@@ -121,24 +121,24 @@ class Sink:
     async def tail(self, count: int) -> bytes:
         """The last bytes received."""
         in_memory = b"".join(self._held)[-count:]
-        if self._unnamed is None or len(in_memory) == count:
+        if self._staged is None or len(in_memory) == count:
             return in_memory
-        return await files.in_thread(_read_last, self._unnamed.path, count - len(in_memory)) + in_memory
+        return await files.in_thread(_read_last, self._staged.path, count - len(in_memory)) + in_memory
 
     async def finish(self) -> StoredBlob:
         """Stores the file under its final name; on return it survives a crash."""
         if self._blob is None:
-            sha256, unnamed = await files.in_thread(self._complete)
+            sha256, staged = await files.in_thread(self._complete)
             # Also if it exists: the new modification time shows that it is in use, and a damaged copy is replaced.
-            await self._blobs.store(unnamed, sha256, self.bytes)
+            await self._blobs.store(staged, sha256, self.bytes)
             self._blob = StoredBlob(sha256, self.bytes, self._blobs.path(sha256), self.name, self.media)
         return self._blob
 
     async def discard(self) -> None:
         """Removes what was written, unless the file is complete."""
         self._let_go()
-        if self._unnamed is not None and self._blob is None:
-            await files.in_thread(self._unnamed.discard)
+        if self._staged is not None and self._blob is None:
+            await files.in_thread(self._staged.discard)
 
     async def __aenter__(self) -> Sink:
         return self
@@ -156,12 +156,12 @@ class Sink:
             raise
 
     def _drain(self) -> None:
-        if self._unnamed is None:
-            self._unnamed = files.Unnamed(self._blobs.root, self._blobs.root)
+        if self._staged is None:
+            self._staged = files.StagedFile(self._blobs.root, self._blobs.root)
         data = b"".join(self._held)
         self._let_go()
         self._hash.update(data)
-        self._unnamed.write(data)
+        self._staged.write(data)
 
     def _let_go(self) -> None:
         memory_usage.add(-self._held_bytes)
@@ -170,22 +170,33 @@ class Sink:
 
     def _suspend(self) -> None:
         self._drain()
-        assert self._unnamed is not None  # noqa: S101 - draining made it
-        self._unnamed.close()
+        assert self._staged is not None  # noqa: S101 - draining made it
+        self._staged.close()
 
-    def _complete(self) -> tuple[str, files.Unnamed]:
+    def _complete(self) -> tuple[str, files.StagedFile]:
         """The hash, and the temporary file with all bytes."""
-        if self._unnamed is not None and self._unnamed.closed:
-            self._unnamed = files.Unnamed.adopt(self._unnamed.path, self._blobs.root)
+        if self._staged is not None and self._staged.closed:
+            self._staged = files.StagedFile.adopt(self._staged.path, self._blobs.root)
         self._drain()
-        assert self._unnamed is not None  # noqa: S101 - draining made it
-        return self._hash.hexdigest(), self._unnamed
+        assert self._staged is not None  # noqa: S101 - draining made it
+        return self._hash.hexdigest(), self._staged
 
 
 def _read_last(path: Path, count: int) -> bytes:
     with path.open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - count))
         return file.read()
+
+
+def _compare_file(path: Path, sha256: str) -> str:
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256")
+    except FileNotFoundError:
+        return f"{path} is missing"
+    except OSError as error:
+        return f"{path} cannot be read: {error.strerror}"
+    return "" if digest.hexdigest() == sha256 else f"{path} has other bytes than its hash"
 
 
 class Blobs:
@@ -241,9 +252,13 @@ class Blobs:
         """Whether this content is stored."""
         return await files.in_thread(self.path(sha256).is_file)
 
-    async def store(self, unnamed: files.Unnamed, sha256: str, size: int) -> None:
+    async def compare(self, sha256: str) -> str:
+        """Reads what is stored under this hash, not a cached copy; returns what is wrong with it, empty if nothing."""
+        return await files.in_thread(_compare_file, self.path(sha256), sha256)
+
+    async def store(self, staged: files.StagedFile, sha256: str, size: int) -> None:
         """Stores a temporary file of this folder as the content that it is."""
-        await files.in_thread(unnamed.name, self.path(sha256))
+        await files.in_thread(staged.name, self.path(sha256))
 
     async def list_cached(self) -> list[str]:
         """The hashes of contents whose copies are cached here; none, as these are the files themselves."""
@@ -254,11 +269,11 @@ class Blobs:
 
     def check(self) -> None:
         """Raises if nothing can be stored now. It blocks: run it in a thread that nothing waits for."""
-        unnamed = files.Unnamed(self.root, self.root)
+        staged = files.StagedFile(self.root, self.root)
         try:
-            unnamed.write(b"?")
+            staged.write(b"?")
         finally:
-            unnamed.discard()
+            staged.discard()
 
     async def remove(self, sha256: str, *, older: float = 0.0, needed: Needed | None = None) -> bool:
         """Removes a content and the files beside it, if it last arrived `older` seconds ago; returns whether it did.

@@ -19,7 +19,7 @@ from tabellion.engine.failpoints import failpoint
 from tabellion.errors import ConfigurationError
 from tabellion.messages import Message
 from tabellion.storage import files
-from tabellion.storage.lake_backend import Absent, LakeEntry, LakeError, Present
+from tabellion.storage.lake_backend import LakeEntry, LakeError, LakeFileExists, LakeFileTooLarge, NoSuchLakeFile
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutMode
@@ -70,9 +70,9 @@ class Bucket:
         """Copies a file within the bucket."""
         await in_thread(self._copy, path, target)
 
-    async def get(self, path: str) -> bytes:
+    async def get(self, path: str, limit: int | None = None) -> bytes:
         """The content of a file."""
-        return await in_thread(self._get, path)
+        return await in_thread(self._get, path, limit)
 
     async def stat(self, path: str) -> LakeEntry:
         """A file's entry."""
@@ -109,7 +109,7 @@ class Bucket:
         bucket that keeps versions."""
         try:
             self._stat(PROBE)
-        except Absent:
+        except NoSuchLakeFile:
             return
         except LakeError:
             self._put(PROBE, b"?", False)
@@ -136,9 +136,12 @@ class Bucket:
         with self._translate_errors(path):
             obstore.copy(self._store, path, target)
 
-    def _get(self, path: str) -> bytes:
+    def _get(self, path: str, limit: int | None = None) -> bytes:
         with self._translate_errors(path):
-            return bytes(obstore.get(self._store, path).bytes())
+            found = obstore.get(self._store, path)
+            if limit is not None and found.meta["size"] > limit:
+                raise LakeFileTooLarge(Message("storage.too_large", path=f"{self.url.rstrip('/')}/{path}", n=limit))
+            return bytes(found.bytes())
 
     def _stat(self, path: str) -> LakeEntry:
         with self._translate_errors(path):
@@ -156,7 +159,7 @@ class Bucket:
     def _delete_exact(self, path: str, sha256: str) -> bool:
         try:
             data = self._get(path)
-        except Absent:
+        except NoSuchLakeFile:
             return False
         if hashlib.sha256(data).hexdigest() != sha256:
             return False
@@ -170,9 +173,9 @@ class Bucket:
         try:
             yield
         except (exceptions.NotFoundError, FileNotFoundError) as error:
-            raise Absent(Message("storage.absent", path=where)) from error
+            raise NoSuchLakeFile(Message("storage.absent", path=where)) from error
         except exceptions.AlreadyExistsError as error:
-            raise Present(Message("storage.exists", path=where)) from error
+            raise LakeFileExists(Message("storage.exists", path=where)) from error
         except (exceptions.BaseError, OSError) as error:
             first_line = str(error).strip().partition("\n")[0][:300] or type(error).__name__
             raise LakeError(f"{where}: {first_line}") from error

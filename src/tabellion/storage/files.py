@@ -7,6 +7,7 @@ import contextlib
 import errno
 import fcntl
 import functools
+import itertools
 import os
 import secrets
 import stat
@@ -23,6 +24,8 @@ from tabellion.messages import Message
 ENDING = ".tmp"  #: of temporary files; they start with a dot, so that our globs do not match them
 STALE = 3600.0  #: seconds after which a temporary file's writer must have died
 SLICE = 1 << 20  #: bytes per write
+MOST_LISTED = 10_000  #: entries of a folder that are read to find its subfolders
+MOST_KNOWN = 100_000
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 
 Given = ParamSpec("Given")
@@ -85,7 +88,8 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-_known: set[str] = set()  # folders that this process has forced to disk, with all their parents
+_known: set[str] = set()  # folders whose names this process has forced to disk, with those of all their parents
+_listed: set[str] = set()  # folders whose subfolders were added to them
 
 
 def try_lock(handle: int) -> bool:
@@ -106,26 +110,39 @@ def make_folder(folder: Path, root: Path) -> None:
         return
     if folder != root and folder.parent != folder:
         make_folder(folder.parent, root)
-    beside: list[str] = []
+    siblings: list[str] | None = None
     try:
         if folder == root:
             folder.mkdir(mode=PRIVATE_FOLDER, parents=True)
         else:
             os.mkdir(folder, PRIVATE_FOLDER)
     except FileExistsError:
-        if folder != root:
-            # One call forces all names of the parent: a store of a thousand folders does not need a thousand.
-            with os.scandir(folder.parent) as entries:
-                beside = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        if folder != root and str(folder.parent) not in _listed:
+            # One fsync of the parent makes all its names durable, so its other folders need none. Listing it again for
+            # each folder that appears later would cost more than their fsyncs.
+            siblings = _list_folders(folder.parent)
     if folder.parent != folder:
         sync_folder(folder.parent)
-    if len(_known) > 100_000:
-        _known.clear()
-    _known.update(beside)
+    if len(_known) + len(siblings or ()) >= MOST_KNOWN:
+        forget_folders()
+    if siblings is not None:
+        _known.update(siblings)
+        _listed.add(str(folder.parent))
     _known.add(str(folder))
 
 
-class Unnamed:
+def _list_folders(parent: Path) -> list[str]:
+    with os.scandir(parent) as entries:
+        return [entry.path for entry in itertools.islice(entries, MOST_LISTED) if entry.is_dir(follow_symlinks=False)]
+
+
+def forget_folders() -> None:
+    """Makes `make_folder` create or force every folder again: one that it knew has been removed."""
+    _known.clear()
+    _listed.clear()
+
+
+class StagedFile:
     """A file that is being written under a temporary name; `name` makes it permanent, `discard` removes it."""
 
     def __init__(self, folder: Path, root: Path, mode: int = PRIVATE_FILE) -> None:
@@ -135,22 +152,22 @@ class Unnamed:
             self._handle: int | None = self._open(mode)
 
     @classmethod
-    def adopt(cls, file: Path, root: Path, mode: int = PRIVATE_FILE) -> Unnamed:
+    def adopt(cls, file: Path, root: Path, mode: int = PRIVATE_FILE) -> StagedFile:
         """A temporary file that was written and closed before."""
-        unnamed = cls.__new__(cls)
-        unnamed.root, unnamed.path = root, file
+        staged = cls.__new__(cls)
+        staged.root, staged.path = root, file
         with translate_errors(file):
-            unnamed._handle = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            os.fchmod(unnamed._handle, mode)
-        return unnamed
+            staged._handle = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            os.fchmod(staged._handle, mode)
+        return staged
 
     def _open(self, mode: int) -> int:
-        make_folder(self.path.parent, self.root)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
+            make_folder(self.path.parent, self.root)
             return os.open(self.path, flags, mode)
         except FileNotFoundError:  # the folder was removed since we made it
-            _known.clear()
+            forget_folders()
             make_folder(self.path.parent, self.root)
             return os.open(self.path, flags, mode)
 
@@ -184,12 +201,22 @@ class Unnamed:
             os.fsync(self._handle)
             os.close(self._handle)
             self._handle = None
-            make_folder(final.parent, self.root)
-            failpoint("put.pre_rename")
-            if not (_link(self.path, final) if new else _rename(self.path, final)):
+            try:
+                is_named = self._move(final, new)
+            except FileNotFoundError:
+                if not self.path.exists():
+                    raise
+                forget_folders()  # the folder was removed since we made it
+                is_named = self._move(final, new)
+            if not is_named:
                 raise FileNameTaken(Message("storage.exists", path=str(final)))
             failpoint("put.post_rename")
             sync_folder(final.parent)
+
+    def _move(self, final: Path, new: bool) -> bool:
+        make_folder(final.parent, self.root)
+        failpoint("put.pre_rename")
+        return _link(self.path, final) if new else _rename(self.path, final)
 
     def discard(self) -> None:
         """Removes the temporary file, if it was not named."""
@@ -214,12 +241,12 @@ def _link(path: Path, final: Path) -> bool:
 
 def write_whole(final: Path, data: bytes, root: Path, mode: int = PRIVATE_FILE) -> None:
     """Writes a file atomically: after a crash it has its new content or its old one."""
-    unnamed = Unnamed(final.parent, root, mode)
+    staged = StagedFile(final.parent, root, mode)
     try:
-        unnamed.write(data)
-        unnamed.name(final)
+        staged.write(data)
+        staged.name(final)
     finally:
-        unnamed.discard()
+        staged.discard()
 
 
 def remove(path: Path) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from tabellion.engine.failpoints import failpoint
 from tabellion.messages import Message
 from tabellion.storage import files
-from tabellion.storage.lake_backend import Absent, LakeEntry, Present
+from tabellion.storage.lake_backend import LakeEntry, LakeFileExists, LakeFileTooLarge, NoSuchLakeFile
 
 ASIDE = ".aside"  #: where a file is moved while it is removed; it is moved back if its content differs
 LOCK = ".lock"
@@ -35,18 +35,18 @@ class Folder:
         """Moves a staged file in."""
         await files.in_thread(self._put_file, path, file, create)
 
-    async def get(self, path: str) -> bytes:
+    async def get(self, path: str, limit: int | None = None) -> bytes:
         """The content of a file."""
         try:
-            return await files.in_thread((self.root / path).read_bytes)
+            return await files.in_thread(self._get, path, limit)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            raise Absent(Message("storage.absent", path=str(self.root / path))) from None
+            raise NoSuchLakeFile(Message("storage.absent", path=str(self.root / path))) from None
 
     async def stat(self, path: str) -> LakeEntry:
         """A file's entry."""
         entry = await files.in_thread(self._entry, path)
         if entry is None:
-            raise Absent(Message("storage.absent", path=str(self.root / path)))
+            raise NoSuchLakeFile(Message("storage.absent", path=str(self.root / path)))
         return entry
 
     async def list(self, prefix: str) -> list[LakeEntry]:
@@ -85,32 +85,38 @@ class Folder:
 
     def check(self) -> None:
         """Writes a temporary file and discards it."""
-        unnamed = files.Unnamed(self.root, self.root, self.mode)
+        staged = files.StagedFile(self.root, self.root, self.mode)
         try:
-            unnamed.write(b"?")
+            staged.write(b"?")
         finally:
-            unnamed.discard()
+            staged.discard()
+
+    def _get(self, path: str, limit: int | None) -> bytes:
+        with (self.root / path).open("rb") as file:
+            if limit is not None and os.fstat(file.fileno()).st_size > limit:
+                raise LakeFileTooLarge(Message("storage.too_large", path=str(self.root / path), n=limit))
+            return file.read()
 
     def _put(self, path: str, data: bytes, create: bool) -> None:
-        unnamed = files.Unnamed((self.root / path).parent, self.root, self.mode)
+        staged = files.StagedFile((self.root / path).parent, self.root, self.mode)
         try:
-            unnamed.write(data)
-            self._name(unnamed, path, create)
+            staged.write(data)
+            self._name(staged, path, create)
         finally:
-            unnamed.discard()
+            staged.discard()
 
     def _put_file(self, path: str, file: Path, create: bool) -> None:
-        unnamed = files.Unnamed.adopt(file, self.root, self.mode)
+        staged = files.StagedFile.adopt(file, self.root, self.mode)
         try:
-            self._name(unnamed, path, create)
+            self._name(staged, path, create)
         finally:
-            unnamed.discard()
+            staged.discard()
 
-    def _name(self, unnamed: files.Unnamed, path: str, create: bool) -> None:
+    def _name(self, staged: files.StagedFile, path: str, create: bool) -> None:
         try:
-            unnamed.name(self.root / path, new=create)
+            staged.name(self.root / path, new=create)
         except files.FileNameTaken:
-            raise Present(Message("storage.exists", path=str(self.root / path))) from None
+            raise LakeFileExists(Message("storage.exists", path=str(self.root / path))) from None
 
     def _entry(self, path: str) -> LakeEntry | None:
         try:

@@ -14,9 +14,16 @@ from tabellion import extras
 from tabellion.errors import ConfigurationError
 from tabellion.storage import files
 from tabellion.storage.folder import Folder
-from tabellion.storage.lake_backend import Absent, LakeBackend, LakeEntry, LakeError, Present
+from tabellion.storage.lake_backend import (
+    LakeBackend,
+    LakeEntry,
+    LakeError,
+    LakeFileExists,
+    LakeFileTooLarge,
+    NoSuchLakeFile,
+)
 
-__all__ = ["Absent", "Lake", "LakeEntry", "LakeError", "Present", "check_path"]
+__all__ = ["Lake", "LakeEntry", "LakeError", "LakeFileExists", "LakeFileTooLarge", "NoSuchLakeFile", "check_path"]
 
 LONGEST_PART, LONGEST_PATH = 200, 900  #: bytes; file systems allow 255, S3 1,024 with the prefix
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -51,27 +58,27 @@ class Lake:
         return not self.url.startswith("s3://")
 
     async def put(self, path: str, data: bytes, *, create: bool = False) -> str:
-        """Writes a file atomically, returns its SHA-256; with `create` it raises Present instead of replacing one."""
+        """Writes a file atomically, returns its SHA-256; `create` raises LakeFileExists instead of replacing one."""
         await self._backend.put(check_path(path), data, create)
         return hashlib.sha256(data).hexdigest()
 
     async def put_file(self, path: str, file: Path, *, create: bool = False) -> None:
-        """Moves a staged file in; with `create` it raises Present instead of replacing one."""
+        """Moves a staged file in; with `create` it raises LakeFileExists instead of replacing one."""
         await self._backend.put_file(check_path(path), file, create)
 
-    async def get(self, path: str) -> bytes:
-        """The content of a file; raises Absent."""
-        return await self._backend.get(check_path(path))
+    async def get(self, path: str, limit: int | None = None) -> bytes:
+        """The content of a file; raises NoSuchLakeFile, and LakeFileTooLarge if it has more than `limit` bytes."""
+        return await self._backend.get(check_path(path), limit)
 
     async def stat(self, path: str) -> LakeEntry:
-        """A file's entry; raises Absent."""
+        """A file's entry; raises NoSuchLakeFile."""
         return await self._backend.stat(check_path(path))
 
     async def has(self, path: str) -> bool:
         """Whether the file exists."""
         try:
             await self._backend.stat(check_path(path))
-        except Absent:
+        except NoSuchLakeFile:
             return False
         return True
 

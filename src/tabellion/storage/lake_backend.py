@@ -15,12 +15,16 @@ class LakeError(TabellionError):
     """The lake refused, or did not answer."""
 
 
-class Absent(LakeError):  # noqa: N818 - a state, not a failure
+class NoSuchLakeFile(LakeError):  # noqa: N818 - a state, not a failure
     """There is no such file."""
 
 
-class Present(LakeError):  # noqa: N818 - a state, not a failure
+class LakeFileExists(LakeError):  # noqa: N818 - a state, not a failure
     """There is such a file already, and only a new one was to be made."""
+
+
+class LakeFileTooLarge(LakeError):  # noqa: N818 - what it is
+    """The file has more bytes than its reader accepts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +46,8 @@ class LakeBackend(Protocol):
     async def put_file(self, path: str, file: Path, create: bool) -> None:
         """Moves a staged file in."""
 
-    async def get(self, path: str) -> bytes:
-        """The content of a file."""
+    async def get(self, path: str, limit: int | None = None) -> bytes:
+        """The content of a file; raises LakeFileTooLarge, before it is read, if it has more bytes than this."""
 
     async def stat(self, path: str) -> LakeEntry:
         """A file's entry."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tabellion.reading.fields.reader import read_fields_and_offers
+from tabellion.reading.fields.reader import read_fields_and_alternatives
 from tabellion.reading.fields.table import LineItem, read_items
 from tabellion.reading.types import typefile
 from tests.reading.fields.paper import paper, sheet
@@ -39,7 +39,7 @@ def test_each_row_with_an_amount_is_an_item() -> None:
 def test_rows_have_the_columns_of_their_type(kind: str) -> None:
     """Other columns are left out: nobody could correct a row that has them."""
     doctype = typefile.load(kind, ())
-    fields, offers = read_fields_and_offers(paper(TABLE), doctype)
+    fields, offers = read_fields_and_alternatives(paper(TABLE), doctype)
     columns = set(doctype.field("line_items").columns)
     tables = [fields["line_items"].value, *(one.value for one in offers.get("line_items", ()))]
     assert len(tables[0]) == 3

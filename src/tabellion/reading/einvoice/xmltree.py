@@ -168,7 +168,7 @@ class _Reader:
         self.expat.buffer_text = True
         self.expat.StartElementHandler = self.start
         self.expat.EndElementHandler = self.end
-        self.expat.CharacterDataHandler = self.say
+        self.expat.CharacterDataHandler = self.add_text
         self.expat.StartDoctypeDeclHandler = self.refuse
 
     def refuse(self, *_: object) -> None:
@@ -192,6 +192,6 @@ class _Reader:
     def end(self, _: str) -> None:
         self.open.pop()
 
-    def say(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         if self.open:
             self.open[-1].pieces.append(text)

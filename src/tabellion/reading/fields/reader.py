@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tabellion.reading.alternative import Offers
+from tabellion.reading.alternative import Alternatives
 from tabellion.reading.field import Field
 from tabellion.reading.fields import by_kind, deed
+from tabellion.reading.fields.alternatives import AlternativeFinder
 from tabellion.reading.fields.answer import FieldAnswer
 from tabellion.reading.fields.bill import Bill
 from tabellion.reading.fields.confidence import field_of
 from tabellion.reading.fields.labelled_text import LabelledText, label_text
 from tabellion.reading.fields.labels import Lexicon
-from tabellion.reading.fields.offers import Offering
 from tabellion.reading.fields.roles import lexicon_phrases
 from tabellion.reading.page import Page
 from tabellion.reading.types.doctype import DocumentType
@@ -26,14 +26,14 @@ def read_fields(pages: Sequence[Page], doctype: DocumentType) -> dict[str, Field
     return {name: field_of(answer) for name, answer in read_answers(pages, doctype).items()}
 
 
-def read_fields_and_offers(pages: Sequence[Page], doctype: DocumentType) -> tuple[dict[str, Field], Offers]:
+def read_fields_and_alternatives(pages: Sequence[Page], doctype: DocumentType) -> tuple[dict[str, Field], Alternatives]:
     """The fields that were found, and the alternatives for each field of the type."""
     doc, bill, answers = _answers(pages, doctype)
-    offering = Offering(doc, bill)
-    offers = {
-        spec.name: offering.offers(spec, answers.get(spec.name)) for spec in doctype.fields if doc.layout.lines
+    finder = AlternativeFinder(doc, bill)
+    alternatives = {
+        spec.name: finder.find(spec, answers.get(spec.name)) for spec in doctype.fields if doc.layout.lines
     }  # fmt: skip
-    return {name: field_of(answer) for name, answer in answers.items()}, offers
+    return {name: field_of(answer) for name, answer in answers.items()}, alternatives
 
 
 def read_answers(pages: Sequence[Page], doctype: DocumentType) -> dict[str, FieldAnswer]:

@@ -20,11 +20,11 @@ def find_fuzzy(index: Index, text: str) -> Iterator[tuple[str, list[Places]]]:
     needle = letters(text)
     digits = _digits(needle)
     if digits and len(needle) >= 3:
-        stream = index.confused
+        stream = index.confusable_stream
         yield "confusion", [stream.places(*at) for at in stream.find(index.confuse(needle))]
     slips = 0 if len(needle) < SHORTEST or len(digits) * 2 > len(needle) else min(6, max(1, len(needle) // 8))
     if slips:
-        yield "fuzzy", _find_misread(index.bare, needle, slips)
+        yield "fuzzy", _find_misread(index.bare_stream, needle, slips)
 
 
 def _digits(text: str) -> str:
@@ -82,8 +82,8 @@ def lines(index: Index, text: str) -> list[Places]:
     if not 3 <= len(words) <= MOST_WORDS:
         return []
     for count in range(len(words) - 1, 0, -1):
-        for at in islice(index.bare.find("".join(words[:count])), MOST_FIRST):
-            found = _below(index, index.bare.places(*at), words[count:])
+        for at in islice(index.bare_stream.find("".join(words[:count])), MOST_FIRST):
+            found = _below(index, index.bare_stream.places(*at), words[count:])
             if found:
                 return [found]
     return []
@@ -96,7 +96,7 @@ def _below(index: Index, places: Places, words: list[str]) -> Places | None:
     while words:
         for count in range(len(words), 0, -1):
             needle = "".join(words[:count])
-            options = [index.bare.places(*at) for at in islice(index.bare.find(needle), MOST_PLACES)]
+            options = [index.bare_stream.places(*at) for at in islice(index.bare_stream.find(needle), MOST_PLACES)]
             following = next((option for option in options if _is_just_below(index, last, option)), None)
             if following:
                 break

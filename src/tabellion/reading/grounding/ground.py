@@ -148,12 +148,12 @@ def _tries(index: Index, text: str, kind: str) -> Iterator[Found]:
             return
     yield "exact", _words(index, text)
     yield "whitespace", _in(index.exact, "".join(text.split()))
-    yield "whitespace", _in(index.unbroken, "".join(text.split()))
-    yield "case", _in(index.folded, "".join(fold(text).split()))
+    yield "whitespace", _in(index.unbroken_stream, "".join(text.split()))
+    yield "case", _in(index.folded_stream, "".join(fold(text).split()))
     if kind == "date" and (day := date_of(text)):
         yield "date", index.days.get(day, [])
         return
-    yield "punctuation", _in(index.bare, letters(text))
+    yield "punctuation", _in(index.bare_stream, letters(text))
     if kind != "date" and number is None:
         yield "lines", lines(index, text)
         yield from find_fuzzy(index, text)

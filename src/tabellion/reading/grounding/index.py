@@ -106,22 +106,22 @@ class Index:
         return [text if text.isalnum() else letters(text) for text in self._folded_texts]
 
     @cached_property
-    def unbroken(self) -> Stream:
+    def unbroken_stream(self) -> Stream:
         """The characters with words joined that are divided at a line end."""
         return Stream(self.extents, self._joined_texts)
 
     @cached_property
-    def folded(self) -> Stream:
+    def folded_stream(self) -> Stream:
         """The characters without case, accents and typography."""
         return Stream(self.extents, self._folded_texts)
 
     @cached_property
-    def bare(self) -> Stream:
+    def bare_stream(self) -> Stream:
         """Letters and digits only."""
         return Stream(self.extents, self._bare_texts)
 
     @cached_property
-    def confused(self) -> Stream:
+    def confusable_stream(self) -> Stream:
         """Letters and digits, where those that OCR confuses are the same."""
         return Stream(self.extents, [self.confuse(text) for text in self._bare_texts])
 
@@ -129,7 +129,7 @@ class Index:
     def days(self) -> dict[date, list[Places]]:
         """The places of each date, in any notation."""
         found: dict[date, list[Places]] = {}
-        stream = self.folded
+        stream = self.folded_stream
         for start, end, day in days_in(stream.text):
             if stream.is_separate(start, end):
                 found.setdefault(day, []).append(stream.places(start, end))

@@ -69,7 +69,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Processing:
+class ProcessingOptions:
     """How documents of this type are processed."""
 
     model: str | None = None  #: a configured model; None reads locally
@@ -119,7 +119,7 @@ class DocumentType:
     rules: tuple[Rule, ...] = ()
     idempotency: Idempotency = Idempotency()
     output: Output = Output()
-    processing: Processing = Processing()
+    processing: ProcessingOptions = ProcessingOptions()
     locale: Locale = Locale()
     recognise: Phrases = field(default_factory=dict, repr=False)  #: words whose presence suggests this type
     digest: str = ""  #: of the file's contents without comments, layout and instructions

@@ -10,7 +10,7 @@ from string import Formatter
 from typing import Any
 
 from tabellion.reading.types import pattern
-from tabellion.reading.types.doctype import ANY, Idempotency, Locale, Output, Processing
+from tabellion.reading.types.doctype import ANY, Idempotency, Locale, Output, ProcessingOptions
 from tabellion.reading.types.expression import RESERVED
 from tabellion.reading.types.field_spec import FieldSpec, Phrases
 from tabellion.reading.types.kinds import KINDS, NUMERIC
@@ -261,7 +261,7 @@ def _template(ending: str) -> Reader:
     return read
 
 
-def read_processing(node: YamlNode, mistakes: Mistakes) -> Processing:
+def read_processing(node: YamlNode, mistakes: Mistakes) -> ProcessingOptions:
     """The section on how documents of the type are processed."""
     values = _read(node, mistakes, "processing", {
         "model": lambda node, mistakes, name: None if node.is_null else mistakes.text(node, name, longest=100),
@@ -277,7 +277,7 @@ def read_processing(node: YamlNode, mistakes: Mistakes) -> Processing:
     breaker = values.pop("circuit_breaker", {})
     if "recovery_timeout_seconds" in breaker:  # accepted as a synonym
         breaker["recovery_timeout"] = breaker.pop("recovery_timeout_seconds")
-    return Processing(**breaker, **values)
+    return ProcessingOptions(**breaker, **values)
 
 
 def read_locale(node: YamlNode, mistakes: Mistakes) -> Locale:

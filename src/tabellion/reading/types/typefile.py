@@ -12,7 +12,7 @@ from typing import Any
 from tabellion.errors import ConfigurationError
 from tabellion.messages import LANGUAGES
 from tabellion.reading.types import evaluation, expression
-from tabellion.reading.types.doctype import DocumentType, Processing, Rule
+from tabellion.reading.types.doctype import DocumentType, ProcessingOptions, Rule
 from tabellion.reading.types.field_spec import FieldSpec
 from tabellion.reading.types.sections import (
     NAME,
@@ -115,7 +115,7 @@ def _document_type(root: YamlNode, mistakes: Mistakes, file: str, expected: str 
     version = mistakes.text(sections["version"], "version", longest=40) if "version" in sections else ""
     if "version" not in sections:
         mistakes.add(root, "version is missing; cached results depend on it", 'version: "1"')
-    processing = read_processing(sections["processing"], mistakes) if "processing" in sections else Processing()
+    processing = read_processing(sections["processing"], mistakes) if "processing" in sections else ProcessingOptions()
     fields: tuple[FieldSpec, ...] = ()
     if "fields" in sections:
         fields = read_fields(sections["fields"], mistakes, processing.threshold)

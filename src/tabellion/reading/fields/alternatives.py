@@ -24,13 +24,13 @@ NAMES = ("vendor", "customer")  #: fields whose names the letterhead offers
 MANY = 400  #: values of one kind that are considered; people see only the first few
 
 
-class Offering:
+class AlternativeFinder:
     """Finds alternatives for fields; values that several fields may need are searched once."""
 
     def __init__(self, doc: LabelledText, bill: Bill) -> None:
         self._doc, self._bill = doc, bill
 
-    def offers(self, spec: FieldSpec, answer: FieldAnswer | None) -> list[Alternative]:
+    def find(self, spec: FieldSpec, answer: FieldAnswer | None) -> list[Alternative]:
         """The other values for a field, the likeliest first."""
         if spec.kind in ("list", "bool"):
             return []
@@ -38,10 +38,10 @@ class Offering:
         pool = self._pools.get(spec.kind, _offer_nothing) if spec.name != "iban" else _offer_nothing
         if spec.name in NAMES:
             pool = self._names
-        offers = chain(
+        found = chain(
             _swap_day_month(answer), (_offer(spec, candidate) for candidate in rejected), self._offer_pool(spec, pool)
         )
-        return distinct(answer.value if answer is not None else None, offers, MOST)
+        return distinct(answer.value if answer is not None else None, found, MOST)
 
     @cached_property
     def _pools(self) -> dict[str, Callable[[], Iterable[Candidate]]]:
