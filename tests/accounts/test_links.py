@@ -26,7 +26,7 @@ def use(url: str, ticket: Ticket | None) -> User | None:
 def test_the_first_link_creates_its_user(url: str) -> None:
     """At its use, not before; a second link finds that user; neither works twice."""
     ticket = make(url, users.FIRST, "admin")
-    assert ask(url, users.listing) == []
+    assert ask(url, users.list_users) == []
     first = use(url, ticket)
     assert first is not None
     assert (first.name, first.role.word, first.has_password) == ("admin", "admin", False)

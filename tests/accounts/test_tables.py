@@ -7,7 +7,7 @@ import pytest
 from tabellion.accounts import tables
 from tabellion.accounts.audit import AuditRow, HeadRow
 from tabellion.accounts.keys import KeyRow
-from tabellion.accounts.links import LinkRow
+from tabellion.accounts.link_rows import LinkRow
 from tabellion.accounts.sessions import SessionRow
 from tabellion.accounts.shared_secrets import SecretRow
 from tabellion.accounts.users import UserRow

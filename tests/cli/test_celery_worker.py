@@ -13,13 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.project import Project
+from tests.cli.project import QUEUES, Project
 from tests.cli.running import CLEAN, descendants
 from tests.flows.test_traces import collecting
 from tests.servers import free_ports, valkey
 from tests.waiting import eventually
 
 CELERY = Path(sys.executable).parent / "celery"
+#: A queue that the tests' nodes do not work on, with the same table.
+OTHERS = """
+others = Queue("invoices", name="others", ready="other", running="opening", done="opened", failed="closed")
+"""
 COUNT = "SELECT count(*) AS n FROM invoices WHERE status = 'read'"
 
 
@@ -127,8 +131,11 @@ def test_celery_runs_the_application(project: Project, redis: str, pool: str, tm
 
 
 def test_its_processes_serve_metrics_and_send_traces(project: Project, redis: str) -> None:
-    """Each process of the pool has a port for its counts, as without Celery, and the jobs of all of them are traced."""
-    ports = free_ports(2)
+    """Each process of the pool has a port for its counts, as without Celery, and the jobs of all of them are traced.
+
+    The next port is of the process that sends hints, which knows the broker and often sees crashes first.
+    """
+    ports = free_ports(3)
     with collecting() as collector:
         traced = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "100"}
         node = subprocess.Popen(
@@ -142,6 +149,10 @@ def test_its_processes_serve_metrics_and_send_traces(project: Project, redis: st
             eventually(lambda: sum(count_jobs(port, "done") for port in ports) == 2, every=0.05)
             eventually(lambda: sum(count_jobs(port, "failed") for port in ports) == 1, every=0.05)
             eventually(lambda: [span.name for span in collector.spans()].count("process invoices") == 3, every=0.05)
+            assert [read_metric(port, "tabellion_broker_up") for port in ports] == [[], [], [1.0]]
+            project.insert("kill")
+            await_read(project, 3)
+            eventually(lambda: sum(count_jobs(port, "crashed") for port in ports) == 1, every=0.05)
             node.send_signal(signal.SIGTERM)
             assert node.wait(60) == 0
         finally:
@@ -169,14 +180,70 @@ def test_a_port_that_is_in_use_stops_no_work(project: Project, redis: str, tmp_p
 
 def count_jobs(port: int, outcome: str) -> float:
     """How many jobs the process at this port has ended in this way; 0 if it does not answer."""
+    return sum(read_metric(port, "tabellion_jobs_total", f'outcome="{outcome}"'))
+
+
+def read_metric(port: int, name: str, mark: str = "") -> list[float]:
+    """The values of a metric at this port, of the series with this label; none if nothing answers."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-            text = answer.read().decode()
+            lines = answer.read().decode().splitlines()
     except OSError:
-        return 0
-    mark = f'outcome="{outcome}"'
-    jobs = [line for line in text.splitlines() if line.startswith("tabellion_jobs_total{") and mark in line]
-    return sum(float(line.rpartition(" ")[2]) for line in jobs)
+        return []
+    return [
+        float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name} ", f"{name}{{")) and mark in line
+    ]
+
+
+def test_a_part_of_a_configuration_runs_as_without_celery(project: Project, redis: str, tmp_path: Path) -> None:
+    """A node that works on some queues of one environment keeps the gates where all others do, and minds no target of
+    another queue; it consumes only the Celery queues of its environment."""
+    (project.folder / "queues.py").write_text(QUEUES + OTHERS)
+    config = project.folder / "tabellion.toml"
+    config.write_text(
+        f'queues = "{project.folder}/queues.py"\n[environments]\nmain = "sqlite:///{tmp_path / "main.db"}"\n'
+        f'prod = "{project.url}"\n[sla.queues.others]\noldest = "1h"\n'
+    )
+    (tmp_path / "main.db").touch()
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        node = subprocess.Popen(
+            [sys.executable, "-m", "tabellion", "--config", str(config), "worker", "--celery", "--processes", "1",
+             "--environment", "prod", "--only", "invoices"],
+            env=variables(redis), stdout=out, stderr=out,
+        )  # fmt: skip
+    try:
+        project.insert("a")
+        await_read(project, 1)
+    finally:
+        node.terminate()
+        node.wait(60)
+    assert "ERROR" not in log.read_text()
+    script = (
+        "from tabellion.celery import Fleet; fleet = Fleet.load(); "
+        "print(fleet.options()['gates_at'].name, [*fleet.lanes()], [queue.name for queue in fleet.declared])"
+    )
+    options = {"TABELLION_CELERY_ENVIRONMENTS": "prod", "TABELLION_CELERY_ONLY": "invoices"}
+    given = variables(redis, TABELLION_CONFIG=str(config), **options)
+    run = [sys.executable, "-c", script]
+    printed = subprocess.run(run, env=given, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert printed == "main ['tabellion.prod.invoices'] ['invoices', 'others']\n"
+    given["TABELLION_CELERY_SKIPPED"] = "main"
+    script = "from tabellion.celery import Fleet; print(Fleet.load().options()['gates_at'])"
+    run = [sys.executable, "-c", script]
+    assert subprocess.run(run, env=given, capture_output=True, text=True, check=True, timeout=60).stdout == "None\n"
+
+
+def test_a_target_of_an_unknown_queue_ends_the_node(project: Project, redis: str) -> None:
+    """Celery's own command says which target is wrong, and does not start processes that could not work."""
+    config = project.folder / "tabellion.toml"
+    config.write_text(config.read_text() + '[sla.queues.invoicez]\noldest = "1h"\n')
+    done = subprocess.run(
+        [str(CELERY), "-A", "tabellion.celery", "worker", "-c", "1"],
+        env=variables(redis, TABELLION_CONFIG=str(config)), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "did you mean 'invoices'" in done.stderr + done.stdout
 
 
 def test_a_wrong_configuration_ends_the_node(project: Project, redis: str) -> None:

@@ -16,7 +16,7 @@ def configured(project: Project, text: str) -> None:
         file.write(text)
 
 
-def tell(project: Project, news: CallOutcomes) -> None:
+def report_outcomes(project: Project, news: CallOutcomes) -> None:
     async def go() -> None:
         async with Store(project.url) as store:
             await GateRow(store, "gemini", GateSettings()).turn(news, 0)
@@ -32,7 +32,7 @@ def test_without_gates_it_says_so(lite: Project) -> None:
 
 def test_a_closed_gate_is_shown_with_its_reason_and_reset(project: Project) -> None:
     """An outage is shown; --reset ends it."""
-    tell(project, CallOutcomes(failed=5, why="gemini returned HTTP 503: overloaded"))
+    report_outcomes(project, CallOutcomes(failed=5, why="gemini returned HTTP 503: overloaded"))
     [gate] = project.json("gates")
     assert (gate["gate"], gate["state"], gate["breaker"]) == ("gemini", "closed", "open")
     assert "gemini returned HTTP 503: overloaded" in gate["reason"]
@@ -50,7 +50,7 @@ def test_rate_and_budget_are_changed_at_run_time(project: Project) -> None:
     project.json("gates", "gemini", "--rate", "20", "--max-rate", "50", "--budget", "7.5")
     [gate] = project.json("gates")
     assert (gate["rate"], gate["max_rate"], gate["budget"]) == (20, 50, 7.5)
-    tell(project, CallOutcomes(ok=1, spent=2.5))
+    report_outcomes(project, CallOutcomes(ok=1, spent=2.5))
     assert project.json("gates")[0]["spent"] == 2.5
     assert "$2.50 of $7.50" in project.run("gates").output
 
@@ -72,7 +72,7 @@ def test_explain_names_the_closed_gate(lite: Project) -> None:
     queues = lite.folder / "queues.py"
     queues.write_text(queues.read_text().replace("retry_base=0.05,", 'retry_base=0.05, uses="gemini",'))
     lite.insert("x")
-    tell(lite, CallOutcomes(refused="gemini does not accept the key"))
+    report_outcomes(lite, CallOutcomes(refused="gemini does not accept the key"))
     text = " ".join(lite.run("explain", "invoices", "1").output.split())
     assert "Gate 'gemini' is closed: gemini does not accept the key" in text
     assert "tabellion gates gemini" in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -14,17 +13,14 @@ import pytest
 
 from tests.cli.project import Project
 
-_numbers = itertools.count(1)
 SCHEMA = 'queues = "{folder}/queues.py"\n[environments]\nprod = "{url}"\n'
 
 
 class Guest:
     """A project whose database is used by a role that may only connect."""
 
-    def __init__(self, owner: Project) -> None:
-        self.owner = owner
-        self.role = f"guest_{next(_numbers)}"
-        owner.sql(f"CREATE ROLE {self.role} LOGIN")
+    def __init__(self, owner: Project, role: str) -> None:
+        self.owner, self.role = owner, role
         self.url = owner.url.replace("postgres@", f"{self.role}@")
         (owner.folder / "tabellion.toml").write_text(SCHEMA.format(folder=owner.folder, url=self.url))
 
@@ -59,9 +55,9 @@ class Guest:
 
 
 @pytest.fixture
-def guest(tmp_path: Path, pg_url: str) -> Guest:
+def guest(tmp_path: Path, pg_url: str, role: str) -> Guest:
     """A role without any rights, beside the table's owner."""
-    return Guest(Project(tmp_path, pg_url))
+    return Guest(Project(tmp_path, pg_url), role)
 
 
 def registered(guest: Guest) -> int:

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from tabellion import Queue, Store
-from tabellion.engine.register import CURRENT
+from tabellion.engine.register_tables import CURRENT
 from tests.cli.project import Project
-from tests.servers import Postgres
 from tests.workers import ask
 
 
@@ -92,23 +91,19 @@ def test_an_environment_without_the_table_is_shown_with_its_problem(project: Pro
     assert finding["what"] == "there is no table 'invoices'; workers skip it here"
 
 
-def test_a_table_that_the_role_may_not_read_does_not_hide_the_rest(postgres18: Postgres, tmp_path: Path) -> None:
+def test_a_table_that_the_role_may_not_read_does_not_hide_the_rest(pg_url: str, role: str, tmp_path: Path) -> None:
     """`status` and `doctor` name it as one queue's problem; the environment is up."""
-    url = postgres18.create_database("status_of_a_reader")
-    project = Project(tmp_path, url)
-    project.sql("DO $$ BEGIN CREATE ROLE status_reader LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
-    project.sql("GRANT ALL ON SCHEMA public TO status_reader")
+    project = Project(tmp_path, pg_url)
+    project.sql(f"GRANT ALL ON SCHEMA public TO {role}")
     file = project.folder / "tabellion.toml"
-    file.write_text(file.read_text().replace("postgres@", "status_reader@"))
-    ask(url.replace("postgres@", "status_reader@"), lambda store: store.open())
+    file.write_text(file.read_text().replace("postgres@", f"{role}@"))
+    ask(pg_url.replace("postgres@", f"{role}@"), lambda store: store.open())
     [picture] = project.json("status")
     assert picture["up"] is True
     assert "permission denied for table invoices" in picture["queues"][0]["problem"]
     result = project.run("doctor", "--json")
     assert result.exit_code == 3
-    assert any(
-        "role status_reader may not SELECT and UPDATE invoices" in one["what"] for one in json.loads(result.stdout)
-    )
+    assert any(f"role {role} may not SELECT and UPDATE invoices" in one["what"] for one in json.loads(result.stdout))
 
 
 def test_workers_of_every_environment_in_one_table(project: Project, tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_the_demo_ends_by_itself_on_request(tmp_path: Path) -> None:
     with running(tmp_path / "data", "--demo", "--until-done") as service:
         assert service.wait(110) == 0
         assert service.wait_for_line("demo") == {
-            "event": "demo", "completed": 31, "duplicate": 4, "failed": 3, "refused": 2,
+            "event": "demo", "completed": 31, "duplicate": 4, "failed": 3, "rejected": 2,
         }  # fmt: skip
 
 

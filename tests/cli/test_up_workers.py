@@ -14,19 +14,19 @@ from tabellion.errors import TabellionError
 @pytest.mark.parametrize("code", [0, 3])
 def test_workers_that_end_by_themselves_end_the_service(code: int) -> None:
     """Whatever their exit code: without workers, submitted documents would never be done."""
-    crew = WorkerProcesses(2, None, ["prod"], 1.0, [])
-    crew._command = [sys.executable, "-c", f"raise SystemExit({code})"]
+    workers = WorkerProcesses(2, None, ["prod"], 1.0, [])
+    workers._command = [sys.executable, "-c", f"raise SystemExit({code})"]
     with pytest.raises(TabellionError, match=f"the workers ended with exit code {code}"):
-        asyncio.run(crew.run())
+        asyncio.run(workers.run())
 
 
 def test_workers_that_are_stopped_end_without_an_error() -> None:
     """Also when they are stopped before they ran."""
 
     async def story() -> None:
-        crew = WorkerProcesses(2, None, ["prod"], 1.0, [])
-        crew._command = [sys.executable, "-c", "import time; time.sleep(600)"]
-        crew.stop()
-        await crew.run()
+        workers = WorkerProcesses(2, None, ["prod"], 1.0, [])
+        workers._command = [sys.executable, "-c", "import time; time.sleep(600)"]
+        workers.stop()
+        await workers.run()
 
     asyncio.run(story())

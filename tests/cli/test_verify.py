@@ -8,6 +8,7 @@ import pytest
 
 from tabellion.monitor import verify as verification
 from tests.cli.project import Project
+from tests.servers import free_port
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +35,7 @@ def test_a_violation_is_shown_with_its_fix(project: Project) -> None:
     assert shown.exit_code == 6
     assert "violation  prod: invoices/1: its first claim is attempt 7" in shown.stdout
     assert "fix: look at `tabellion explain invoices 1`" in shown.stdout
-    assert "1 violations, 0 notes" in shown.stdout
+    assert "1 violation, 0 notes" in shown.stdout
     result = project.run("verify", "--json")
     assert result.exit_code == 6
     [found] = json.loads(result.stdout)
@@ -59,6 +60,22 @@ def test_without_a_register(project: Project) -> None:
     result = project.run("verify")
     assert result.exit_code == 4
     assert "no register yet" in str(result.exception)
+
+
+def test_an_environment_that_cannot_be_checked(lite: Project) -> None:
+    """The others are, it is named, and the exit code is 6; with none of them, that of the error."""
+    lite.insert("a", "empty")
+    lite.work()
+    file = lite.folder / "tabellion.toml"
+    file.write_text(f'{file.read_text()}away = "postgresql://nobody@127.0.0.1:{free_port()}/none"\n')
+    shown = lite.run("verify")
+    assert shown.exit_code == 6
+    assert "away: " in shown.stderr
+    assert shown.stdout == "no violations found; not everything could be checked\n"
+    lite.sql("UPDATE tabellion_attempts SET attempt = 7 WHERE key = '1'")
+    shown = lite.run("verify", "--json")
+    assert (shown.exit_code, [one["environment"] for one in json.loads(shown.stdout)]) == (6, ["prod"])
+    assert lite.run("verify", "--environment", "away").exit_code == 4
 
 
 @pytest.mark.usefixtures("documents")

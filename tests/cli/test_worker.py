@@ -121,18 +121,19 @@ def test_an_environment_without_the_table_is_skipped_by_the_worker(lite: Project
     )
 
 
-def test_a_role_without_rights_in_one_environment_stops_no_other(postgres18: Postgres, tmp_path: Path) -> None:
+def test_a_role_without_rights_in_one_environment_stops_no_other(
+    postgres18: Postgres, role: str, tmp_path: Path
+) -> None:
     """The queue is skipped where the role may not work it; with that environment alone the worker refuses to start."""
     project = Project(tmp_path, postgres18.create_database("worker_of_a_stranger"))
     project.insert("ok")
-    project.sql("DO $$ BEGIN CREATE ROLE worker_stranger LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
     (tmp_path / "other").mkdir()
     other = Project(tmp_path / "other", postgres18.create_database("worker_elsewhere"))
-    other.sql("GRANT ALL ON SCHEMA public TO worker_stranger")
+    other.sql(f"GRANT ALL ON SCHEMA public TO {role}")
     file = project.folder / "tabellion.toml"
-    file.write_text(file.read_text() + f'elsewhere = "{other.url.replace("postgres@", "worker_stranger@")}"\n')
+    file.write_text(file.read_text() + f'elsewhere = "{other.url.replace("postgres@", f"{role}@")}"\n')
     alone = project.start("worker", "--environment", "elsewhere")
-    assert "role worker_stranger may not SELECT and UPDATE invoices" in alone.communicate(timeout=60)[1]
+    assert f"role {role} may not SELECT and UPDATE invoices" in alone.communicate(timeout=60)[1]
     process = project.start("worker", "--until-idle")
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
@@ -193,16 +194,17 @@ def test_queues_of_your_own_are_worked_where_a_pipeline_has_no_tables(lite: Proj
     assert "registries in prod is skipped: the pipeline registries has no tables" in errors
 
 
-def test_a_role_that_may_not_create_our_tables_stops_no_other_environment(postgres18: Postgres, tmp_path: Path) -> None:
+def test_a_role_that_may_not_create_our_tables_stops_no_other_environment(
+    postgres18: Postgres, role: str, tmp_path: Path
+) -> None:
     """Beside tables made by hand; the line says which command prints the SQL."""
     project = Project(tmp_path, postgres18.create_database("registries_prod"))
     assert project.run("migrate", "--with", "registries").exit_code == 0
     (tmp_path / "dev").mkdir()
     dev = Project(tmp_path / "dev", postgres18.create_database("registries_by_hand"))
     dev.sql(*handmade("postgresql"))
-    dev.sql("DO $$ BEGIN CREATE ROLE registry_guest LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
     (tmp_path / "tabellion.toml").write_text(f'[environments]\nprod = "{project.url}"\n')
-    add_environment(project, "dev", dev.url.replace("postgres@", "registry_guest@"))
+    add_environment(project, "dev", dev.url.replace("postgres@", f"{role}@"))
     process = project.start("worker", "--with", "registries", "--until-idle")
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors

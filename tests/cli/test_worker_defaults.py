@@ -8,7 +8,7 @@ import pytest
 
 from tabellion.cli.worker_defaults import with_worker_defaults
 from tabellion.config import Config, load
-from tabellion.pipeline import find_pipelines
+from tabellion.installed_pipelines import find_pipelines
 from tests.cli.project import Project
 from tests.cli.test_worker import ids_of, stop
 from tests.waiting import eventually

@@ -6,7 +6,7 @@ from typing import Any
 
 from tabellion import Queue, Store
 from tabellion.engine.settlement import Outcome, Settlement
-from tests.engine.tables import claim_one
+from tests.engine.made_tables import claim_one
 
 
 async def settle(store: Store, queue: Queue, outcome: Outcome = "done", **options: Any) -> str:

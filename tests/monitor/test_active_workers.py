@@ -9,10 +9,11 @@ from tabellion import Queue, Store
 from tabellion.engine.timestamps import iso
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.heartbeat import WorkerRecord
+from tabellion.messages import Message
 from tabellion.monitor.active_workers import ActiveWorker, active_workers
 from tabellion.monitor.workers import workers
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, run, tasks, tasks_queue
+from tests.engine.made_tables import asynchronous, run, tasks, tasks_queue
 
 
 def seen(found: Sequence[ActiveWorker]) -> list[tuple[str, str | None, str | None, int, str | None, bool]]:
@@ -49,6 +50,13 @@ async def test_each_worker_with_its_jobs_and_its_note(store: Store, clock: Clock
     [w1, w2] = sorted(await workers(store), key=lambda one: one["id"])
     assert [(one["queue"], one["jobs"], one["note"]) for one in w1["holds"]] == [("tasks", 2, "page 12 of 40")]
     assert w2["holds"] == []
+    assert (found[0]["translatable"], w1["holds"][0]["translatable"]) == (None, None)
+    first.note(Message("progress.page", n=13, total=40))
+    await store.renew([first])
+    form = {"note": {"code": "progress.page", "params": {"n": 13, "total": 40}}}
+    found, _ = await active_workers([("prod", store)], [queue])
+    [w1, _] = sorted(await workers(store), key=lambda one: one["id"])
+    assert (found[0]["translatable"], w1["holds"][0]["translatable"]) == (form, form)
 
 
 @asynchronous

@@ -11,7 +11,7 @@ from tabellion import Environment, Store
 from tabellion.monitor import active_workers_feed
 from tabellion.monitor.active_workers import environment_workers
 from tabellion.monitor.active_workers_feed import ActiveWorkers, ActiveWorkersFeed
-from tests.engine.tables import asynchronous, tasks, tasks_queue
+from tests.engine.made_tables import asynchronous, tasks, tasks_queue
 
 GONE = "postgresql://postgres@127.0.0.1:9/nothing"
 

@@ -10,7 +10,7 @@ from tabellion.monitor.counting import counts
 from tabellion.monitor.pace import AnswerCache
 from tabellion.monitor.view import QueueView
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, claim_one, run, tasks
+from tests.engine.made_tables import asynchronous, claim_one, run, tasks
 from tests.monitor.settled import fail, settle
 
 
@@ -61,6 +61,24 @@ async def test_the_oldest_ready_row_is_reported(store: Store, clock: Clock) -> N
 
 
 @asynchronous
+async def test_a_row_that_waits_for_its_next_try_is_not_the_oldest(store: Store, clock: Clock) -> None:
+    """It is counted, but nothing that an operator adds would make it run: it is the oldest again once it is due."""
+    await store.open()
+    await run(store, "CREATE TABLE aged (id integer PRIMARY KEY, status text NOT NULL, created_at double precision)")
+    queue = Queue("aged", ready="ready", running="running", done="done", failed="failed")
+    born = [clock.at - 7200, clock.at - 60]
+    await store.add_many(queue, [{"id": n, "created_at": at} for n, at in enumerate(born)])
+    await settle(store, queue, "retried", error="later", after=600.0)
+    found = await counts(store, QueueView(queue), AnswerCache())
+    assert (found.ready, found.oldest_at) == (2, born[1])
+    await settle(store, queue, "retried", error="later", after=600.0)
+    found = await counts(store, QueueView(queue), AnswerCache())
+    assert (found.ready, found.oldest_at) == (2, None)
+    clock.advance(700)
+    assert (await counts(store, QueueView(queue), AnswerCache())).oldest_at == born[0]
+
+
+@asynchronous
 async def test_a_table_that_does_not_match_is_a_sentence(store: Store) -> None:
     """The other queues are still counted."""
     await store.open()
@@ -70,20 +88,19 @@ async def test_a_table_that_does_not_match_is_a_sentence(store: Store) -> None:
 
 
 @asynchronous
-async def test_a_table_that_the_role_may_not_read_is_a_problem_of_its_queue(store: Store) -> None:
+async def test_a_table_that_the_role_may_not_read_is_a_problem_of_its_queue(pg_url: str, role: str) -> None:
     """The dashboard shows it, and all the others."""
-    if store.dialect == "sqlite":
-        return
+    store = Store(pg_url)
     queue = await tasks(store, 1)
     await run(
         store,
-        "DO $$ BEGIN CREATE ROLE rows_counter LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$",
-        "GRANT USAGE ON SCHEMA public TO rows_counter",
-        "GRANT SELECT ON tabellion_schema TO rows_counter",
+        f"GRANT USAGE ON SCHEMA public TO {role}",
+        f"GRANT SELECT ON tabellion_schema TO {role}",
     )
-    theirs = Store(store.url.replace("postgres@", "rows_counter@"))
+    theirs = Store(store.url.replace("postgres@", f"{role}@"))
     try:
         found = await counts(theirs, QueueView(queue), AnswerCache())
     finally:
         await theirs.close()
+        await store.close()
     assert "permission denied for table tasks" in (found.problem or "")

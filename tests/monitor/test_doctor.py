@@ -7,7 +7,7 @@ import asyncio
 from tabellion import Environment, Queue, Store
 from tabellion.engine.settlement import Settlement
 from tabellion.monitor.doctor import Finding, examine
-from tests.engine.tables import STATES
+from tests.engine.made_tables import STATES
 
 
 def findings(url: str, queue: Queue, *statements: str) -> list[Finding]:

@@ -10,7 +10,7 @@ from tabellion.engine.timestamps import iso
 from tabellion.monitor import failures
 from tabellion.monitor.fingerprint import fingerprint
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, rows, run, tasks
+from tests.engine.made_tables import asynchronous, rows, run, tasks
 from tests.monitor.settled import fail, settle
 
 

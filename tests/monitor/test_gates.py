@@ -8,7 +8,7 @@ from tabellion.engine.gates.state import CallOutcomes, GateSettings
 from tabellion.engine.timestamps import iso
 from tabellion.monitor.gates import gates
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous
+from tests.engine.made_tables import asynchronous
 
 
 @asynchronous

@@ -12,10 +12,14 @@ from tabellion import Store
 from tabellion.engine import counts, failpoints
 from tabellion.engine.counts import HOUR
 from tabellion.errors import Unreachable
+from tabellion.monitor import counting, hourly_snapshots
+from tabellion.monitor.counting import QueueCounts
 from tabellion.monitor.hourly_snapshots import SETTLING, read_snapshots, take_snapshots
+from tabellion.monitor.pace import AnswerCache
+from tabellion.monitor.sla.alerts import APART
 from tabellion.monitor.view import QueueView
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, tasks, tasks_queue
+from tests.engine.made_tables import asynchronous, tasks, tasks_queue
 from tests.monitor.settled import settle
 
 
@@ -76,8 +80,16 @@ async def test_hours_without_a_worker(store: Store, clock: Clock) -> None:
 
 
 @asynchronous
-async def test_workers_that_look_at_the_same_time(store: Store, clock: Clock) -> None:
-    """The key allows one row, whoever else counts."""
+async def test_workers_that_look_at_the_same_time(store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each queue is counted by one of them, while it counts, and there is one row."""
+    counted = []
+
+    async def count(store: Store, view: QueueView, pace: AnswerCache) -> QueueCounts:
+        counted.append(view.name)
+        await asyncio.sleep(0.05)
+        return await counting.counts(store, view, pace)
+
+    monkeypatch.setattr(hourly_snapshots, "count_queue", count)
     queues = [await tasks(store, 2), tasks_queue(name="others", ready="a", running="b", done="c", failed="d")]
     clock.at += 60
     others = [Store(store.url, clock=clock, durable=False) for _ in range(3)]
@@ -88,11 +100,12 @@ async def test_workers_that_look_at_the_same_time(store: Store, clock: Clock) ->
         for other in others:
             await other.close()
     assert sum(taken) == len(await all_rows(store)) == 2
+    assert sorted(counted) == ["others", "tasks"]
 
 
 @asynchronous
 async def test_a_worker_that_dies_before_it_commits(store: Store, clock: Clock) -> None:
-    """Another one takes the snapshot."""
+    """Another one takes the snapshot, as soon as its turn has ended."""
     queue = await tasks(store, 1)
     clock.at += 60
     failpoints.arm("snapshot.pre_commit:raise")
@@ -102,6 +115,8 @@ async def test_a_worker_that_dies_before_it_commits(store: Store, clock: Clock) 
     finally:
         failpoints.arm("")
     assert await all_rows(store) == []
+    assert await take_snapshots(store, [QueueView(queue)], {}) == 0
+    clock.advance(APART)
     assert await take_snapshots(store, [QueueView(queue)], {}) == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,12 @@ from tabellion.monitor.machine import examine_machine, find_secrets
 def warnings(*given: Any) -> list[Finding]:
     """Return the warnings among the findings."""
     return [one for one in examine_machine(*given) if one.level == "warning"]
+
+
+@pytest.fixture(autouse=True)
+def temp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Temporary files on the disk of the data folder."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
 @pytest.fixture
@@ -47,8 +54,8 @@ def test_space(data: Path, monkeypatch: pytest.MonkeyPatch, free: int, size: int
 
 
 def test_every_disk_that_is_written_to(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lake and the blobs may have disks of their own, also before their folders exist."""
-    folders = {name: tmp_path / name for name in ("lake", "blobs")}
+    """The lake, the blobs and temporary files may have disks of their own, also before their folders exist."""
+    folders = {name: tmp_path / name for name in ("lake", "blobs", "temp")}
     disks = {str(folder): number for number, folder in enumerate(folders.values(), 1000)}
     for folder in folders.values():
         folder.mkdir()
@@ -59,10 +66,12 @@ def test_every_disk_that_is_written_to(data: Path, tmp_path: Path, monkeypatch: 
         return os.stat_result((*found[:2], disks.get(str(path), found.st_dev), *found[3:]))
 
     monkeypatch.setattr(Path, "stat", stat_disk)
+    monkeypatch.setattr(tempfile, "tempdir", str(folders["temp"]))
     places = str(folders["lake"]), (), f"file://{folders['blobs']}/new/folder"
     found = [one.what for one in examine_machine(None, data, *places) if "free space" in one.what]
     assert [what.partition(" has ")[0] for what in found] == [
         f"the data folder {data}", f"the lake {folders['lake']}", f"the folder of blobs {folders['blobs']}/new/folder",
+        f"the folder of temporary files {folders['temp']}",
     ]  # fmt: skip
 
 
@@ -94,6 +103,16 @@ def test_what_is_a_secret() -> None:
     settings = {"key": "a", "api_key": "b", "keys": "c", "monkey": "d", "password": "", "n": {"token": "e", "key": 5}}
     assert list(find_secrets(settings)) == ["key", "api_key", "n.token"]
     assert list(find_secrets({"url": "redis://:pw@host", "other": "https://host/a:b@c"})) == ["url"]
+    urls = {
+        "a": "postgresql://host/db?user=me&password=pw",
+        "b": "postgresql://host/db?sslpassword=pw",
+        "c": "whsec_Zm9v",
+    }
+    harmless = {"d": "https://host/?password=", "e": "https://host/?password=${PW}", "f": "the whsec_ prefix"}
+    assert list(find_secrets(urls | harmless)) == ["a", "b", "c"]
+    assert list(find_secrets({"hooks": [{"signing": "whsec_Zm9v"}], "urls": ["redis://:pw@host"]})) == [
+        "hooks.signing", "urls",
+    ]  # fmt: skip
 
 
 def test_the_data_folder(data: Path) -> None:

@@ -7,7 +7,7 @@ from tabellion.engine.counts import HOUR
 from tabellion.engine.retention import SOME, PruneStep
 from tabellion.monitor.old_snapshots import SnapshotsRule
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous
+from tests.engine.made_tables import asynchronous
 
 DAY = 24 * HOUR
 

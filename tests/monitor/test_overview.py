@@ -17,7 +17,7 @@ from tabellion.monitor.view import QueueView
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.review.sla import read_figure
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, claim_one, tasks
+from tests.engine.made_tables import asynchronous, claim_one, tasks
 from tests.monitor.settled import fail, settle
 from tests.monitor.test_workers import member
 

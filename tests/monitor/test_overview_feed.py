@@ -14,7 +14,7 @@ from tabellion.errors import Unreachable
 from tabellion.monitor.overview import Overview, OverviewPicture
 from tabellion.monitor.overview_feed import OverviewFeed
 from tabellion.monitor.view import QueueView
-from tests.engine.tables import asynchronous, tasks
+from tests.engine.made_tables import asynchronous, tasks
 from tests.monitor.settled import settle
 
 

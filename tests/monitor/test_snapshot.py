@@ -5,7 +5,7 @@ from __future__ import annotations
 from tabellion import Queue, Store
 from tabellion.engine import controls
 from tabellion.monitor import snapshot
-from tests.engine.tables import asynchronous, tasks
+from tests.engine.made_tables import asynchronous, tasks
 from tests.monitor.settled import fail, settle
 
 

@@ -8,7 +8,7 @@ from tabellion.engine.timestamps import iso
 from tabellion.monitor.spend import model_of, spend
 from tabellion.monitor.throughput import Throughput
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, tasks, tasks_queue
+from tests.engine.made_tables import asynchronous, tasks, tasks_queue
 from tests.monitor.settled import settle
 
 

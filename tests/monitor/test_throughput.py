@@ -9,7 +9,7 @@ from tabellion.engine.counts import HOUR, MINUTE
 from tabellion.monitor.snapshot import waiting
 from tabellion.monitor.throughput import Tally, Throughput, line
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, tasks, tasks_queue
+from tests.engine.made_tables import asynchronous, tasks, tasks_queue
 from tests.monitor.settled import fail, settle
 
 

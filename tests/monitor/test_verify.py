@@ -15,7 +15,7 @@ from tabellion.monitor import verify as verification
 from tabellion.monitor.verify import KINDS, NOTES, Violation, confirm, verify
 from tabellion.monitor.view import QueueView
 from tests.accounts.test_audit import OFF, appended, some
-from tests.engine.tables import STATES, TASKS, tasks_queue
+from tests.engine.made_tables import STATES, TASKS, tasks_queue
 
 Plant = Callable[[Store, Queue], Awaitable[None]]
 

@@ -6,7 +6,7 @@ import pytest
 
 from tabellion.errors import ConfigurationError
 from tabellion.monitor.view import QueueView, merge_views
-from tests.engine.tables import tasks_queue
+from tests.engine.made_tables import tasks_queue
 
 
 def test_states_are_as_declared_where_there_is_one_ending() -> None:

@@ -8,9 +8,9 @@ from tabellion.engine.timestamps import iso
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.engine.worker_rows import ALIVE
-from tabellion.monitor.workers import REMEMBERED, SHOWN, workers
+from tabellion.monitor.workers import REMEMBERED, SHOWN, count_workers, workers
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous
+from tests.engine.made_tables import asynchronous
 
 
 def member(name: str) -> WorkerRecord:
@@ -34,6 +34,26 @@ SELECT CAST(i AS text), 'host', i, CAST(i AS text), '0.1', 'jobs', 1, {NOW}, {NO
     found = [one["id"] for one in await workers(store)]
     assert found[:2] == ["older", "newer"]
     assert len(found) == SHOWN
+
+
+@asynchronous
+async def test_every_worker_is_counted(store: Store, clock: Clock) -> None:
+    """More than are shown; live ones also by queue and with their slots."""
+    await store.open()
+    for first, queues, stopped in ((0, "jobs", "NULL"), (SHOWN, "jobs,mail", "NULL"), (2 * SHOWN, "jobs", NOW)):
+        await store.database.fetch(
+            f"""WITH RECURSIVE n AS (SELECT {first} AS i UNION ALL SELECT i + 1 FROM n WHERE i < {first + SHOWN - 1})
+INSERT INTO tabellion_workers (id, host, pid, boot, version, queues, slots, busy, started_at, seen_at, stopped_at)
+SELECT CAST(i AS text), 'host', i, CAST(i AS text), '0.1', '{queues}', 4, 1, {NOW}, {NOW}, {stopped} FROM n"""
+        )
+    assert len(await workers(store)) == SHOWN
+    fleet, by_queue = await count_workers(store)
+    assert fleet == {"alive": 2 * SHOWN, "stopped": SHOWN, "lost": 0, "slots": 8 * SHOWN, "busy": 2 * SHOWN}
+    assert by_queue == {"jobs": 2 * SHOWN, "mail": SHOWN}
+    clock.advance(ALIVE + 1)
+    fleet, by_queue = await count_workers(store)
+    assert fleet == {"alive": 0, "stopped": SHOWN, "lost": 2 * SHOWN, "slots": 0, "busy": 0}
+    assert by_queue == {}
 
 
 @asynchronous

@@ -22,10 +22,9 @@ from tabellion.config import Config
 from tabellion.engine.environment import Environment
 from tabellion.engine.store import Store
 from tabellion.pipeline import Pipeline
-from tabellion.pipelines.documents.configured import settings_of
 from tabellion.pipelines.documents.pipeline import PIPELINE
 from tabellion.pipelines.documents.served import ServedDocuments
-from tabellion.pipelines.documents.settings import Settings
+from tabellion.pipelines.documents.settings import Settings, settings_of
 from tabellion.storage.blobs import Blobs
 from tabellion.storage.lake import Lake
 from tabellion.web.app import make_app, serve_environment

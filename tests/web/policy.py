@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tabellion.pipeline import Pipeline, defaults, installed_pipelines
+from tabellion.installed_pipelines import default_pipelines, installed_pipelines
+from tabellion.pipeline import Pipeline
 from tabellion.web import policy
 from tabellion.web.app import merge_policies
 from tabellion.web.blueprint import with_shared
@@ -19,5 +20,5 @@ def policies(pipelines: Iterable[Pipeline]) -> tuple[Policy, Policy]:
 
 
 EVERYTHING = list(installed_pipelines().values())
-PAGES, POLICY = policies(defaults())
+PAGES, POLICY = policies(default_pipelines())
 EVERY_PAGE, EVERY_ROUTE = policies(EVERYTHING)

@@ -41,10 +41,12 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 def test_an_admin_sees_the_workers_of_all_environments(several: Live) -> None:
     """In configuration order; an environment's problem is one word, without its address."""
     answer = eventually(lambda: "too_slow" not in (latest := several.get(PATH)).text and latest, every=1)
-    idle = {"queue": None, "jobs": 0, "oldest_at": None, "newest_at": None, "note": None, "registered": True}
+    idle = {"queue": None, "jobs": 0, "oldest_at": None, "newest_at": None, "note": None, "translatable": None}
     assert answer
     assert answer.json() == {
-        "workers": [{"environment": name, "worker": f"worker of {name}", **idle} for name in ("prod", "dev")],
+        "workers": [
+            {"environment": name, "worker": f"worker of {name}", **idle, "registered": True} for name in ("prod", "dev")
+        ],
         "problems": [
             {"environment": "bare", "problem": "not_migrated"},
             {"environment": "away", "problem": "unreachable"},

@@ -8,8 +8,12 @@ from typing import Any
 
 import httpx2
 import pytest
+from pydantic import ValidationError
 
+from tabellion.messages import Message, translate
+from tabellion.pipelines.documents.routes.review_bodies import FieldChange
 from tabellion.web.problems import Problem
+from tabellion.web.validation import build_problem
 from tests.web.live import Live, live, problem
 
 JSON = {"Content-Type": "application/json"}
@@ -64,13 +68,13 @@ def test_a_body_of_another_media_type_is_rejected(web: Live, media: str) -> None
     [
         ({}, "value_missing", "/url", "a value", "nothing"),
         ({"url": "https://a.example", "events": [], "role": "admin"}, "value_unknown", "/role", "no such", "a text"),
-        ({"url": 3}, "value_invalid", "/url", "string", "an integer"),
-        ({"url": True}, "value_invalid", "/url", "string", "a boolean"),
-        ({"url": None}, "value_invalid", "/url", "string", "null"),
+        ({"url": 3}, "value_invalid", "/url", "a text", "an integer"),
+        ({"url": True}, "value_invalid", "/url", "a text", "a boolean"),
+        ({"url": None}, "value_invalid", "/url", "a text", "null"),
         ({"url": ""}, "value_invalid", "/url", "at least 1", "an empty text"),
-        ({"url": "x" * 10_000}, "value_invalid", "/url", "at most 2048", "a text of 10,000 characters"),
-        ({"url": "https://a.example", "events": "*"}, "value_invalid", "/events", "list", "a text of 1"),
-        ({"url": "https://a.example", "events": [1]}, "value_invalid", "/events/0", "string", "an integer"),
+        ({"url": "x" * 10_000}, "value_invalid", "/url", "at most 2,048", "a text of 10,000 characters"),
+        ({"url": "https://a.example", "events": "*"}, "value_invalid", "/events", "a list", "a text of 1"),
+        ({"url": "https://a.example", "events": [1]}, "value_invalid", "/events/0", "a text", "an integer"),
         ({"url": "https://a.example", "events": ["x"]}, "value_invalid", "/events/0", "document.completed", None),
         ({"url": "https://a.example", "a/b~c": 1}, "value_unknown", "/a~1b~0c", "no such", "an integer"),
         ([], "value_invalid", "", "", "a list"),
@@ -96,8 +100,8 @@ def test_a_number_beyond_64_bits_is_rejected(web: Live, number: str) -> None:
 @pytest.mark.parametrize(
     ("query", "field", "expected"),
     [
-        ("limit=-1", "limit", "greater than or equal to 1"), ("limit=0", "limit", "greater than or equal to 1"),
-        ("limit=1000000000", "limit", "less than or equal to 200"), ("limit=1.0", "limit", "whole number"),
+        ("limit=-1", "limit", "at least 1"), ("limit=0", "limit", "at least 1"),
+        ("limit=1000000000", "limit", "at most 200"), ("limit=1.0", "limit", "whole number"),
         ("limit=1_0", "limit", "whole number"), ("limit=+5", "limit", "whole number"), ("limit=", "limit", "whole"),
         ("limit=5e1", "limit", "whole number"), ("limit=%D9%A3", "limit", "whole number"),
         ("status=done", "status", "'queued'"), ("status=", "status", "'queued'"),
@@ -117,6 +121,65 @@ def test_an_invalid_parameter_is_named(web: Live, query: str, field: str, expect
     error = answer.json()
     assert error["field"] == field
     assert expected in error["expected"]
+
+
+@pytest.mark.parametrize(
+    ("query", "form", "french"),
+    [
+        ("limit=0", {"code": "expected.at_least", "params": {"n": 1}}, "attendu : au moins 1"),
+        ("limit=1.0", {"code": "expected.digits", "params": {}}, "un nombre entier en chiffres décimaux"),
+        ("q=", {"code": "expected.min_length", "params": {"n": 1}}, "au moins 1 caractère"),
+        ("since=yesterday", {"code": "expected.moment", "params": {}}, "une date, ou une date et une heure (RFC 3339)"),
+    ],
+)
+def test_what_was_expected_is_a_message(web: Live, query: str, form: dict[str, Any], french: str) -> None:
+    """So that pages show it in their language; nothing of it is a sentence of pydantic."""
+    forms = web.get(f"{URL}?{query}").json()["translatable"]
+    assert forms["detail"] == {
+        "code": "problem.value_in",
+        "params": {"text": {"code": "request_part.query", "params": {}}},
+    }
+    assert forms["fix"] == {"code": "fix.expected", "params": {"text": form}}
+    fix = Message.from_stored("", forms["fix"])
+    assert isinstance(fix, Message)
+    assert french in translate("fr", fix.code, **fix.params)
+
+
+def test_allowed_values_are_listed(web: Live) -> None:
+    """Each as it must be written, in quotes of the language."""
+    forms = web.get(f"{URL}?verdict=good").json()["translatable"]
+    names = forms["fix"]["params"]["text"]["params"]["names"]
+    assert [one["params"]["text"] for one in names] == ["accept", "warn", "reject"]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"action": "confirm", "value": "x"}, "expected.correction_alone"),
+        ({"action": "correct", "value": "x", "quote": "x"}, "expected.page"),
+        ({"action": "correct", "value": "x", "page": 1, "box": [0.9, 0.1, 0.2, 0.2]}, "expected.box"),
+        ({"action": "correct", "value": "x", "page": 0}, "expected.at_least"),
+        ({"action": "correct", "value": "x", "page": 1, "box": [0.1]}, "expected.min_items"),
+        ({"action": "correct", "value": "x", "page": 1, "box": [0.1, 0.1, 0.2, 2]}, "expected.at_most"),
+        ({"action": "correct", "value": "x", "page": 1.5}, "expected.integer"),
+        ({"action": "guess"}, "expected.one_of"),
+        ([], "expected.object"),
+    ],
+)
+def test_a_wrong_change_of_a_field_is_a_message(change: Any, code: str) -> None:
+    """What our own checks say as well as what pydantic's do."""
+    with pytest.raises(ValidationError) as caught:
+        FieldChange.model_validate(change)
+    [error] = caught.value.errors()
+    expected = build_problem([error]).more["expected"]
+    assert isinstance(expected, Message)
+    assert expected.code == code
+
+
+def test_an_unknown_kind_of_error_is_still_a_message() -> None:
+    """Whatever a later pydantic checks: no English sentence of it is shown."""
+    problem_ = build_problem([{"type": "new", "loc": ("body", "a"), "msg": "Input should shine", "input": 1}])
+    assert (problem_.fix, problem_.more["expected"]) == ("expected: a valid value", "a valid value")
 
 
 def test_a_repeated_parameter_is_rejected(web: Live) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import tabellion
 from tabellion import messages
-from tabellion.pipeline import installed_pipelines
+from tabellion.installed_pipelines import installed_pipelines
 from tabellion.web.blueprint import with_shared
 from tabellion.web.problems import CODES, Problem
 

@@ -19,9 +19,9 @@ from tests.web.live import Live, live
 PEOPLE, ITEMS = 6, 24
 #: The error that each problem stands for.
 MEANT: dict[str, errors.ReviewError] = {
-    "item_held": errors.Held("?", None), "not_held": errors.NotHeld(), "item_closed": errors.Closed("?", None),
+    "item_held": errors.ItemHeld("?", None), "not_held": errors.NotHeld(), "item_closed": errors.Closed("?", None),
     "item_assigned": errors.Assigned("?"), "item_escalated": errors.Escalated(), "item_open": errors.Open(),
-    "version_conflict": errors.Stale(0, {}), "review_gated": errors.NotApprovable([], []),
+    "version_conflict": errors.ItemChanged(0, {}), "review_gated": errors.NotApprovable([], []),
     "value_invalid": errors.InvalidValues({}),
     "role_required": errors.NotAllowed(),
 }  # fmt: skip
@@ -92,7 +92,7 @@ def test_many_reviewers_over_http(url: str, tmp_path: Path, monkeypatch: pytest.
     names = [f"p{number}" for number in range(PEOPLE)]
     with live(tmp_path, {"prod": url}, types=(str(folder),)) as web:
         world = asyncio.run(_crowd(web, url, tmp_path, names))
-    report = checker.judge(world, needed=("claimed", "corrected", "approved", "refused Stale"))
+    report = checker.judge(world, needed=("claimed", "corrected", "approved", "refused ItemChanged"))
     assert report.clean, str(report)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from tabellion import Store
 from tabellion.config import load
 from tabellion.engine.counts import HOUR
+from tabellion.installed_pipelines import find_pipelines
 from tabellion.monitor.sla.checks import SlaChecks
 from tabellion.monitor.sla.compliance import TargetPicture
-from tabellion.pipeline import find_pipelines
 from tabellion.web.app import make_app, serve_environment
 from tests.web.live import Live
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tabellion import Store
+from tabellion.messages import Message
+from tabellion.pipelines.documents.queues import documents_queues
 from tests.models.bills import bill
 from tests.web.browser import signed_in
 from tests.web.live import Live, live, problem
@@ -57,6 +60,22 @@ def test_attempts_in_a_types_own_queue_are_listed(tmp_path: Path) -> None:
         assert web.get(f"{one['status_url']}?wait=30").json()["status"] == "completed"
         [attempt] = web.get(f"/api/documents/{one['id']}/work").json()["attempts"]
     assert (attempt["queue"], attempt["outcome"]) == ("documents_type_slip", "done")
+
+
+def test_a_note_has_its_form(web: Live) -> None:
+    """For translation, while the attempt is in progress."""
+    document = web.upload(bill("noted"))["id"]
+
+    async def work(store: Store) -> None:
+        claimed = await store.claim(documents_queues(web.settings())[0], 50, "w1")
+        [job] = [job for job in claimed if job.text_key == document]
+        job.note(Message("progress.page", n=3, total=12))
+        await store.renew([job])
+
+    web.store("prod", work)
+    [attempt] = web.get(f"/api/documents/{document}/work").json()["attempts"]
+    form = {"code": "progress.page", "params": {"n": 3, "total": 12}}
+    assert (attempt["note"], attempt["translatable"]) == ("page 3 of 12", {"note": form})
 
 
 def test_a_failure_says_why(done: Live) -> None:

@@ -171,7 +171,7 @@ RETURNING id""",
     return bool(await store.database.transact([update, audit.bind_entry(store.dialect, entry)], guarded=True))
 
 
-async def listing(store: Store, environment: str) -> list[ListedKey]:
+async def list_keys(store: Store, environment: str) -> list[ListedKey]:
     """Every key of an environment without its secret, newest first; times in seconds since 1970."""
     await tables.SCHEMA.prepare(store)
     return await store.database.fetch(

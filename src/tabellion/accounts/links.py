@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
-from tabellion.accounts import audit, sessions, tables, users
+from tabellion.accounts import audit, link_rows, sessions, tables, users
 from tabellion.accounts.audit import COMMAND, AuditEntry
 from tabellion.accounts.keys import NameTaken
+from tabellion.accounts.link_rows import LinkRow
 from tabellion.accounts.sessions import Ticket
 from tabellion.accounts.users import User
-from tabellion.engine import sql
-from tabellion.engine.columns import columns_of
-from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 
 SECONDS = 15 * 60.0
-
-
-class LinkRow(TypedDict):
-    """A row of `tabellion_sign_in_links`; times are seconds since 1970."""
-
-    hash: str
-    environment: str
-    user_name: str
-    new_role: str | None
-    created_at: float
-    expires_at: float
-    used_at: float | None
 
 
 async def make(
@@ -41,12 +25,8 @@ async def make(
     ticket = sessions.new_ticket(environment)
     await store.database.transact(
         [
-            (f"DELETE FROM tabellion_sign_in_links WHERE expires_at <= {NOW}", ()),
-            (
-                f"""INSERT INTO tabellion_sign_in_links (hash, environment, user_name, new_role, created_at, expires_at)
-VALUES ($1, $2, $3, $4, {NOW}, {sql.later(repr(SECONDS), store.dialect)})""",
-                (ticket.hash, environment, users.plain_name(name), new_role),
-            ),
+            link_rows.delete_expired(),
+            link_rows.insert(store.dialect, ticket.hash, environment, users.plain_name(name), new_role, SECONDS),
             audit.bind_entry(store.dialect, entry),
         ]
     )
@@ -61,12 +41,8 @@ def address(url: str, ticket: Ticket) -> str:
 async def use(store: Store, ticket: Ticket) -> User | None:
     """Uses up the link and returns its user; None if it was used, has expired, or its user is disabled."""
     await tables.SCHEMA.prepare(store)
-    rows: list[LinkRow] = await store.database.fetch(
-        f"""UPDATE tabellion_sign_in_links SET used_at = {NOW}
-WHERE hash = $1 AND environment = $2 AND used_at IS NULL AND expires_at > {NOW}
-RETURNING {columns_of(LinkRow, "tabellion_sign_in_links", store.dialect)}""",
-        ticket.hash, ticket.environment,
-    )  # fmt: skip
+    text, values = link_rows.use(store.dialect, ticket.hash, ticket.environment)
+    rows: list[LinkRow] = await store.database.fetch(text, *values)
     if not rows:
         return None
     name, role = rows[0]["user_name"], rows[0]["new_role"]

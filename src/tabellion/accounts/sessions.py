@@ -13,6 +13,7 @@ from tabellion.accounts.keys import Holder
 from tabellion.accounts.roles import ROLES
 from tabellion.engine import sql
 from tabellion.engine.columns import columns_of
+from tabellion.engine.moves import Numbered
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 
@@ -124,6 +125,11 @@ async def end_all(store: Store, user_id: str, but: Ticket | None = None) -> None
     await tables.SCHEMA.prepare(store)
     kept_hash = but.hash if but else ""
     await store.database.fetch("DELETE FROM tabellion_sessions WHERE user_id = $1 AND hash <> $2", user_id, kept_hash)
+
+
+def delete_of_user(user_id: str) -> Numbered:
+    """The statement that ends every session of a user."""
+    return "DELETE FROM tabellion_sessions WHERE user_id = $1", [user_id]
 
 
 async def _note(store: Store, ticket: Ticket, user_id: str) -> None:

@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from tabellion.accounts import audit, tables
+from tabellion.accounts import audit, link_rows, sessions, tables
 from tabellion.accounts.audit import COMMAND, AuditEntry
 from tabellion.accounts.keys import NameTaken
 from tabellion.accounts.roles import PERSON_ROLES, ROLES, Role
@@ -110,7 +110,7 @@ ON CONFLICT (name) DO NOTHING RETURNING id""",
     return user
 
 
-async def listing(store: Store) -> list[User]:
+async def list_users(store: Store) -> list[User]:
     """All users by name, those who may sign in first."""
     return await _users(store, "1 = 1")
 
@@ -209,8 +209,8 @@ async def _close(store: Store, user: User) -> None:
     await tables.SCHEMA.prepare(store)
     await store.database.transact(
         [
-            ("DELETE FROM tabellion_sessions WHERE user_id = $1", (user.id,)),
-            ("DELETE FROM tabellion_sign_in_links WHERE user_name = $1", (user.name,)),
+            sessions.delete_of_user(user.id),
+            link_rows.delete_of_user(user.name),
         ]
     )
 

@@ -36,7 +36,7 @@ def adopt(
     """Write the declaration for an existing table, and print the index it needs. Changes nothing.
 
     Each guess is marked with its reason. Every change of state is tried on one row in a transaction that is rolled
-    back; exits with 3 when the table refuses one.
+    back; exits with 3 if the table rejects one.
 
     Examples:
 

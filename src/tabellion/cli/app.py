@@ -14,7 +14,7 @@ import typer.main
 from typer.core import TyperGroup
 
 from tabellion import __version__
-from tabellion.pipeline import installed_pipelines
+from tabellion.installed_pipelines import installed_pipelines
 
 #: Our commands and their modules; pipelines add theirs.
 COMMANDS = {
@@ -93,7 +93,7 @@ app = typer.Typer(
     name="tabellion",
     cls=Commands,
     help="Turns the tables you already have into safe work queues.",
-    epilog="Start with `tabellion adopt TABLE` on a table of yours, then `tabellion --queues FILE worker`.",
+    epilog="Start with `tabellion adopt TABLE` on one of your tables, then `tabellion --queues FILE worker`.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,

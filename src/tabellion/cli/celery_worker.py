@@ -31,8 +31,8 @@ def check(config: Config, *, id: str | None = None, until_idle: bool = False) ->
 
 
 def run(
-    context: typer.Context, config: Config, *, environments: Sequence[Environment], only: Sequence[str] | None,
-    processes: int | None, concurrency: int | None, name: str | None, grace: float,
+    context: typer.Context, config: Config, *, environments: Sequence[Environment], skipped: Sequence[Environment],
+    only: Sequence[str] | None, processes: int | None, concurrency: int | None, name: str | None, grace: float,
     metrics_port: int | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Runs the node until it is stopped. Its processes and its reconciler read the options from variables."""
@@ -50,6 +50,7 @@ def run(
         "TABELLION_LOG_JSON": str(as_json).lower(),
         "TABELLION_CELERY_ONLY": ",".join(only or ()),
         "TABELLION_CELERY_ENVIRONMENTS": ",".join(place.name for place in environments),
+        "TABELLION_CELERY_SKIPPED": ",".join(place.name for place in skipped),
     }
     from celery import signals
     from celery.worker import state

@@ -14,13 +14,14 @@ import typer
 from tabellion.cli import output
 from tabellion.cli.load import config_of, find_environment, find_queue, queues_of
 from tabellion.cli.options import Json, Place
-from tabellion.engine import controls, releasing
-from tabellion.engine.primary_key import can_be_key
+from tabellion.engine import controls
+from tabellion.engine.recovery import releasing
+from tabellion.engine.tables.primary_key import can_be_key
 from tabellion.errors import ValueRefused
 
 if TYPE_CHECKING:
     from tabellion.engine.queue import Queue
-    from tabellion.engine.releasing import KeptRow, ReleasedRows
+    from tabellion.engine.recovery.releasing import KeptRow, ReleasedRows
     from tabellion.engine.store import Store
 
 QueueName = Annotated[str, typer.Argument(help="The queue's name.", metavar="QUEUE")]
@@ -52,7 +53,7 @@ def retry(
     count = _do(
         context, queue, environment, lambda store, chosen: controls.restart(store, chosen, keys or None, error), keys
     )
-    output.tell(
+    output.print_result(
         json, {"queue": queue, "retried": count}, f"{count} {'row' if count == 1 else 'rows'} of {queue} retried"
     )
     if keys and count < len(keys):
@@ -68,9 +69,10 @@ def release(
         bool, typer.Option("--all-orphans", help="Every row that is running and that no live worker holds.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Also rows that a live worker holds: its claim ends, its result is refused.")
+        bool,
+        typer.Option("--force", help="Also rows that a live worker holds: the claim ends, its result is rejected."),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which rows would be released.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which rows would be released.")] = False,
     environment: Place = None,
     json: Json = False,
 ) -> None:
@@ -102,7 +104,7 @@ def release(
     done = "would be released" if dry_run else "released"
     sentence = f"{count} {'row' if count == 1 else 'rows'} of {queue} {done}"
     summary = {"queue": queue, "dry_run": dry_run, "released": count, "keys": answer.released}
-    output.tell(json, summary | {"kept": [asdict(row) for row in answer.kept]}, sentence)
+    output.print_result(json, summary | {"kept": [asdict(row) for row in answer.kept]}, sentence)
     for row in answer.kept:
         typer.echo(_why_kept(queue, row), err=True)
     if answer.kept:
@@ -143,7 +145,9 @@ def cancel(
     done = _do(
         context, queue, environment, lambda store, chosen: controls.cancel(store, chosen, key, reason, by=user), [key]
     )
-    output.tell(json, {"queue": queue, "key": key, "cancelled": done}, f"{queue} {key} cancelled" if done else "")
+    output.print_result(
+        json, {"queue": queue, "key": key, "cancelled": done}, f"{queue} {key} cancelled" if done else ""
+    )
     if not done:
         typer.echo(f"{queue} {key} is neither ready nor running: nothing to cancel", err=True)
         raise typer.Exit(5)
@@ -163,7 +167,9 @@ def pause(
         tabellion pause ocr --reason "new model on Monday"
     """
     _do(context, queue, environment, lambda store, chosen: controls.pause(store, chosen, reason))
-    output.tell(json, {"queue": queue, "paused": True}, f"{queue} paused; resume it with `tabellion resume {queue}`")
+    output.print_result(
+        json, {"queue": queue, "paused": True}, f"{queue} paused; resume it with `tabellion resume {queue}`"
+    )
 
 
 def resume(context: typer.Context, queue: QueueName, environment: Place = None, json: Json = False) -> None:
@@ -174,7 +180,7 @@ def resume(context: typer.Context, queue: QueueName, environment: Place = None, 
         tabellion resume ocr
     """
     _do(context, queue, environment, controls.resume)
-    output.tell(json, {"queue": queue, "paused": False}, f"{queue} resumed")
+    output.print_result(json, {"queue": queue, "paused": False}, f"{queue} resumed")
 
 
 def limit(
@@ -201,7 +207,7 @@ def limit(
         if running is not None
         else f"{queue} is back to its declared limit"
     )
-    output.tell(json, {"queue": queue, "limit": running}, sentence)
+    output.print_result(json, {"queue": queue, "limit": running}, sentence)
 
 
 def _user() -> str:

@@ -38,7 +38,7 @@ def doctor(
     Every change of state is tried on one row in a transaction that is rolled back. It also checks the free disk
     space, and whether other users of the machine can read files with secrets.
 
-    Exits with 3 when a declaration cannot work in any environment, 4 when a database or the broker does not answer.
+    Exits with 3 if a declaration cannot work in any environment, 4 if a database or the broker does not answer.
 
     Examples:
 

@@ -43,9 +43,9 @@ def fake_model(
     with extras.explain_missing("fake"):
         from tabellion.models.fake.server import Options, run
 
-    def tell(address: ServerAddress, _: object) -> None:
+    def print_address(address: ServerAddress, _: object) -> None:
         from json import dumps
 
         typer.echo(dumps(address.as_json()) if json else address.line)
 
-    run(Options(port, host, rate, latency, knobs, seed, str(log) if log else None), tell)
+    run(Options(port, host, rate, latency, knobs, seed, str(log) if log else None), print_address)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -12,10 +12,10 @@ from tabellion.cli import output
 from tabellion.cli.load import config_of, load_pipelines, present
 from tabellion.cli.options import Json
 from tabellion.engine.gates import row as gate_row
-from tabellion.engine.gates.state import GateSettings, GateState
+from tabellion.engine.gates.state import GateEdits, GateSettings, GateState
 from tabellion.errors import ConfigurationError, NotMigrated
+from tabellion.installed_pipelines import gates_of
 from tabellion.monitor.gates import GateReport, picture
-from tabellion.pipeline import gates_of
 
 
 def gates(
@@ -42,7 +42,7 @@ def gates(
         tabellion gates gemini --reset
     """
     options = {"rate": rate, "min_rate": min_rate, "max_rate": max_rate, "budget": budget, "profile": profile}
-    changes = {key: value for key, value in options.items() if value is not None}
+    changes = cast("GateEdits", {key: value for key, value in options.items() if value is not None})
     if (changes or reset) and name is None:
         raise typer.BadParameter("name the gate: tabellion gates GATE --rate 10")
     config = config_of(context)
@@ -77,7 +77,7 @@ def _money(gate: GateReport) -> str:
 
 
 async def _run(
-    config: Any, settings: Mapping[str, GateSettings], name: str | None, changes: dict[str, Any], reset: bool
+    config: Any, settings: Mapping[str, GateSettings], name: str | None, changes: GateEdits, reset: bool
 ) -> list[GateReport]:
     async with present(config.gates_at).connect(read_only=not (changes or reset)) as store:
         known = await _load_gates(store, settings)

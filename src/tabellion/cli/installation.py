@@ -19,7 +19,7 @@ from tabellion.cli import datafolder
 from tabellion.cli.observing import begun_by_requests, observe, process_traces
 from tabellion.cli.queue_module import declared_queues
 from tabellion.cli.up_environments import StartedEnvironment, start_environments
-from tabellion.cli.up_workers import Crew, Thread, WorkerProcesses
+from tabellion.cli.up_workers import Thread, UpWorkers, WorkerProcesses
 from tabellion.config import Config
 from tabellion.delivery.outbox import webhooks_queue
 from tabellion.engine.environment import Environment
@@ -27,9 +27,10 @@ from tabellion.engine.log import log_to_stderr
 from tabellion.engine.store import Store
 from tabellion.engine.worker.worker import Worker
 from tabellion.errors import Busy, ConfigurationError, Unreachable
+from tabellion.installed_pipelines import gates_of
 from tabellion.monitor.view import QueueView
 from tabellion.net.guard import Rules
-from tabellion.pipeline import Background, Pipeline, gates_of
+from tabellion.pipeline import Background, Pipeline
 from tabellion.retention import rules_of
 from tabellion.sla import tasks_of
 
@@ -57,7 +58,7 @@ class Installation:
         self._stop_count = 0  #: how often it was asked to stop
         self._stopping = asyncio.Event()
         self._app: FastAPI | None = None
-        self._crew: Crew | None = None
+        self._workers: UpWorkers | None = None
         self._observing = contextlib.ExitStack()
 
     async def run(self) -> int:
@@ -97,18 +98,20 @@ class Installation:
                     pipeline.close()
                 for store in stores:
                     await store.close()
-        self._say("stopped", "stopped" if self._stop_count < 2 else "stopped immediately; running jobs were released")
+        self._print_event(
+            "stopped", "stopped" if self._stop_count < 2 else "stopped immediately; running jobs were released"
+        )
         return FORCED if self._stop_count > 1 else 0
 
     def stop(self) -> None:
         """Stops gracefully; a second call stops at once."""
         self._stop_count += 1
         if self._stop_count == 1:
-            self._say("stopping", "stopping after running requests and jobs; press Ctrl-C again to stop now")
+            self._print_event("stopping", "stopping after running requests and jobs; press Ctrl-C again to stop now")
         self._stopping.set()
         self._pass_on()
-        if self._crew is not None:
-            self._crew.stop()
+        if self._workers is not None:
+            self._workers.stop()
 
     def _pass_on(self) -> None:
         server = getattr(self._app.state, "server", None) if self._app is not None else None
@@ -137,17 +140,17 @@ class Installation:
             self._greet(address, started)
             listens.set()
 
-        self._crew = self._workers()
+        self._workers = self._create_workers()
         # Options, such as a watched folder, are for the first environment.
         runs = [
             (pipeline, Background(self.config, place, environment.store, environment.served.get(pipeline.name),
-                                  self._stopping, {} if number else self.options, self._say))
+                                  self._stopping, {} if number else self.options, self._print_event))
             for number, (place, environment) in enumerate(zip(self.places, served, strict=True))
             for pipeline in self.pipelines
         ]  # fmt: skip
         coroutines = [
             serve(self._app, self.host, self.port, started=on_started, signals=False),
-            self._crew.run(),
+            self._workers.run(),
             *(pipeline.background(run) for pipeline, run in runs),
             self._run_demo_and_drain(runs, listens),
         ]
@@ -168,7 +171,7 @@ class Installation:
         if not task.cancelled() and task.exception() is not None and not self._stop_count:
             self.stop()
 
-    def _workers(self) -> Crew:
+    def _create_workers(self) -> UpWorkers:
         if self.celery or (self.workers or 0) > 1:
             names = [pipeline.name for pipeline in self.pipelines]
             places = [place.name for place in self.places]
@@ -210,7 +213,7 @@ class Installation:
             for pipeline in shown:
                 text, facts = await pipeline.demo(first[pipeline], live=live)
                 # One after the other: a pipeline shows what it does with the results of those before it.
-                self._say("demo", text if len(shown) == 1 else f"\n{pipeline.title}\n{text}", **facts)
+                self._print_event("demo", text if len(shown) == 1 else f"\n{pipeline.title}\n{text}", **facts)
         while self.until_done and not self._stopping.is_set():
             # A database that is unreachable for a moment is checked again.
             with contextlib.suppress(Unreachable, Busy):
@@ -238,9 +241,9 @@ class Installation:
             lines.append(f"data: {data}")
         lines[-1] += "   press Ctrl-C to stop"
         first = {name: value for name, value in environments[0].items() if name != "name"}
-        self._say("started", "\n".join(lines), url=address, data=data, **first, environments=environments)
+        self._print_event("started", "\n".join(lines), url=address, data=data, **first, environments=environments)
 
-    def _say(self, event: str, sentence: str, **facts: Any) -> None:
+    def _print_event(self, event: str, sentence: str, **facts: Any) -> None:
         try:
             typer.echo(json.dumps({"event": event, **facts}, ensure_ascii=False) if self._json else sentence)
             sys.stdout.flush()

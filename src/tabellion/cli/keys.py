@@ -55,14 +55,14 @@ def create(
 
 
 @keys.command("list")
-def listing(context: typer.Context, environment: Place = None, json: Json = False) -> None:
+def list_keys(context: typer.Context, environment: Place = None, json: Json = False) -> None:
     """List keys, without their secrets.
 
     Example:
 
         tabellion keys list
     """
-    rows: list[dict[str, Any]] = [dict(row) for row in run_on_service(context, environment, accounts.listing)]
+    rows: list[dict[str, Any]] = [dict(row) for row in run_on_service(context, environment, accounts.list_keys)]
     for row in rows:
         for column in ("created_at", "expires_at", "last_used_at", "revoked_at"):
             if row[column] is not None:
@@ -94,7 +94,7 @@ def revoke(
         tabellion keys revoke 3f9c0a71b2de
     """
     revoked = run_on_service(context, environment, lambda store, place: accounts.revoke(store, place, id))
-    output.tell(json, {"id": id, "revoked": revoked}, f"key {id} revoked" if revoked else "")
+    output.print_result(json, {"id": id, "revoked": revoked}, f"key {id} revoked" if revoked else "")
     if not revoked:
         typer.echo(f"no active key has the id {id}", err=True)
         raise typer.Exit(5)

@@ -17,8 +17,9 @@ from tabellion.delivery.outbox import webhooks_queue
 from tabellion.engine.environment import Environment
 from tabellion.engine.queue import Queue, check_together
 from tabellion.errors import ConfigurationError
+from tabellion.installed_pipelines import default_pipelines, find_pipelines
 from tabellion.net.guard import Rules
-from tabellion.pipeline import Pipeline, defaults, find_pipelines
+from tabellion.pipeline import Pipeline
 
 WHICH = (
     'which queues? Name the module that declares them: --queues shop.queues, or queues = "shop.queues" in '
@@ -52,14 +53,14 @@ def pipelines_of(context: typer.Context | None, config: Config) -> list[Pipeline
     selected = load_pipelines(context, config)
     if selected or not config.has_own_database or module_of(context, config) is not None:
         return selected
-    return defaults()
+    return default_pipelines()
 
 
 def with_option(context: typer.Context, config: Config) -> str:
     """The `--with` that a next command needs, with a space before it; empty if it would find pipelines without one."""
     names: tuple[str, ...] = context.obj["with"]
     if not names and not pipelines_of(context, config):
-        names = tuple(pipeline.name for pipeline in defaults())
+        names = tuple(pipeline.name for pipeline in default_pipelines())
     return "".join(f" --with {name}" for name in names)
 
 

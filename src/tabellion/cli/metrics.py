@@ -12,13 +12,13 @@ import typer
 
 from tabellion.cli.load import config_of, find_environment, pipelines_of, present, queues_of
 from tabellion.engine.log import log_to_stderr
+from tabellion.installed_pipelines import gates_of
 from tabellion.monitor.metrics.database_metrics import DatabaseReader
 from tabellion.monitor.metrics.exposition import Exposition, require_client
 from tabellion.monitor.metrics.metric import Sample
 from tabellion.monitor.metrics.scraping import EnvironmentScrape
 from tabellion.monitor.overview import Overview
 from tabellion.monitor.overview_feed import OverviewFeed
-from tabellion.pipeline import gates_of
 from tabellion.sla import targets_of, views_of
 
 if TYPE_CHECKING:

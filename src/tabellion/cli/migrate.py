@@ -11,7 +11,7 @@ from tabellion.cli import output, service
 from tabellion.cli.load import config_of, find_environment, load_pipelines, module_of
 from tabellion.cli.options import Json, OnlyPlace
 from tabellion.cli.queue_module import declared_queues
-from tabellion.engine import register
+from tabellion.engine import register_tables
 from tabellion.engine.store import Store
 from tabellion.errors import StoreError, Unreachable
 from tabellion.monitor.rights import register_grants, table_grants
@@ -59,7 +59,7 @@ def migrate(
             if grant is not None and place.url.startswith("sqlite"):
                 raise typer.BadParameter(f"{place.name} is SQLite, which has no roles", param_hint="--grant")
             before, script, schema = asyncio.run(_script(place, pipelines))
-            typer.echo(f"-- environment {place.name}: version {before}, current is {register.CURRENT}")
+            typer.echo(f"-- environment {place.name}: version {before}, current is {register_tables.CURRENT}")
             typer.echo(script)
             if grant is not None:
                 typer.echo("\n".join(_grants(context, config, grant, schema)))
@@ -111,9 +111,13 @@ async def _script(place: Environment, pipelines: list[Pipeline]) -> tuple[int, s
             await store.database.open()
         except Unreachable as error:
             typer.echo(f"{place.name} could not be reached, so this SQL is for an empty database: {error}", err=True)
-            return 0, register.SCHEMA.script(store.dialect, 0) + service.full_script(store.dialect, pipelines), "public"
+            return (
+                0,
+                register_tables.SCHEMA.script(store.dialect, 0) + service.full_script(store.dialect, pipelines),
+                "public",
+            )
         before = await store.version()
-        script = register.SCHEMA.script(store.dialect, before) if before < register.CURRENT else ""
+        script = register_tables.SCHEMA.script(store.dialect, before) if before < register_tables.CURRENT else ""
         schema = "public"
         if store.dialect == "postgresql":
             schema = (await store.database.fetch("SELECT current_schema()::text AS name"))[0]["name"] or schema

@@ -21,7 +21,7 @@ def as_json(value: Any) -> None:
     typer.echo(json_module.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
-def tell(json: bool, value: Any, sentence: str) -> None:
+def print_result(json: bool, value: Any, sentence: str) -> None:
     """What a command has done: as JSON, or as a sentence if there is one."""
     if json:
         as_json(value)
@@ -99,7 +99,7 @@ class Bar:
         if self._bar is not None:
             self._bar.update(self._task, completed=done, total=count)
 
-    def name(self, description: str) -> None:
+    def restart(self, description: str) -> None:
         """Starts again with another description."""
         if self._bar is not None:
             self._bar.update(self._task, description=description, completed=0, total=None)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tabellion.engine.log import log_to_stderr
 from tabellion.engine.worker.worker import Worker
 from tabellion.engine.worker_rows import read_workers
-from tabellion.pipeline import Pipeline, gates_of
+from tabellion.installed_pipelines import gates_of
+from tabellion.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from tabellion.config import Config

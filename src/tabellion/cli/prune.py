@@ -24,16 +24,16 @@ INTERRUPTED = 130  #: the exit code after Ctrl-C
 
 def prune(
     context: typer.Context,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
     environment: Annotated[str | None, typer.Option("--environment", "-e", help="Only this environment.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Remove what is older than `[retention]` allows: attempts, memos, deliveries, documents, …
 
-    Workers do the same continuously, a little at a time. What is live is never removed, nor is the audit log. Ctrl-C
-    ends it between two steps; what it has removed by then stays removed.
+    Workers do the same continuously, a little at a time. Live data and the audit log are never removed. Ctrl-C stops
+    it between two steps; what it has removed by then stays removed.
 
-    Exits with 4 when no database could be pruned, 6 when some could not.
+    Exits with 4 if no database could be pruned, 6 if some could not.
 
     Examples:
 
@@ -86,16 +86,16 @@ async def _prune(
 
             def report(rule: RetentionRule, total: PruneStep) -> None:
                 results[rule.name] = total
-                bar.name(f"{rule.name}: {total.removed:,}")
+                bar.restart(f"{rule.name}: {total.removed:,}")
 
-            def tell_waiting(rule: RetentionRule) -> None:
+            def report_waiting(rule: RetentionRule) -> None:
                 typer.echo(
                     f"{rule.name}: waiting for another process that removes them; if it was killed, for {TURN:g} s",
                     err=True,
                 )
 
             worker = f"prune-{socket.gethostname()}-{os.getpid()}"
-            await prune_all(store, rules, worker, dry_run=dry_run, report=report, waiting=tell_waiting)
+            await prune_all(store, rules, worker, dry_run=dry_run, report=report, waiting=report_waiting)
     except Forbidden as error:
         raise Forbidden(f"{error}; GRANT DELETE on this table to the role, or run this as another one") from error
     finally:

@@ -13,7 +13,7 @@ from types import ModuleType
 
 from tabellion.engine.queue import Queue
 from tabellion.errors import ConfigurationError, DeclarationError
-from tabellion.pipeline import installed_pipelines
+from tabellion.installed_pipelines import installed_pipelines
 
 OURS = Path(__file__).parents[1]
 

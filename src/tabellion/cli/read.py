@@ -53,7 +53,7 @@ def read(
 ) -> None:
     """Read documents into JSON: pages, and fields with value, confidence, box and reasons.
 
-    One object for one file, JSON Lines for several. Exit code 6 when some could not be read.
+    One object for one file, JSON Lines for several. Exit code 6 if some could not be read.
 
     Examples:
 
@@ -91,7 +91,7 @@ def read(
             target = names.free("stdin" if path == STANDARD_INPUT else path.stem)
             if draw is not None and reading.error is None:
                 result["drawn"] = _draw_pages(reading, source, draw / target, sandbox, password)
-            _say(result, out / f"{target}.json" if out is not None else None, is_only=len(paths) == 1)
+            _write_result(result, out / f"{target}.json" if out is not None else None, is_only=len(paths) == 1)
     if failed:
         raise typer.Exit(6)
 
@@ -170,10 +170,10 @@ class _Progress(Bar):
 
         name = printable(path.name)[:40]
 
-        def tell(number: int, count: int) -> None:
+        def show(number: int, count: int) -> None:
             self._bar.update(self._task, description=f"{name} {number}/{count}" if count > 1 else name)
 
-        return tell
+        return show
 
     def advance(self) -> None:
         """Counts one more document."""
@@ -197,7 +197,7 @@ class _Names:
         return name
 
 
-def _say(result: dict[str, Any], target: Path | None, *, is_only: bool) -> None:
+def _write_result(result: dict[str, Any], target: Path | None, *, is_only: bool) -> None:
     text = json.dumps(result, ensure_ascii=False, indent=2 if is_only or target is not None else None)
     if target is None:
         typer.echo(text)

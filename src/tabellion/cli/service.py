@@ -16,7 +16,8 @@ from tabellion.delivery import endpoints
 from tabellion.engine import sql
 from tabellion.engine.schema import in_order
 from tabellion.errors import Busy, ConfigurationError, NotMigrated, StoreError, TabellionError, Unreachable
-from tabellion.pipeline import Pipeline, installed_pipelines
+from tabellion.installed_pipelines import installed_pipelines
+from tabellion.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from tabellion.engine.environment import Environment

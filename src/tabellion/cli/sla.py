@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def sla(context: typer.Context, environment: OnlyPlace = None, json: Json = False) -> None:
     """Check the targets of `[sla]` now.
 
-    Exits with 6 when a target is missed or breached, or cannot be measured; with 4 when no database answers.
+    Exits with 6 if a target is missed or breached, or cannot be measured; with 4 if no database answers.
 
     Examples:
 

@@ -33,7 +33,7 @@ def check_file(path: Path, read: Callable[[Path], Kind], summarize: Callable[[Ki
 def report(results: Sequence[dict[str, Any]], counted: Sequence[str], none: str, *, json: bool) -> None:
     """Prints results of `check_file`, with what was `counted` in valid ones; exits with 3 or 5 if a file is wrong."""
     if json or not results:
-        output.tell(json, results, none)
+        output.print_result(json, results, none)
     else:
         for result in results:
             _print_result(result, counted)

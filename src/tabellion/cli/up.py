@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tabellion.pipeline import installed_pipelines
+from tabellion.installed_pipelines import installed_pipelines
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -77,7 +77,7 @@ def up(
     from tabellion.cli.installation import Installation
     from tabellion.cli.load import find_environment, load_pipelines
     from tabellion.cli.worker_defaults import with_worker_defaults
-    from tabellion.pipeline import defaults
+    from tabellion.installed_pipelines import default_pipelines
 
     options = {name: value for name, value in options.items() if value not in (None, False)}
     for name, option in _pipeline_options().items():
@@ -90,7 +90,7 @@ def up(
             raise typer.BadParameter("--workers 0 serves the API only: omit one of them", param_hint="--celery")
     names = dict.fromkeys(environment or ())
     places = [find_environment(config, name, new=True) for name in names] or list(config.environments)
-    pipelines = load_pipelines(context, config) or defaults()
+    pipelines = load_pipelines(context, config) or default_pipelines()
     _check_options(options, pipelines)
     if workers is None and not celery:
         workers = with_worker_defaults(replace(config, processes=1), pipelines).processes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from tabellion.cli import adminkey, service
 from tabellion.engine.worker import heartbeat
-from tabellion.engine.worker_rows import read_workers
 from tabellion.errors import Busy, StoreError, Unreachable
 
 if TYPE_CHECKING:
@@ -88,6 +86,5 @@ async def _prepare(environment: StartedEnvironment, pipelines: Sequence[Pipeline
 
 async def _end_leases_of_killed_workers(store: Store) -> None:
     """Those of this machine, so that their jobs do not wait for the expiry."""
-    for worker in await read_workers(store.database, alive=False):
-        if worker["ending"] is None and worker["host"] == socket.gethostname() and heartbeat.is_gone(worker["pid"]):
-            await heartbeat.leave(store, worker["id"], "was killed", crashed=True)
+    for worker in await heartbeat.find_killed(store):
+        await heartbeat.leave(store, worker, "was killed", crashed=True)

@@ -18,7 +18,7 @@ from tabellion.errors import TabellionError
 GOODBYE = 15.0  #: seconds beyond the grace time before worker processes are killed
 
 
-class Crew:
+class UpWorkers:
     """The workers of the queues."""
 
     async def run(self) -> None:
@@ -28,7 +28,7 @@ class Crew:
         """Stops gracefully; a second call stops at once."""
 
 
-class Thread(Crew):
+class Thread(UpWorkers):
     """A worker in a thread with its own event loop, so that its handlers do not delay the API."""
 
     def __init__(self, worker: Worker | None) -> None:
@@ -63,7 +63,7 @@ class Thread(Crew):
             self._worker.stop()
 
 
-class WorkerProcesses(Crew):
+class WorkerProcesses(UpWorkers):
     """Worker processes, kept alive by `tabellion worker`."""
 
     def __init__(

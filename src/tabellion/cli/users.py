@@ -60,7 +60,7 @@ def add(
 
 
 @users.command("list")
-def listing(context: typer.Context, environment: Place = None, json: Json = False) -> None:
+def list_users(context: typer.Context, environment: Place = None, json: Json = False) -> None:
     """List users.
 
     Example:
@@ -71,7 +71,7 @@ def listing(context: typer.Context, environment: Place = None, json: Json = Fals
     def moment(seconds: float | None) -> str | None:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
-    found = run_on_service(context, environment, lambda store, _: accounts.listing(store))
+    found = run_on_service(context, environment, lambda store, _: accounts.list_users(store))
     rows = [
         {
             "name": user.name, "role": user.role.word, "state": "disabled" if user.disabled_at else "active",
@@ -110,7 +110,7 @@ def password(context: typer.Context, name: Name, environment: Place = None, json
 
     run_on_service(context, environment, set_password)
     sentence = f"{name.lower()} has a new password; open sessions have ended"
-    output.tell(json, {"name": name.lower(), "password": True}, sentence)
+    output.print_result(json, {"name": name.lower(), "password": True}, sentence)
 
 
 @users.command("disable")
@@ -135,7 +135,7 @@ def disable(
 
     run_on_service(context, environment, change_user)
     sentence = f"{name.lower()} {'is enabled' if undo else 'is disabled'}"
-    output.tell(json, {"name": name.lower(), "disabled": not undo}, sentence)
+    output.print_result(json, {"name": name.lower(), "disabled": not undo}, sentence)
 
 
 @users.command("link")
@@ -158,7 +158,7 @@ def link(
         typer.echo(f"{user.name} is disabled: `tabellion users disable {user.name} --undo`", err=True)
         raise typer.Exit(5)
     address = links.address(_base(context, url), ticket)
-    output.tell(json, {"name": user.name, "link": address, "seconds": links.SECONDS}, address)
+    output.print_result(json, {"name": user.name, "link": address, "seconds": links.SECONDS}, address)
 
 
 def _base(context: typer.Context, url: str | None) -> str:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tabellion.cli import PARTIAL, output
+from tabellion.cli import PARTIAL, exit_code, output
 from tabellion.cli.load import config_of, find_environment, pipelines_of, present, queues_of
 from tabellion.engine.log import printable
+from tabellion.errors import TabellionError
 from tabellion.monitor import verify as checks
 from tabellion.monitor.verify import Violation
 from tabellion.monitor.view import QueueView
@@ -40,7 +41,9 @@ def verify(
     """Check on a live database that every promise is kept: claims, attempts, rows, files, audit log.
 
     Nothing is changed, and workers may run meanwhile: what looks wrong is checked three times. Each finding names the
-    row and what to do. Exit code 6 if there is one.
+    row and what to do.
+
+    Exits with 6 if there is a violation, or if some environments could not be checked; with 4 if no database answers.
 
     Examples:
 
@@ -52,7 +55,17 @@ def verify(
     queues, pipelines = queues_of(context, config), pipelines_of(context, config)
     places = [find_environment(config, environment)] if environment else [present(one) for one in config.environments]
     count = None if all_files else SAMPLE if files else 0
-    found = {place.name: asyncio.run(_verify(config, place, queues, pipelines, count)) for place in places}
+    found: dict[str, list[Violation]] = {place.name: [] for place in places}
+    errors: list[TabellionError] = []
+    for place in places:
+        try:
+            asyncio.run(_verify(config, place, queues, pipelines, count, found[place.name]))
+        except TabellionError as error:
+            if len(places) == 1 and not found[place.name]:
+                raise
+            errors.append(error)
+            typer.echo(f"{place.name}: {error}", err=True)
+    everything = [one for violations in found.values() for one in violations]
     if json:
         output.as_json(
             [
@@ -62,34 +75,42 @@ def verify(
             ]
         )
     else:
-        _show(found)
-    everything = [one for violations in found.values() for one in violations]
-    if any(strict or one.level == "violation" for one in everything):
+        _show(found, bool(errors))
+    if len(errors) == len(places):
+        raise typer.Exit(exit_code(errors[-1]))
+    if errors or any(strict or one.level == "violation" for one in everything):
         raise typer.Exit(PARTIAL)
 
 
 async def _verify(
-    config: Config, place: Environment, queues: Sequence[Queue], pipelines: Sequence[Pipeline], files: int | None
-) -> list[Violation]:
+    config: Config,
+    place: Environment,
+    queues: Sequence[Queue],
+    pipelines: Sequence[Pipeline],
+    files: int | None,
+    found: list[Violation],
+) -> None:
+    """Adds what it finds to `found`, which has it also if a later check fails."""
     store = place.store(read_only=True)
     try:
         await store.open()
         views = {queue.name: QueueView(queue) for queue in queues}
         views |= {view.name: view for pipeline in pipelines for view in pipeline.views(config, place)}
-        found = await checks.verify(store, list(views.values()))
+        found += await checks.verify(store, list(views.values()))
         for pipeline in pipelines:
             if await pipeline.is_present(store):
                 found += await pipeline.verify(config, place, store, files=files)
-        return found
     finally:
         await store.close()
 
 
-def _show(found: dict[str, list[Violation]]) -> None:
+def _show(found: dict[str, list[Violation]], partial: bool) -> None:
     for name, violations in found.items():
         for one in violations:
             typer.echo(f"{one.level:<10} {name}: {printable(one.where)}: {printable(one.what)}")
             typer.echo(f"           fix: {printable(one.fix)}")
     everything = [one for violations in found.values() for one in violations]
     broken = sum(one.level == "violation" for one in everything)
-    typer.echo(f"{broken} violations, {len(everything) - broken} notes" if everything else "no violations found")
+    notes = len(everything) - broken
+    counts = f"{broken} violation{'s' * (broken != 1)}, {notes} note{'s' * (notes != 1)}"
+    typer.echo((counts if everything else "no violations found") + "; not everything could be checked" * partial)

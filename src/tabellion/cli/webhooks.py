@@ -12,8 +12,8 @@ from tabellion.cli.load import config_of, with_option
 from tabellion.cli.options import Json, Place, group
 from tabellion.cli.service import run_on_service
 from tabellion.delivery import endpoints
+from tabellion.installed_pipelines import known_events
 from tabellion.net import guard
-from tabellion.pipeline import known_events
 
 if TYPE_CHECKING:
     from tabellion.engine.store import Store
@@ -30,7 +30,7 @@ Id = Annotated[str, typer.Argument(help="The endpoint's id.", metavar="ID")]
 @webhooks.command("add")
 def add(
     context: typer.Context,
-    url: Annotated[str, typer.Argument(help="Where to POST to.", metavar="URL")],
+    url: Annotated[str, typer.Argument(help="The URL that receives the events.", metavar="URL")],
     event: Annotated[
         list[str] | None,
         typer.Option(help="Only this event; may be repeated. `none`: only what names this endpoint. [default: all]"),
@@ -56,7 +56,7 @@ def add(
 
     endpoint = run_on_service(context, environment, add_endpoint)
     facts = {"id": endpoint.id, "url": endpoint.url, "events": list(endpoint.events), "secret": endpoint.secret}
-    output.tell(json, facts, f"added {endpoint.id}: {endpoint.url}\nsecret (shown once): {endpoint.secret}")
+    output.print_result(json, facts, f"added {endpoint.id}: {endpoint.url}\nsecret (shown once): {endpoint.secret}")
 
 
 @webhooks.command("list")
@@ -67,7 +67,7 @@ def show(context: typer.Context, environment: Place = None, json: Json = False) 
 
         tabellion webhooks list
     """
-    listed = run_on_service(context, environment, lambda store, _: endpoints.listing(store))
+    listed = run_on_service(context, environment, lambda store, _: endpoints.list_endpoints(store))
     if json:
         output.as_json(listed)
     elif not listed:
@@ -97,7 +97,7 @@ def rotate(context: typer.Context, id: Id, environment: Place = None, json: Json
         tabellion webhooks rotate we_12ab
     """
     secret = run_on_service(context, environment, lambda store, _: endpoints.rotate(store, id))
-    output.tell(json, {"id": id, "secret": secret}, f"new secret of {id} (shown once): {secret}")
+    output.print_result(json, {"id": id, "secret": secret}, f"new secret of {id} (shown once): {secret}")
 
 
 @webhooks.command("disable")
@@ -115,7 +115,7 @@ def disable(
         tabellion webhooks disable we_12ab --reason "moves on Monday"
     """
     run_on_service(context, environment, lambda store, _: endpoints.disable(store, id, reason))
-    output.tell(
+    output.print_result(
         json, {"id": id, "disabled": reason}, f"{id} is disabled; `tabellion webhooks enable {id}` enables it again"
     )
 
@@ -130,7 +130,9 @@ def enable(context: typer.Context, id: Id, environment: Place = None, json: Json
     """
     run_on_service(context, environment, lambda store, _: endpoints.enable(store, id))
     retry = f"tabellion retry webhooks --all{with_option(context, config_of(context))}"
-    output.tell(json, {"id": id, "disabled": None}, f"{id} is enabled; `{retry}` sends its failed deliveries again")
+    output.print_result(
+        json, {"id": id, "disabled": None}, f"{id} is enabled; `{retry}` sends its failed deliveries again"
+    )
 
 
 @webhooks.command("remove")
@@ -142,4 +144,4 @@ def remove(context: typer.Context, id: Id, environment: Place = None, json: Json
         tabellion webhooks remove we_12ab
     """
     run_on_service(context, environment, lambda store, _: endpoints.remove(store, id))
-    output.tell(json, {"id": id, "removed": True}, f"{id} removed")
+    output.print_result(json, {"id": id, "removed": True}, f"{id} removed")

@@ -11,18 +11,17 @@ from tabellion.cli.load import config_of, find_environment, find_queue, module_o
 from tabellion.cli.observing import begun_by_requests, observe, process_traces
 from tabellion.cli.options import OnlyPlaces
 from tabellion.cli.worker_defaults import with_worker_defaults
-from tabellion.cli.worker_environments import prepare_worker
+from tabellion.cli.worker_environments import gates_environment, prepare_worker
 from tabellion.engine.log import LogListener, log_to_stderr
 from tabellion.engine.worker.startup import make_id
 from tabellion.errors import ConfigurationError
+from tabellion.installed_pipelines import gates_of
 from tabellion.monitor.metrics.exposition import require_client
-from tabellion.pipeline import gates_of
 from tabellion.retention import rules_of
 from tabellion.sla import targets_of, tasks_of, views_of
 
 if TYPE_CHECKING:
-    from tabellion.config import Config
-    from tabellion.engine.environment import Environment
+    pass
 
 ID_HELP = "This worker's id; -1, -2, … follow for several processes. [default: worker-HOST-PID-UUID]"
 
@@ -40,7 +39,9 @@ def worker(
     metrics_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Serve metrics here; further processes on the ports after it.")
     ] = None,
-    celery: Annotated[bool, typer.Option("--celery", help="Learn of jobs from Celery; see celery.broker.")] = False,
+    celery: Annotated[
+        bool, typer.Option("--celery", help="Receive hints of due jobs through Celery; see celery.broker.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Log as JSON lines.")] = False,
 ) -> None:
     """Process the jobs of the declared queues until Ctrl-C or SIGTERM.
@@ -94,7 +95,7 @@ def worker(
             grace=grace,
             poll=config.poll,
             gates=gates_of(config, pipelines),
-            gates_at=_gates_at(config, set(places) - set(usable)),
+            gates_at=gates_environment(config, set(places) - set(usable)),
             retention=lambda place: rules_of(config, pipelines, queues, place),
             tasks=lambda place: tasks_of(config, pipelines, queues, place),
         )
@@ -109,8 +110,9 @@ def worker(
     usable = prepare_worker(config, places, pipelines, chosen)
     if celery:
         celery_worker.run(
-            context, config, environments=usable, only=only, processes=processes, concurrency=concurrency, name=name,
-            grace=grace, metrics_port=metrics_port, as_json=as_json,
+            context, config, environments=usable, skipped=[place for place in places if place not in usable],
+            only=only, processes=processes, concurrency=concurrency, name=name, grace=grace,
+            metrics_port=metrics_port, as_json=as_json,
         )  # fmt: skip
         return
     code = supervisor.supervise(
@@ -122,9 +124,3 @@ def worker(
         grace=grace,
     )
     raise typer.Exit(code)
-
-
-def _gates_at(config: Config, skipped: set[Environment]) -> Environment | None:
-    """The environment that keeps the gates; None, which means the first usable one, if that cannot be used."""
-    place = config.gates_at
-    return None if place is None or place in skipped or place.missing_file() else place

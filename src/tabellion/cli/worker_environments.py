@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from tabellion.cli import service
@@ -34,6 +34,12 @@ def prepare_worker(
     for (pipeline_name, place), error in prepared.missing.items():
         listen(Event("queue_skipped", queue=pipeline_name, environment=place, error=error))
     return prepared.usable
+
+
+def gates_environment(config: Config, skipped: Collection[Environment]) -> Environment | None:
+    """The environment that keeps the gates, whether it is worked on or not. None: use the first usable environment."""
+    place = config.gates_at
+    return None if place is None or place in skipped or place.missing_file() else place
 
 
 def check_rights(prepared: service.PreparedEnvironments, queues: Sequence[Queue]) -> None:

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from tabellion.answers import Answer, Doc
-from tabellion.engine import orphans, sql
-from tabellion.engine.declaration import Bound
+from tabellion.engine import sql
 from tabellion.engine.queue import Queue
+from tabellion.engine.recovery import orphans
 from tabellion.engine.store import Store
+from tabellion.engine.tables.declaration import Bound
 from tabellion.engine.timestamps import iso
 from tabellion.engine.worker_rows import read_workers
 from tabellion.errors import AWAY, DeclarationError, NotMigrated, StoreError
+from tabellion.messages import Translatable
 from tabellion.monitor.workers import HeldJobs, held_jobs
 
 SHOWN = 200
@@ -29,6 +31,7 @@ class WorkingWorker(Answer):
     oldest_at: Annotated[str | None, Doc("When the job that it has held longest was claimed.")]
     newest_at: Annotated[str | None, Doc("When its latest job was claimed.")]
     note: Annotated[str | None, Doc("What the handler said last of its oldest job that has a note: `page 12 of 40`.")]
+    translatable: Translatable | None
     registered: Annotated[bool, Doc("False: only the row names it; it does not use the register.")]
 
 
@@ -109,7 +112,7 @@ GROUP BY worker ORDER BY worker LIMIT {SHOWN}""",
     )
     return [
         (row["worker"] or None, {"queue": queue.name, "jobs": int(row["jobs"]), "oldest_at": iso(row["oldest"]),
-         "newest_at": iso(row["newest"]), "key": None, "note": None})
+         "newest_at": iso(row["newest"]), "key": None, "note": None, "translatable": None})
         for row in rows
     ]  # fmt: skip
 
@@ -125,5 +128,5 @@ def _active(environment: str, worker: str | None, held: HeldJobs, *, registered:
 def _idle(environment: str, worker: str) -> ActiveWorker:
     return {
         "environment": environment, "worker": worker, "queue": None, "jobs": 0, "oldest_at": None, "newest_at": None,
-        "key": None, "note": None, "registered": True,
+        "key": None, "note": None, "translatable": None, "registered": True,
     }  # fmt: skip

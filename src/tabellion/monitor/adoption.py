@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tabellion.engine import declaration, sql
-from tabellion.engine.declaration import Bound
-from tabellion.engine.primary_key import not_a_table
+from tabellion.engine import sql
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.sql import Scalar
 from tabellion.engine.store import Store
-from tabellion.engine.table import Table
-from tabellion.engine.transitions import Refusal, try_transitions
+from tabellion.engine.tables import declaration
+from tabellion.engine.tables.declaration import Bound
+from tabellion.engine.tables.primary_key import not_a_table
+from tabellion.engine.tables.table import Table
+from tabellion.engine.tables.transitions import Refusal, try_transitions
 from tabellion.errors import ConfigurationError, DeclarationError, NotMigrated, StoreError
 from tabellion.monitor import guessing
 from tabellion.monitor.declaration_text import declaration_text

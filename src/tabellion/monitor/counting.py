@@ -1,13 +1,13 @@
-"""Counts the rows of a queue in each state, and finds the oldest ready row."""
+"""Counts the rows of a queue in each state, and finds the oldest row that is ready and due."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tabellion.engine import sql
-from tabellion.engine.declaration import Bound
+from tabellion.engine import register_tables, sql
 from tabellion.engine.queue import STATES, StateName
 from tabellion.engine.store import Store
+from tabellion.engine.tables.declaration import Bound
 from tabellion.errors import DeclarationError, Forbidden
 from tabellion.monitor.pace import AnswerCache
 from tabellion.monitor.snapshot import problem_of
@@ -26,7 +26,7 @@ class QueueCounts:
     done: int = 0
     failed: int = 0
     foreign: int = 0  #: running without a claim in the register
-    oldest_at: float | None = None  #: when the oldest ready row was created, in seconds since 1970
+    oldest_at: float | None = None  #: when the oldest row that is ready and due was created, in seconds since 1970
     more: list[StateName] = field(default_factory=list)  #: states with more rows than were counted
     problem: str | None = None  #: why it cannot be counted: its table does not match its declaration
 
@@ -60,13 +60,30 @@ async def _count(store: Store, bound: Bound, view: QueueView, state: StateName) 
     condition = view.holds(state, store.dialect)
     if state == "ready" and queue.where:
         condition += f" AND (\n{queue.where}\n)"
+    born, join = "CAST(NULL AS double precision)", ""
+    values: tuple[object, ...] = ()
+    if created_sql is not None:
+        born = f"CASE WHEN waiting_key IS NULL THEN {created_sql} END"
+        join, values = waiting_join(bound), (await store.now(), queue.name)
     rows = await store.database.fetch(
         f"""SELECT count(*) AS n, min(born) AS oldest
-FROM (SELECT {created_sql or "CAST(NULL AS double precision)"} AS born FROM {sql.name(queue.table)} AS t
-  WHERE {condition} LIMIT {MOST}) AS s"""
+FROM (SELECT {born} AS born FROM {sql.name(queue.table)} AS t{join} WHERE {condition} LIMIT {MOST}) AS s""",
+        *values,
     )
     oldest = rows[0]["oldest"]
     return int(rows[0]["n"]), None if oldest is None else float(oldest)
+
+
+def waiting_join(bound: Bound) -> str:
+    """Joins each row `t` to its `waiting_key`, NULL unless it waits for its next try; $1 is now, $2 the queue's name.
+
+    Not `NOT IN`: PostgreSQL looks through the list for every row once it does not fit into work_mem.
+    """
+    d, key = bound.dialect, sql.column(bound.key.name)
+    return f"""
+LEFT JOIN (SELECT DISTINCT a.key AS waiting_key FROM {register_tables.attempts_due(d)}
+  WHERE a.retry_at > {sql.moment("$1", d)} AND a.queue = $2) AS w ON waiting_key = CAST(t.{key} AS text)
+"""
 
 
 def created_at_sql(bound: Bound) -> str | None:

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
-from tabellion.engine import declaration, register, sql
-from tabellion.engine.declaration import Bound
+from tabellion.engine import register_tables, sql
 from tabellion.engine.environment import Environment
-from tabellion.engine.parking import find_parked_rows
 from tabellion.engine.queue import Queue, format_state
+from tabellion.engine.recovery.parking import find_parked_rows
 from tabellion.engine.store import Store
-from tabellion.engine.transitions import try_transitions
+from tabellion.engine.tables import declaration
+from tabellion.engine.tables.declaration import Bound
+from tabellion.engine.tables.transitions import try_transitions
 from tabellion.engine.worker_rows import AgedWorker, read_workers
 from tabellion.errors import DeclarationError, Forbidden, NotMigrated, StoreError
 from tabellion.monitor.rights import bound_by_row_security, missing_rights
@@ -84,7 +85,7 @@ async def examine(
             for queue in queues:
                 findings += await _table_only(f"{environment.name}: {queue.name}", store, queue)
             return findings
-        findings.append(Finding("ok", environment.name, f"the register is at version {register.CURRENT}"))
+        findings.append(Finding("ok", environment.name, f"the register is at version {register_tables.CURRENT}"))
         workers = await read_workers(store.database)
         for queue in queues:
             where = f"{environment.name}: {queue.name}"

@@ -26,7 +26,7 @@ SHOWN = 1000  #: characters of an error
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedRow:
     """One failed row and its error."""
 
     key: str
@@ -39,7 +39,7 @@ class Failure:
 
 @dataclass(slots=True)
 class _Group:
-    first: Failure  #: the one that is shown
+    first: FailedRow  #: the one that is shown
     count: int = 0
     first_at: float | None = None
     last_at: float | None = None
@@ -110,11 +110,11 @@ async def retry(store: Store, queue: Queue, mark: str) -> int:
     return count
 
 
-def _fingerprint_page(page: Sequence[Failure]) -> list[str]:
+def _fingerprint_page(page: Sequence[FailedRow]) -> list[str]:
     return [fingerprint(failure.error) for failure in page]
 
 
-async def _failures(store: Store, queue: Queue, most: int | None) -> AsyncIterator[list[Failure]]:
+async def _failures(store: Store, queue: Queue, most: int | None) -> AsyncIterator[list[FailedRow]]:
     """Pages of failed rows, highest key first; the error is the last attempt's, else that of the row's own column."""
     bound = await store.bind(queue)
     key, mirror = sql.column(bound.key.name), queue.mirrors.get("error")
@@ -130,7 +130,7 @@ WHERE {queue.condition("failed", store.dialect)} {beyond} ORDER BY t.{key} DESC 
         )
         last_attempts = await _endings(store, queue, [row["key"] for row in rows])
         yield [
-            Failure(row["key"], error or row["error"] or "", code, params, at, row["row_name"])
+            FailedRow(row["key"], error or row["error"] or "", code, params, at, row["row_name"])
             for row in rows
             for error, code, params, at in [last_attempts.get(row["key"], (None, None, None, None))]
         ]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Literal, NotRequired
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine import sql
 from tabellion.engine.gates.breaker import State
-from tabellion.engine.gates.state import GateSettings, GateState
+from tabellion.engine.gates.state import GateEdits, GateSettings, GateState
 from tabellion.engine.queue import Queue
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
@@ -41,7 +41,7 @@ class GateReport(GateFacts):
     gate: str
     reason: str
     reopens_in: float | None  #: seconds
-    edits: dict[str, Any]
+    edits: GateEdits
 
 
 class GatePicture(GateFacts):

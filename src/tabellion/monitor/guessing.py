@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tabellion.engine import sql
-from tabellion.engine.declaration import empty_value
-from tabellion.engine.primary_key import key_column
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.sql import Dialect, Scalar
-from tabellion.engine.table import Table
+from tabellion.engine.tables.declaration import empty_value
+from tabellion.engine.tables.primary_key import key_column
+from tabellion.engine.tables.table import Table
 from tabellion.errors import ConfigurationError
 from tabellion.monitor.status_column import WORDS, StatusColumn, plain
 

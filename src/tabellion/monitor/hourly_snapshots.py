@@ -1,7 +1,8 @@
 """Hourly snapshots: what each queue looked like in each hour, one row per hour and queue.
 
 A row has the rows of the queue by state at the beginning of its hour, and what was settled in the hour before. Any
-worker takes it: the key makes it one per hour, whoever else tries. Hours in which no worker looked have no row, unless
+worker takes it whose turn it is, as for the checks of targets: the rows of a large queue are not counted by a whole
+fleet at once. The key makes it one per hour, whoever else tries. Hours in which no worker looked have no row, unless
 jobs were settled in the hour before: those were counted anyway, and their row has no states.
 """
 
@@ -17,14 +18,16 @@ from tabellion.engine.counts import HOUR
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
-from tabellion.monitor import counting
+from tabellion.monitor.counting import counts as count_queue
 from tabellion.monitor.pace import AnswerCache
+from tabellion.monitor.sla.alerts import take_named_turns
 from tabellion.monitor.snapshot import waiting
 from tabellion.monitor.throughput import Tally
 from tabellion.monitor.view import QueueView
 
 TABLE = "tabellion_snapshots"
 SETTLING = 15.0  #: seconds of an hour in which the last settlements of the one before may still be committed
+TURN = "snapshot "  #: before a queue's name: the row of `tabellion_sla` that says whose turn it is
 COUNTED = 47  #: hours back for which settlements are counted by hour; before that, by day
 
 _COLUMNS = (
@@ -68,6 +71,8 @@ async def take_snapshots(store: Store, views: Iterable[QueueView], values: Mappi
     for view in missing:
         if view.name in await _find_taken(store, hour):
             continue
+        if not await take_named_turns(store, [f"{TURN}{view.name}"]):
+            continue  # another worker counts it now
         states = await _count_states(store, view, not_due.get(view.name, 0), now)
         if states is None and (view.name, hour) not in settled:
             continue  # its table is not in this database
@@ -76,11 +81,11 @@ async def take_snapshots(store: Store, views: Iterable[QueueView], values: Mappi
             hour,
             view.name,
             *(states or _UNKNOWN),
-            *_list_tally(settled, view.name, hour),
+            *_tally_columns(settled, view.name, hour),
             json.dumps(sla) if sla else None,
         ]
         past = [
-            [at, view.name, *_UNKNOWN, *_list_tally(settled, view.name, at), None]
+            [at, view.name, *_UNKNOWN, *_tally_columns(settled, view.name, at), None]
             for at in range(hour - COUNTED * HOUR, hour, HOUR)
             if (view.name, at) in settled
         ]
@@ -103,11 +108,13 @@ async def _find_taken(store: Store, hour: int) -> set[str]:
 
 
 async def _count_states(store: Store, view: QueueView, not_due: int, now: float) -> list[float | None] | None:
-    """Rows by state, and the age of the oldest ready one; None if the queue cannot be counted."""
-    counted = await counting.counts(store, view, AnswerCache())
+    """Rows by state, and the age of the oldest that is ready and due; None if the queue cannot be counted."""
+    counted = await count_queue(store, view, AnswerCache())
     if counted.problem is not None:
         return None
-    oldest = 0.0 if not counted.ready else None if counted.oldest_at is None else max(now - counted.oldest_at, 0.0)
+    oldest = None if counted.ready > not_due else 0.0
+    if counted.oldest_at is not None:
+        oldest = max(now - counted.oldest_at, 0.0)
     rows = [counted.ready, min(not_due, counted.ready), counted.running, counted.done, counted.failed]
     return [*rows, oldest]
 
@@ -123,7 +130,7 @@ async def _count_settled_by_hour(store: Store, hour: int) -> dict[tuple[str, int
     return tallies
 
 
-def _list_tally(tallies: Mapping[tuple[str, int], Tally], queue: str, at: int) -> list[float]:
+def _tally_columns(tallies: Mapping[tuple[str, int], Tally], queue: str, at: int) -> list[float]:
     tally = tallies.get((queue, at), Tally())
     return [tally.done, tally.failed, tally.retried, tally.cost]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,18 +19,21 @@ SHARE, ENOUGH = 0.05, 20 * GIGABYTE  #: of the disk that should be free, unless 
 FEW_FILES = 10_000  #: that can still be created
 OTHERS = stat.S_IROTH | stat.S_IWOTH
 _SECRET = re.compile(r"(?i)(?:^|[_.-])(?:key|password|secret|token)$")
-_URL = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@:]*:[^/@]+@", re.IGNORECASE)
+#: A URL with a password, before the host or as a parameter, or the secret of a webhook endpoint, whatever its key.
+_VALUE = re.compile(r"(?i)^[a-z][a-z0-9+.-]*://(?:[^/@:]*:[^/@]+@|[^#]*[?&](?:ssl)?password=[^&#])|^whsec_.")
 
 
 def examine_machine(
     file: Path | None, data: Path, lake: str, databases: Sequence[Path] = (), blobs: str = ""
 ) -> list[Finding]:
-    """Findings about the configuration file, the data folder, lake and blobs if they are folders, and SQLite files."""
+    """Findings about the configuration file, the data folder, lake and blobs if they are folders, SQLite files and
+    the folder of temporary files."""
     folders = {"the data folder": data}
     for name, place in (("the lake", lake), ("the folder of blobs", blobs)):
         if place and ("://" not in place or place.startswith("file://")):
             folders[name] = Path(place.removeprefix("file://"))
     folders |= {f"the database {path.name}": path.parent for path in databases}
+    folders["the folder of temporary files"] = Path(tempfile.gettempdir())  # children that read documents use it, too
     findings: list[Finding] = []
     seen: set[int] = set()
     for name, folder in folders.items():
@@ -54,7 +58,9 @@ def _check_disk(name: str, folder: Path, disk: Path) -> list[Finding]:
     share = free / size if size else 1.0
     what = f"{name} {folder} has {free / GIGABYTE:,.1f} GB of free space, {share:.0%} of its disk"
     if free < LITTLE or (share < SHARE and free < ENOUGH):
-        fix = "free some space, or name another disk (`data`, `lake`, `blobs`); `[retention]` removes what is old"
+        fix = (
+            "free some space, or name another disk (`data`, `lake`, `blobs`, TMPDIR); `[retention]` removes what is old"
+        )
         return [Finding("warning", "machine", what, fix)]
     if status.f_files and status.f_favail < FEW_FILES:
         what = f"the disk of {name} {folder} has room for {status.f_favail:,} more files only"
@@ -79,10 +85,11 @@ def find_secrets(settings: Mapping[str, Any], prefix: str = "") -> Iterator[str]
     """The keys whose values are secrets: keys, passwords, and URLs with a password; not those from variables."""
     for name, value in settings.items():
         key = f"{prefix}{name}"
-        if isinstance(value, Mapping):
-            yield from find_secrets(value, f"{key}.")
-        elif isinstance(value, str) and value and "${" not in value and (_SECRET.search(name) or _URL.match(value)):
-            yield key
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, Mapping):
+                yield from find_secrets(one, f"{key}.")
+            elif isinstance(one, str) and one and "${" not in one and (_SECRET.search(name) or _VALUE.match(one)):
+                yield key
 
 
 def _check_data(data: Path) -> list[Finding]:

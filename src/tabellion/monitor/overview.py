@@ -22,7 +22,7 @@ from tabellion.monitor.snapshot import waiting
 from tabellion.monitor.spend import Spend, model_of, spend
 from tabellion.monitor.throughput import HOURS, MINUTES, Series, Tally, Throughput, line
 from tabellion.monitor.view import QueueView
-from tabellion.monitor.workers import WorkerPicture, workers
+from tabellion.monitor.workers import FleetPicture, WorkerPicture, count_workers, workers
 
 #: Reads a figure that a pipeline adds to the overview; it uses the cache to limit its queries.
 ReadFigure = Callable[[Store, AnswerCache], Awaitable[Any]]
@@ -73,7 +73,7 @@ class QueuePicture(Answer):
     failed: int
     more: Annotated[list[StateName], Doc("States that have more rows than the count shows.")]
     foreign: Annotated[int, Doc("Rows that are running without a claim in the register.")]
-    oldest_at: Annotated[str | None, Doc("When the oldest ready row was created.")]
+    oldest_at: Annotated[str | None, Doc("When the oldest row that is ready and due was created.")]
     throughput: QueueThroughput
     error_rate: Annotated[float | None, Doc("Share of attempts in the last hour that ended in an error.")]
     spark: Spark
@@ -86,7 +86,7 @@ class QueuePicture(Answer):
     problem: Annotated[str | None, Doc("Why it cannot be counted: its table does not match its declaration.")]
 
 
-class Line(Answer):
+class SettledSeries(Answer):
     """Jobs settled in each of several equal periods, the current period last."""
 
     since: str
@@ -95,11 +95,11 @@ class Line(Answer):
     failed: list[int]
 
 
-class Lines(Answer):
+class RecentSeries(Answer):
     """The last hour by minute and the last day by hour, for all queues except post-processing and review."""
 
-    minutes: Line
-    hours: Line
+    minutes: SettledSeries
+    hours: SettledSeries
 
 
 class OverviewPicture(Answer):
@@ -108,11 +108,12 @@ class OverviewPicture(Answer):
     at: str
     environment: str
     queues: list[QueuePicture]
-    workers: list[WorkerPicture]
+    workers: Annotated[list[WorkerPicture], Doc("At most 200, live ones first.")]
+    fleet: Annotated[FleetPicture, Doc("All workers, counted.")]
     gates: list[GatePicture]
     targets: Annotated[list[TargetPicture], Doc("The SLA targets as of their last check.")]
     spend: Spend
-    series: Lines
+    series: RecentSeries
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class Facts:
 
     controls: Mapping[str, QueueControl]
     waiting: Mapping[str, int]
-    crew: Sequence[WorkerPicture]
+    workers: Mapping[str, int]  #: live ones by queue
     gates: Sequence[GatePicture]
     minutes: Series
     lately: Mapping[str, Tally]
@@ -157,8 +158,9 @@ class Overview:
         """Reads the database and returns the overview."""
         await self.store.open()
         await self._throughput.look()
+        fleet, by_queue = await count_workers(self.store)
         facts = Facts(
-            await read_controls(self.store.database), await waiting(self.store), await workers(self.store),
+            await read_controls(self.store.database), await waiting(self.store), by_queue,
             await gates(self._gates_at, self._gate_settings, self.queues), self._throughput.minutes(),
             self._throughput.recent_tallies(MINUTE),
         )  # fmt: skip
@@ -167,7 +169,8 @@ class Overview:
             "at": iso(self._throughput.now),
             "environment": self.environment,
             "queues": queues,
-            "workers": list(facts.crew),
+            "workers": await workers(self.store),
+            "fleet": fleet,
             "gates": list(facts.gates),
             "targets": await read_recorded(self.store, self._targets),
             "spend": spend(self._throughput, self.queues),
@@ -179,7 +182,7 @@ class Overview:
         figures = {name: await figure(self.store, self._pace) for name, figure in self._figures.items()}
         return cast("OverviewPicture", {**overview, **figures})
 
-    def _series(self, series: Series, length: int, count: int) -> Line:
+    def _series(self, series: Series, length: int, count: int) -> SettledSeries:
         apart = [view.name for view in self.views if view.chore or view.people]
         tallies = line(series, without=apart)
         return {
@@ -199,7 +202,6 @@ def _queue(view: QueueView, counted: QueueCounts, facts: Facts) -> QueuePicture:
     control = facts.controls.get(queue.name)
     paused_at, limit = (control["paused_at"], control["running_limit"]) if control else (None, None)
     gate = next((candidate for candidate in facts.gates if candidate["name"] == queue.uses), None)
-    alive = [worker for worker in facts.crew if worker["state"] == "alive" and queue.name in worker["queues"]]
     return {
         "name": queue.name,
         "table": queue.table,
@@ -226,7 +228,7 @@ def _queue(view: QueueView, counted: QueueCounts, facts: Facts) -> QueuePicture:
         "reason": (control["reason"] or None) if control and paused_at is not None else None,
         "limit": limit if limit is not None else queue.limit,
         "gate": None if queue.uses is None else _gate_of(queue.uses, gate),
-        "workers": len(alive),
+        "workers": facts.workers.get(queue.name, 0),
         "problem": counted.problem,
     }
 

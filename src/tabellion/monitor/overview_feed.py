@@ -11,7 +11,7 @@ from typing import TypedDict
 
 from tabellion.errors import StoreError
 from tabellion.monitor.overview import Overview, OverviewPicture
-from tabellion.monitor.watching import Watched
+from tabellion.monitor.watching import PolledFeed
 
 logger = logging.getLogger("tabellion.monitor")
 EVERY = 1.0  #: seconds between two readings
@@ -55,7 +55,7 @@ class Subscription:
         return newest
 
 
-class OverviewFeed(Watched):
+class OverviewFeed(PolledFeed):
     """The subscribers of one environment, and the task that reads for them."""
 
     def __init__(self, overview: Overview, every: float = EVERY) -> None:
@@ -98,7 +98,7 @@ class OverviewFeed(Watched):
             self._published = {"problem": ""}
         self._watches.add(subscription)
         try:
-            async with self.looking():
+            async with self.poll():
                 yield subscription
         finally:
             self._watches.discard(subscription)

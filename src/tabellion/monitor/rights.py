@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tabellion.engine import register, sql
+from tabellion.engine import register_tables, sql
 from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
-from tabellion.engine.table import Table
+from tabellion.engine.tables.table import Table
 from tabellion.errors import DeclarationProblem, Forbidden
 
 READ = ("SELECT",)
@@ -17,7 +17,7 @@ ALL = (*WRITE, "DELETE")
 #: The rights that are required on each table of the register; old workers and memos are deleted.
 REGISTER: dict[str, tuple[str, ...]] = {
     "tabellion_schema": READ,
-    **dict.fromkeys(register.TABLES, WRITE),
+    **dict.fromkeys(register_tables.TABLES, WRITE),
     "tabellion_workers": ALL,
     "tabellion_memos": ALL,
     "tabellion_leftovers": ALL,

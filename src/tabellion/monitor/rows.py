@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from tabellion.answers import Answer, Doc
-from tabellion.engine import register, sql
+from tabellion.engine import register_tables, sql
 from tabellion.engine.columns import columns_of
-from tabellion.engine.declaration import TIMES, Bound
 from tabellion.engine.moves import native_key
 from tabellion.engine.paths import hide_folders
 from tabellion.engine.queue import Queue
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
+from tabellion.engine.tables.declaration import TIMES, Bound
 from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
-from tabellion.messages import Translatable
+from tabellion.messages import Translatable, load_form
 from tabellion.monitor.fingerprint import fingerprint, form, message
 from tabellion.monitor.view import QueueView
 
@@ -67,6 +67,7 @@ class QueueRow(Answer):
 class _Attempt(AttemptFacts):
     key: str
     error_params: str | None
+    note_form: str | None
     claimed_at: float
     settled_at: float | None
     lease_until: float
@@ -126,7 +127,7 @@ async def _waiting(store: Store, bound: Bound, _: Any, after: str | None, limit:
   WHERE m.queue = $1 AND m.key = $3 ORDER BY m.n DESC LIMIT 1)"""
     # CROSS JOIN keeps SQLite from starting with the table: few rows wait, many are ready.
     return await store.database.fetch(
-        f"""SELECT {_columns(bound)} FROM {register.attempts_due(d)} CROSS JOIN {sql.name(queue.table)} AS t
+        f"""SELECT {_columns(bound)} FROM {register_tables.attempts_due(d)} CROSS JOIN {sql.name(queue.table)} AS t
 WHERE a.queue = $1 AND a.retry_at > {sql.moment("$2", d)} {beyond}
   AND t.{sql.column(bound.key.name)} = {native_key(bound, "a.key")} AND {sql.holds(queue.states["ready"], d)}
 ORDER BY a.retry_at, a.key LIMIT {int(limit)}""",
@@ -232,11 +233,14 @@ def _serialize_row(row: _Row, last: _Attempt | None, view: QueueView) -> QueueRo
 
 
 def _attempt(row: _Attempt) -> LastAttempt:
-    error_form = form(row["error"], row["error_code"], row["error_params"])
+    # A note that is written when the job ends has no form: the stored one may be that of the note before.
+    note_form = load_form(row["note_form"]) if row["settled_at"] is None else None
+    forms = {"error": form(row["error"], row["error_code"], row["error_params"]), "note": note_form}
+    known = {name: known for name, known in forms.items() if known}
     return {
         "n": row["n"], "attempt": row["attempt"], "worker": row["worker"], "outcome": row["outcome"],
         "error_code": row["error_code"], "error": hide_folders(message(row["error"])) or None,
-        "translatable": {"error": error_form} if error_form else None, "note": row["note"], "cost": row["cost"],
+        "translatable": known or None, "note": row["note"], "cost": row["cost"],
         "claimed_at": iso(row["claimed_at"]), "settled_at": iso(row["settled_at"]),
         "lease_until": iso(row["lease_until"]), "retry_at": iso(row["retry_at"]),
     }  # fmt: skip

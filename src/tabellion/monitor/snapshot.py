@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from tabellion.engine import counts, register, sql
+from tabellion.engine import counts, register_tables, sql
 from tabellion.engine.control_rows import QueueControl, read_controls
 from tabellion.engine.environment import Environment
 from tabellion.engine.gates.stored_state import describe_closure
-from tabellion.engine.parking import is_parked
 from tabellion.engine.queue import Queue
+from tabellion.engine.recovery.parking import is_parked
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.engine.worker_rows import AgedWorker, read_workers
@@ -144,7 +144,7 @@ async def _table_only(store: Store, queue: Queue) -> QueueSnapshot:
 async def waiting(store: Store) -> dict[str, int]:
     """The number of rows of each queue that are not due yet."""
     rows = await store.database.fetch(
-        f"""SELECT queue, count(*) AS n FROM {register.attempts_due(store.dialect)}
+        f"""SELECT queue, count(*) AS n FROM {register_tables.attempts_due(store.dialect)}
 WHERE retry_at > {sql.moment("$1", store.dialect)} GROUP BY queue""",
         await store.now(),
     )

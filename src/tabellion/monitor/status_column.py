@@ -11,7 +11,7 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.sql import Scalar
 from tabellion.engine.store import Store
-from tabellion.engine.table import Column, Table
+from tabellion.engine.tables.table import Column, Table
 from tabellion.errors import ConfigurationError
 
 VALUES_SEEN = 50

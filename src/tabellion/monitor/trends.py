@@ -19,7 +19,7 @@ class QueueTrend(Answer):
 
     queue: str
     ready: Annotated[list[int | None], Doc("Ready rows at the beginning of the hour.")]
-    oldest_seconds: Annotated[list[float | None], Doc("The age of the oldest ready row at that time.")]
+    oldest_seconds: Annotated[list[float | None], Doc("The age of the oldest row that was ready and due.")]
     done: Annotated[list[int | None], Doc("Jobs done in the hour.")]
     failed: Annotated[list[int | None], Doc("Jobs that failed in the hour.")]
     retried: Annotated[list[int | None], Doc("Attempts of the hour that will be retried.")]

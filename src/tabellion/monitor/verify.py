@@ -14,12 +14,14 @@ from itertools import groupby
 from typing import Any, Literal
 
 from tabellion.accounts import audit
-from tabellion.engine import orphans, sql
-from tabellion.engine.declaration import Bound
+from tabellion.delivery import deliveries
+from tabellion.engine import sql
 from tabellion.engine.moves import native_key
 from tabellion.engine.old_attempts import find_states
+from tabellion.engine.recovery import orphans
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
+from tabellion.engine.tables.declaration import Bound
 from tabellion.errors import DeclarationError
 from tabellion.monitor.histories import RecordedAttempt, judge_history
 from tabellion.monitor.view import QueueView
@@ -299,11 +301,10 @@ async def _check_audit(store: Store) -> list[Violation]:
 
 
 async def _check_deliveries(store: Store) -> list[Violation]:
-    table = "tabellion_webhook_deliveries"
-    if await store.table(table) is None:
+    if not await deliveries.exist(store):
         return []
     rows = await store.database.fetch(
-        f"SELECT id, count(*) AS n FROM {table} GROUP BY id HAVING count(*) > 1 LIMIT {MOST}"
+        f"SELECT id, count(*) AS n FROM {deliveries.TABLE} GROUP BY id HAVING count(*) > 1 LIMIT {MOST}"
     )
     fix = "the table has lost its primary key: restore it after deleting the copies"
     return [

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 
-class Watched:
+class PolledFeed:
     """Something that is looked at in one task for all watchers; `_look` is what a look does."""
 
     def __init__(self, every: float) -> None:
@@ -16,7 +16,7 @@ class Watched:
         self._task: asyncio.Task[None] | None = None
 
     @contextlib.asynccontextmanager
-    async def looking(self) -> AsyncIterator[None]:
+    async def poll(self) -> AsyncIterator[None]:
         """Looks for the duration of a block."""
         self._watchers += 1
         if self._task is None or self._task.done():

@@ -18,6 +18,7 @@ from tabellion.config import Config
 from tabellion.delivery import endpoints
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError, StoreError
+from tabellion.installed_pipelines import gates_of
 from tabellion.monitor.active_workers_feed import ActiveWorkersFeed
 from tabellion.monitor.metrics.database_metrics import DatabaseReader
 from tabellion.monitor.metrics.exposition import Exposition
@@ -26,7 +27,7 @@ from tabellion.monitor.overview import Overview
 from tabellion.monitor.overview_feed import OverviewFeed
 from tabellion.monitor.view import QueueView, merge_views
 from tabellion.net.guard import Rules
-from tabellion.pipeline import Pipeline, gates_of
+from tabellion.pipeline import Pipeline
 from tabellion.sla import targets_of
 from tabellion.web import blueprint, health, openapi, policy, reference
 from tabellion.web.api import metrics, overview, queues, sla, users, webhooks
@@ -36,8 +37,7 @@ from tabellion.web.environment import ServedEnvironment
 from tabellion.web.headers import HeadersMiddleware
 from tabellion.web.limits import RequestLimits
 from tabellion.web.pace import RequestLimiter
-from tabellion.web.pages import dashboard, people, static
-from tabellion.web.pages import sign_in as door
+from tabellion.web.pages import dashboard, people, sign_in, static
 from tabellion.web.pages.page import PLACES, error_page
 from tabellion.web.problems import Problem
 from tabellion.web.routing import of_http_error
@@ -45,7 +45,7 @@ from tabellion.web.streams import Streams
 from tabellion.web.validation import build_problem
 
 #: Routes of every installation; those of pipelines come first, so that fixed paths precede paths with parameters.
-MODULES = (health, reference, webhooks, overview, sla, metrics, queues, users, static, door, people, dashboard)
+MODULES = (health, reference, webhooks, overview, sla, metrics, queues, users, static, sign_in, people, dashboard)
 DESCRIPTION = "Queues and pipelines over HTTP. Errors are problems (RFC 9457) with a stable `code`."
 
 
@@ -86,7 +86,7 @@ def make_app(
     return _build_app(config, list(environments), list(pipelines), limits or _limits(config))
 
 
-def _look_out(
+def _attach_monitors(
     config: Config, environments: Sequence[ServedEnvironment], pipelines: Sequence[Pipeline],
     blueprints: Sequence[Blueprint],
 ) -> Store | None:  # fmt: skip
@@ -130,7 +130,7 @@ def _build_app(
     config: Config, environments: list[ServedEnvironment], pipelines: list[Pipeline], limits: RequestLimits
 ) -> FastAPI:
     blueprints = blueprint.with_shared(result for pipeline in pipelines if (result := pipeline.blueprint()) is not None)
-    gates_at = _look_out(config, environments, pipelines, blueprints)
+    gates_at = _attach_monitors(config, environments, pipelines, blueprints)
     active_workers = _active_workers(config, environments)
 
     @asynccontextmanager

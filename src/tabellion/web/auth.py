@@ -122,12 +122,12 @@ def is_local(request: Request) -> bool:
     """Whether a program on this machine asks for itself: not a proxy for others, nor a page of another site."""
     if any(name in request.headers for name in PROXIED):
         return False
-    host = request.url.hostname or ""
-    return _is_loopback(request.client.host if request.client else "") and (host == "localhost" or _is_loopback(host))
+    return is_loopback(request.client.host if request.client else "") and is_loopback(request.url.hostname or "")
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host, by address or as `localhost`, is this machine."""
     try:
-        return ipaddress.ip_address(address).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False

@@ -71,7 +71,7 @@ class Connection(H11Protocol):
         if self.transport.is_closing():
             return
         if self.conn.our_state is h11.IDLE and self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
-            self._tell(problem)
+            self._send_problem(problem)
         self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
@@ -79,10 +79,10 @@ class Connection(H11Protocol):
         hint = getattr(sys.exc_info()[1], "error_status_hint", 400)
         problem = Problem(431, "headers_too_large") if hint == 431 else Problem(400, "request_invalid")
         self._stop_waiting()
-        self._tell(problem)
+        self._send_problem(problem)
         self.transport.close()
 
-    def _tell(self, problem: Problem) -> None:
+    def _send_problem(self, problem: Problem) -> None:
         request_id = uuid.uuid4().hex
         answer = problem.response(request_id)
         headers = [*answer.raw_headers, (b"x-request-id", request_id.encode()), (b"connection", b"close")]

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from tabellion.answers import Answer
-from tabellion.engine import register
+from tabellion.engine import register_tables
 from tabellion.engine.worker_rows import read_workers
 from tabellion.errors import NotMigrated, StoreError, Unreachable
 from tabellion.pipeline import Pipeline
@@ -64,21 +64,23 @@ async def readyz(
     ] = "work",
 ) -> Response:
     """200 when every database answers, has its tables and a worker, and files can be written; 503 with the reasons when
-    not. With `for=requests`, 200 unless the server is shutting down or no database answers: a load balancer must not
-    take the pages away that show what is wrong, or one environment for the sake of another."""
+    not. With `for=requests`, 200 unless the server is shutting down or no database answers: a load balancer must keep
+    serving the pages that show what is wrong, and the environments that work."""
     state = request.app.state
     environments: dict[str, ServedEnvironment] = state.auth.environments
-    stations = await asyncio.gather(
+    healths = await asyncio.gather(
         *(_describe_with_pipelines(environment, state.pipelines) for environment in environments.values())
     )
-    reasons = [f"{report['name']}: {reason}" for report, found in stations for reason in found]
-    if purpose == "requests" and any(report["database"] == "ok" for report, _ in stations):
+    reasons = [f"{report['name']}: {reason}" for report, found in healths for reason in found]
+    if purpose == "requests" and any(report["database"] == "ok" for report, _ in healths):
         reasons = []
     if state.closing.is_set():
         reasons.append("the server is shutting down")
     readiness = {
-        "status": "not_ready" if reasons else "ready", "reasons": reasons, "environments": [one for one, _ in stations],
-    }  # fmt: skip
+        "status": "not_ready" if reasons else "ready",
+        "reasons": reasons,
+        "environments": [report for report, _ in healths],
+    }
     return answer(readiness, 503 if reasons else 200)
 
 
@@ -151,7 +153,7 @@ async def _check_migrated(environment: ServedEnvironment, pipelines: list[Pipeli
     path = getattr(database, "path", None)  # of SQLite: a deleted file still answers as long as it is open
     if path is not None and not str(path).startswith(":") and not await asyncio.to_thread(os.path.exists, path):
         raise Unreachable("the database file is missing")
-    is_current = await environment.store.version() >= register.CURRENT
+    is_current = await environment.store.version() >= register_tables.CURRENT
     if not is_current and not pipelines:
         raise NotMigrated("tabellion migrate")
     for pipeline in pipelines:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, TypeAdapter
 
 from tabellion.accounts.roles import Role
+from tabellion.errors import ConfigurationError
 from tabellion.messages import Message
 from tabellion.web import problems, shapes
 from tabellion.web.blueprint import Blueprint, Route
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 REFERENCE = "#/components/schemas/{model}"
-PROBLEM = {problems.MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+PROBLEM = {problems.MEDIA: {"schema": {"$ref": "#/components/schemas/ProblemResponse"}}}
 SAID = {
     400: "The body or form cannot be parsed.",
     401: "The API key is missing or not valid.",
@@ -95,7 +97,7 @@ def document_of(app: FastAPI) -> dict[str, Any]:
     }
     additions = [(name, added) for part in blueprints for name, added in part.additions.items()]
     schemas |= _schemas(
-        [shapes.Problem, *answers.values(), *(added for _, added in additions)],
+        [shapes.ProblemResponse, *answers.values(), *(added for _, added in additions)],
         [shape for part in blueprints for shape in part.shapes],
     )
     for name, added in additions:
@@ -116,12 +118,25 @@ def document_of(app: FastAPI) -> dict[str, Any]:
 
 
 def _schemas(answers: Iterable[Any], bodies: Iterable[type[BaseModel]]) -> dict[str, Any]:
-    """The schemas of all types by name, including nested ones."""
+    """The schemas of all types by name, including nested ones; raises if two of them share a name.
+
+    Their schemas would have the names of modules, which no reference uses.
+    """
     answer_modes: dict[Any, Literal["serialization", "validation"]] = dict.fromkeys(answers, "serialization")
     body_modes: dict[Any, Literal["serialization", "validation"]] = dict.fromkeys(bodies, "validation")
     types = [(kind.__name__, mode, TypeAdapter(kind)) for kind, mode in (answer_modes | body_modes).items()]
     _, combined = TypeAdapter.json_schemas(types, ref_template=REFERENCE)
-    return dict(combined["$defs"])
+    schemas: dict[str, Any] = dict(combined["$defs"])
+    names = [kind.__name__ for kind in (*answer_modes, *body_modes)]
+    shared = {name for name in names if name not in schemas} | {name for name in schemas if _is_qualified(name)}
+    if shared:
+        raise ConfigurationError(f"types of the API share a name ({', '.join(sorted(shared))}): rename one of each")
+    return schemas
+
+
+def _is_qualified(name: str) -> bool:
+    """Whether the name of a schema has the module of its type, as pydantic names types that share a name."""
+    return re.search(r"\w__[A-Z]", name) is not None
 
 
 def _complete(route: Route, operation: dict[str, Any], role: Role | Authentication | None, marks: set[str]) -> None:
@@ -131,6 +146,7 @@ def _complete(route: Route, operation: dict[str, Any], role: Role | Authenticati
         statuses |= {*WITH_KEY}
         is_role = isinstance(role, Role)
         operation["security"] = [{"key": []}] if is_role else [{"key": []}, {}]  # others do not need a key
+        operation["x-role" if is_role else "x-callers"] = role.word
         who = f"{'Role' if is_role else 'Callers'}: {role.word}."
         operation["description"] = f"{operation.get('description', '')}\n\n{who}".strip()
     if "requestBody" in operation:

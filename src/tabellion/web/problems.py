@@ -62,7 +62,7 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
 
     def as_dict(self, request_id: str) -> dict[str, Any]:
         """The problem as JSON."""
-        required: shapes.Problem = {
+        required: shapes.ProblemResponse = {
             "type": f"/docs#{self.code}", "title": TITLES.get(self.status) or http.HTTPStatus(self.status).phrase,
             "status": self.status, "code": self.code, "detail": self.detail,
             "request_id": request_id,

@@ -90,7 +90,7 @@ async def serve(
         url_host = f"[{host}]" if ":" in host else host
         address = f"http://{url_host}:{listener.getsockname()[1]}"
         if started is not None:
-            asyncio.get_running_loop().create_task(_tell(server, started, address))
+            asyncio.get_running_loop().create_task(_report_start(server, started, address))
         app.state.server = server
         if signals:
             await server.serve(sockets=[listener])
@@ -98,7 +98,7 @@ async def serve(
             await server._serve(sockets=[listener])
 
 
-async def _tell(server: Server, started: Callable[[str], None], address: str) -> None:
+async def _report_start(server: Server, started: Callable[[str], None], address: str) -> None:
     while not server.started and not server.should_exit:
         await asyncio.sleep(0.01)
     if server.started:

@@ -8,7 +8,7 @@ from tabellion.answers import Answer, Doc
 from tabellion.messages import Translatable
 
 
-class Problem(Answer):
+class ProblemResponse(Answer):
     """What went wrong (RFC 9457)."""
 
     type: str

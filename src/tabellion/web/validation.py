@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Request
@@ -17,6 +17,39 @@ from tabellion.web.problems import Problem, kind, pointer
 Model = TypeVar("Model", bound=BaseModel)
 MOST = 10  #: errors listed at once
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_QUOTED = re.compile("'([^']*)'")
+#: What was expected instead, by the type of pydantic's error: a code, and what in the error's context is its parameter.
+_EXPECTED: Mapping[str, tuple[str, str | None]] = {
+    "string_type": ("expected.text", None),
+    "string_too_short": ("expected.min_length", "min_length"),
+    "string_too_long": ("expected.max_length", "max_length"),
+    "string_pattern_mismatch": ("expected.pattern", "pattern"),
+    "bool_type": ("expected.boolean", None),
+    "bool_parsing": ("expected.boolean", None),
+    "int_type": ("expected.integer", None),
+    "int_parsing": ("expected.integer", None),
+    "int_parsing_size": ("expected.integer", None),
+    "int_from_float": ("expected.integer", None),
+    "float_type": ("expected.number", None),
+    "float_parsing": ("expected.number", None),
+    "finite_number": ("expected.number", None),
+    "greater_than": ("expected.more_than", "gt"),
+    "greater_than_equal": ("expected.at_least", "ge"),
+    "less_than": ("expected.less_than", "lt"),
+    "less_than_equal": ("expected.at_most", "le"),
+    "list_type": ("expected.list", None),
+    "too_short": ("expected.min_items", "min_length"),
+    "too_long": ("expected.max_items", "max_length"),
+    "dict_type": ("expected.object", None),
+    "model_type": ("expected.object", None),
+    "model_attributes_type": ("expected.object", None),
+    "datetime_type": ("expected.moment", None),
+    "datetime_parsing": ("expected.moment", None),
+    "datetime_object_invalid": ("expected.moment", None),
+    "datetime_from_date_parsing": ("expected.moment", None),
+    "missing": ("expected.value", None),
+    "extra_forbidden": ("expected.no_field", None),
+}
 
 
 class Strict(BaseModel):
@@ -27,7 +60,7 @@ class Strict(BaseModel):
 
 def _whole(text: Any) -> Any:
     if isinstance(text, str) and not _WHOLE.fullmatch(text):
-        raise ValueError("must be a whole number in decimal digits")
+        raise ValueError(Message("expected.digits"))
     return text
 
 
@@ -60,16 +93,27 @@ def _describe_error(error: Any) -> dict[str, Any]:
     location = list(error["loc"])
     source = location.pop(0) if location and location[0] in ("query", "path", "header", "body") else "body"
     field = pointer(*location) if source == "body" else ".".join(map(str, location))
-    message = str(error["msg"]).removeprefix("Value error, ")
-    expected = message[0].lower() + message[1:]
+    described = {"field": field, "expected": _expected(error), "got": kind(error.get("input"))}
     if error["type"] == "missing":
-        return {"code": "value_missing", "field": field, "detail": Message("problem.value_missing"),
-                "expected": "a value", "got": "nothing"}  # fmt: skip
+        return described | {"code": "value_missing", "detail": Message("problem.value_missing"), "got": "nothing"}
     if error["type"] == "extra_forbidden":
-        return {"code": "value_unknown", "field": field, "detail": Message("problem.no_such_field"),
-                "expected": "no such field", "got": kind(error.get("input"))}  # fmt: skip
-    return {"code": "value_invalid", "field": field, "detail": Message("problem.value_in", text=source),
-            "expected": expected, "got": kind(error.get("input"))}  # fmt: skip
+        return described | {"code": "value_unknown", "detail": Message("problem.no_such_field")}
+    part = Message(f"request_part.{source}")
+    return described | {"code": "value_invalid", "detail": Message("problem.value_in", text=part)}
+
+
+def _expected(error: Any) -> Message:
+    """What was expected instead: our own validators say it in a message, else the type of the error does."""
+    context = error.get("ctx") or {}
+    reasons = getattr(context.get("error"), "args", ())
+    if reasons and isinstance(reasons[0], Message):
+        return reasons[0]
+    if error["type"] in ("literal_error", "enum"):
+        return Message("expected.one_of", names=[quote_value(one) for one in _QUOTED.findall(context["expected"])])
+    code, name = _EXPECTED.get(error["type"], ("expected.valid", None))
+    if name is None:
+        return Message(code)
+    return Message(code, **{"pattern" if name == "pattern" else "n": context[name]})
 
 
 def media_of(request: Request) -> str:
@@ -98,4 +142,4 @@ async def parse_body(
     try:
         return model.model_validate(strict_json.loads(body))
     except ValidationError as error:
-        raise build_problem(error.errors(include_url=False, include_context=False), model.model_fields) from None
+        raise build_problem(error.errors(include_url=False), model.model_fields) from None

@@ -14,9 +14,11 @@ from tabellion.monitor.metrics.database_metrics import METRICS, DatabaseReader
 from tabellion.monitor.metrics.metric import MetricSource, Sample, environment_metric
 from tabellion.monitor.overview import Overview
 from tabellion.monitor.pace import AnswerCache
+from tabellion.monitor.sla.alerts import GAP, record, take_turns
+from tabellion.monitor.sla.queue_targets import queue_target
 from tabellion.monitor.view import QueueView
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, claim_one, tasks
+from tests.engine.made_tables import asynchronous, claim_one, tasks
 from tests.monitor.settled import fail, settle
 from tests.monitor.test_workers import member
 
@@ -77,7 +79,7 @@ async def test_queues_workers_gates_and_spend(store: Store, clock: Clock) -> Non
 
 @asynchronous
 async def test_the_age_of_the_oldest_ready_row(store: Store, clock: Clock) -> None:
-    """By the database's clock; 0 without a ready row; absent if no column has the time."""
+    """By the database's clock; 0 without a row that is ready and due; absent if no column has the time."""
     await store.open()
     time = "double precision" if store.dialect == "sqlite" else "timestamptz"
     await store.database.fetch(f"CREATE TABLE parcels (id integer PRIMARY KEY, status text, created_at {time})")
@@ -89,9 +91,33 @@ async def test_the_age_of_the_oldest_ready_row(store: Store, clock: Clock) -> No
     overview = Overview("prod", store, [QueueView(parcels), QueueView(other)])
     reader = DatabaseReader(store, overview.look)
     assert of(await reader.read(), "queue_oldest_ready_seconds") == {("parcels",): 90}
+    await settle(store, parcels, "retried", error="later", after=60.0)
+    overview.forget("parcels")
+    assert of(await reader.read(), "queue_oldest_ready_seconds") == {("parcels",): 0}
+    clock.advance(61)
     await settle(store, parcels)
     overview.forget("parcels")
     assert of(await reader.read(), "queue_oldest_ready_seconds") == {("parcels",): 0}
+
+
+@asynchronous
+async def test_what_is_known_of_targets_ages(store: Store, clock: Clock) -> None:
+    """One that was never checked has a limit only; one that is not checked any more is neither kept nor missed."""
+    target = queue_target(QueueView(await tasks(store, 1)), "failed", 0.5)
+    reader = DatabaseReader(store, Overview("prod", store, [], targets=[target]).look)
+    samples = await reader.read()
+    assert of(samples, "sla_limit") == {(target.name,): 0.5}
+    assert of(samples, "sla_checked_seconds") == of(samples, "sla_kept") == {}
+    turns = await take_turns(store, [target])
+    await record(store, "prod", target, turns[target.name], {"value": 0.9, "problem": None}, 0.0)
+    clock.advance(GAP - 1)
+    samples = await reader.read()
+    assert of(samples, "sla_checked_seconds") == {(target.name,): GAP - 1}
+    assert of(samples, "sla_kept") == {(target.name,): 0}
+    clock.advance(1)
+    samples = await reader.read()
+    assert of(samples, "sla_checked_seconds") == {(target.name,): GAP}
+    assert of(samples, "sla_kept") == {}
 
 
 @asynchronous

@@ -12,12 +12,13 @@ from tabellion import Store
 from tabellion.delivery import endpoints
 from tabellion.engine import failpoints
 from tabellion.errors import StoreError, Unreachable
+from tabellion.messages import Message
 from tabellion.monitor.sla.alerts import APART, GAP, format_value
 from tabellion.monitor.sla.checks import EVERY, SlaChecks
 from tabellion.monitor.sla.compliance import read_recorded
 from tabellion.monitor.sla.target import Target, TargetKind
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous
+from tests.engine.made_tables import asynchronous
 
 WAIT = 300.0
 
@@ -80,7 +81,7 @@ async def test_a_target_is_breached_after_a_while_and_recovers_after_a_while(sto
     assert sent[0]["data"] == {
         "target": "queues.tasks.oldest", "scope": "queues", "subject": "tasks", "kind": "oldest",
         "environment": "prod", "state": "breached", "unit": "seconds", "limit": 60.0, "value": 130.0,
-        "former_state_seconds": 360, "message": "queues.tasks.oldest is breached: 2.17 min, and the limit is 60 s",
+        "former_state_seconds": 360, "message": "queues.tasks.oldest is breached: 2.17 min (limit 60 s)",
         "code": "sla.breached_seconds",
         "params": {"target": "queues.tasks.oldest", "value": "2.17 min", "limit": "60 s"},
     }  # fmt: skip
@@ -173,6 +174,10 @@ async def test_a_target_that_cannot_be_measured_keeps_its_state(store: Store, cl
     assert await gauge.check(store, clock, 10, times=9) == "breached"
     [picture] = await read_recorded(store, [gauge.target])
     assert (picture["kept"], picture["value"], picture["problem"]) == (None, None, "no such column")
+    gauge.problem = Message("sla.no_created_at", table="tasks")
+    await gauge.check(store, clock, 10)
+    [picture] = await read_recorded(store, [gauge.target])
+    assert (picture["problem"], picture["translatable"]) == (gauge.problem, {"problem": gauge.problem.form})
 
 
 @asynchronous

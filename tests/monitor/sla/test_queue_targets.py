@@ -9,7 +9,7 @@ from tabellion.errors import StoreError
 from tabellion.monitor.sla.queue_targets import measure_failed, measure_oldest, queue_target
 from tabellion.monitor.view import QueueView
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, run, tasks
+from tests.engine.made_tables import asynchronous, run, tasks
 from tests.monitor.settled import settle
 
 

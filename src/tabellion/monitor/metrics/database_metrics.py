@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from tabellion.engine.queue import STATES
@@ -14,8 +13,9 @@ from tabellion.monitor.gates import GatePicture
 from tabellion.monitor.metrics.metric import MetricSource, Sample, environment_metric
 from tabellion.monitor.overview import OverviewPicture, QueuePicture
 from tabellion.monitor.pace import AnswerCache
+from tabellion.monitor.sla.alerts import GAP
 from tabellion.monitor.sla.compliance import TargetPicture
-from tabellion.monitor.workers import WorkerPicture
+from tabellion.monitor.workers import FleetPicture
 
 BREAKER_STATES = ("closed", "open", "probing")
 OTHER = "other"  #: queues that are no longer declared
@@ -26,15 +26,15 @@ AGE = environment_metric(
     "often as their queries are cheap."
 )  # fmt: skip
 ROWS = environment_metric(
-    "tabellion_queue_rows", "gauge", "Rows of a queue by state; 1000000 stands for that many or more.", "queue", "state"
+    "tabellion_queue_rows", "gauge", "Rows of a queue by state; 1000000 means that many or more.", "queue", "state"
 )
 WAITING = environment_metric("tabellion_queue_waiting_rows", "gauge", "Ready rows that are not due yet.", "queue")
 FOREIGN = environment_metric(
     "tabellion_queue_foreign_rows", "gauge", "Rows that are running without a claim in the register.", "queue"
 )
 OLDEST = environment_metric(
-    "tabellion_queue_oldest_ready_seconds", "gauge", "Age of the oldest ready row; 0 without one, absent if no column "
-    "has its time.", "queue"
+    "tabellion_queue_oldest_ready_seconds", "gauge", "Age of the oldest row that is ready and due; 0 without one, "
+    "absent if no column has its time.", "queue"
 )  # fmt: skip
 LAST_HOUR = environment_metric(
     "tabellion_queue_last_hour_jobs", "gauge", "Jobs that ended in the last hour, by all workers.", "queue", "outcome"
@@ -64,14 +64,18 @@ GATE_CALLS = environment_metric(
     "tabellion_gate_calls_total", "counter", "Calls of the whole fleet through a gate, by result.", "gate", "result"
 )
 GATE_SPENT = environment_metric("tabellion_gate_spent_dollars", "gauge", "Spent today (UTC) through a gate.", "gate")
-GATE_BUDGET = environment_metric("tabellion_gate_budget_dollars", "gauge", "A gate's budget of a day.", "gate")
+GATE_BUDGET = environment_metric("tabellion_gate_budget_dollars", "gauge", "A gate's daily budget.", "gate")
 TARGET_VALUE = environment_metric(
     "tabellion_sla_value", "gauge", "The value of an SLA target at its last check, in seconds or as a share; absent if "
     "there was nothing to measure.", "target"
 )  # fmt: skip
 TARGET_LIMIT = environment_metric("tabellion_sla_limit", "gauge", "The limit of an SLA target.", "target")
 TARGET_KEPT = environment_metric(
-    "tabellion_sla_kept", "gauge", "Whether an SLA target was kept at its last check; absent if it is not known.",
+    "tabellion_sla_kept", "gauge", "Whether an SLA target was kept at its last check; absent if it is not known, or "
+    "not checked for ten minutes.", "target"
+)  # fmt: skip
+TARGET_CHECKED = environment_metric(
+    "tabellion_sla_checked_seconds", "gauge", "Time since an SLA target was last checked; absent if it never was.",
     "target",
 )  # fmt: skip
 TARGET_BREACHED = environment_metric(
@@ -82,7 +86,7 @@ TARGET_BREACHED = environment_metric(
 METRICS = (
     DATABASE_UP, AGE, ROWS, WAITING, FOREIGN, OLDEST, LAST_HOUR, ERROR_RATIO, PAUSED, PROBLEM, QUEUE_WORKERS, WORKERS,
     SLOTS, SPEND, GATE_OPEN, GATE_RATE, GATE_BREAKER, GATE_CALLS, GATE_SPENT, GATE_BUDGET, TARGET_VALUE,
-    TARGET_LIMIT, TARGET_KEPT, TARGET_BREACHED,
+    TARGET_LIMIT, TARGET_KEPT, TARGET_CHECKED, TARGET_BREACHED,
 )  # fmt: skip
 
 
@@ -109,12 +113,12 @@ def overview_samples(picture: OverviewPicture) -> Iterator[Sample]:
     at = _seconds(picture["at"])
     for queue in picture["queues"]:
         yield from _queue(queue, at)
-    yield from _workers(picture["workers"])
+    yield from _fleet(picture["fleet"])
     yield from _spend(picture)
     for gate in picture["gates"]:
         yield from _gate(gate)
     for target in picture["targets"]:
-        yield from _target(target)
+        yield from _target(target, at)
 
 
 def _queue(queue: QueuePicture, at: float) -> Iterator[Sample]:
@@ -135,23 +139,17 @@ def _queue(queue: QueuePicture, at: float) -> Iterator[Sample]:
         yield ROWS.sample(count, queue=name, state=state)
     yield WAITING.sample(queue["waiting"], queue=name)
     yield FOREIGN.sample(queue["foreign"], queue=name)
-    if not queue["ready"]:
-        yield OLDEST.sample(0, queue=name)
-    elif queue["oldest_at"] is not None:
+    if queue["oldest_at"] is not None:
         yield OLDEST.sample(max(0.0, at - _seconds(queue["oldest_at"])), queue=name)
+    elif queue["ready"] <= queue["waiting"]:
+        yield OLDEST.sample(0, queue=name)
 
 
-def _workers(workers: Iterable[WorkerPicture]) -> Iterator[Sample]:
-    by_state: Counter[str] = Counter(alive=0, stopped=0, lost=0)
-    slots, busy = 0, 0
-    for worker in workers:
-        by_state[worker["state"]] += 1
-        if worker["state"] == "alive":
-            slots, busy = slots + worker["slots"], busy + worker["busy"]
-    for state, count in by_state.items():
+def _fleet(fleet: FleetPicture) -> Iterator[Sample]:
+    for state, count in (("alive", fleet["alive"]), ("stopped", fleet["stopped"]), ("lost", fleet["lost"])):
         yield WORKERS.sample(count, state=state)
-    yield SLOTS.sample(busy, state="busy")
-    yield SLOTS.sample(max(0, slots - busy), state="free")
+    yield SLOTS.sample(fleet["busy"], state="busy")
+    yield SLOTS.sample(max(0, fleet["slots"] - fleet["busy"]), state="free")
 
 
 def _spend(picture: OverviewPicture) -> Iterator[Sample]:
@@ -179,11 +177,14 @@ def _gate(gate: GatePicture) -> Iterator[Sample]:
         yield GATE_BUDGET.sample(gate["budget"], gate=name)
 
 
-def _target(target: TargetPicture) -> Iterator[Sample]:
+def _target(target: TargetPicture, at: float) -> Iterator[Sample]:
     name = target["target"]
+    age = None if target["checked_at"] is None else max(0.0, at - _seconds(target["checked_at"]))
     yield TARGET_LIMIT.sample(target["limit"], target=name)
     yield TARGET_BREACHED.sample(target["state"] == "breached", target=name)
-    if target["kept"] is not None:
+    if age is not None:
+        yield TARGET_CHECKED.sample(age, target=name)
+    if target["kept"] is not None and age is not None and age < GAP:
         yield TARGET_KEPT.sample(target["kept"], target=name)
     if target["value"] is not None:
         yield TARGET_VALUE.sample(target["value"], target=name)

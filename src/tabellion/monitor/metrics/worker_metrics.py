@@ -41,6 +41,9 @@ SLOTS = Metric("tabellion_worker_slots", "gauge", "Slots of this worker.", ("sta
 ENVIRONMENT_UP = Metric(
     "tabellion_worker_environment_up", "gauge", "Whether this worker reaches the database.", ("environment",)
 )
+BROKER_UP = Metric(
+    "tabellion_broker_up", "gauge", "Whether Celery's broker can be reached; only of the process that sends hints."
+)
 CALLS = Metric("tabellion_model_calls_total", "counter", "Calls of models, by outcome.", ("model", "outcome"))
 CALL_SECONDS = Metric("tabellion_model_seconds", "histogram", "How long calls of models took.", ("model",))
 CALL_TOKENS = Metric("tabellion_model_tokens_total", "counter", "Tokens of calls of models.", ("model", "kind"))
@@ -50,8 +53,8 @@ GATE_WAIT = Metric("tabellion_gate_wait_seconds", "histogram", "How long calls w
 INFO = Metric("tabellion_worker_info", "gauge", "1, with the version of this worker.", ("version",))
 
 METRICS = (
-    CLAIMS, JOBS, HANDLER_SECONDS, SETTLE_SECONDS, CLAIM_SECONDS, COST, EVENTS, SLOTS, ENVIRONMENT_UP, CALLS,
-    CALL_SECONDS, CALL_TOKENS, CALL_COST, MEMOS, GATE_WAIT, INFO,
+    CLAIMS, JOBS, HANDLER_SECONDS, SETTLE_SECONDS, CLAIM_SECONDS, COST, EVENTS, SLOTS, ENVIRONMENT_UP, BROKER_UP,
+    CALLS, CALL_SECONDS, CALL_TOKENS, CALL_COST, MEMOS, GATE_WAIT, INFO,
 )  # fmt: skip
 
 _JOB_EVENTS = frozenset((*OUTCOMES, "claimed"))
@@ -168,6 +171,8 @@ class WorkerMetrics:
         yield INFO.sample(1, version=record.version)
         yield SLOTS.sample(record.busy, state="busy")
         yield SLOTS.sample(max(0, record.slots - record.busy), state="free")
+        if worker.broker_up is not None:
+            yield BROKER_UP.sample(worker.broker_up)
         for environment in worker.environments:
             yield ENVIRONMENT_UP.sample(self._up.get(environment.name, False), environment=environment.name)
 

@@ -16,7 +16,7 @@ from tabellion.engine.failpoints import failpoint
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.messages import Message
-from tabellion.monitor.sla.compliance import Measurement, SlaState
+from tabellion.monitor.sla.compliance import Measurement, SlaState, dump_problem
 from tabellion.monitor.sla.target import Target
 
 APART = 45.0  #: seconds between two checks of a target, by whichever worker
@@ -25,16 +25,21 @@ GAP = 600.0  #: seconds without a check after which it is not known whether a ta
 
 async def take_turns(store: Store, targets: Sequence[Target]) -> dict[str, int]:
     """The targets whose turn this worker has, each with the turn's number; they count as checked from now on."""
-    if not targets:
+    return await take_named_turns(store, [target.name for target in targets])
+
+
+async def take_named_turns(store: Store, names: Sequence[str]) -> dict[str, int]:
+    """The same for any names: rows that no target has are of other work that one worker at a time does."""
+    if not names:
         return {}
     d = store.dialect
-    rows = ", ".join(f"(${number}, 'ok', {NOW}, {NOW}, 1)" for number in range(1, len(targets) + 1))
+    rows = ", ".join(f"(${number}, 'ok', {NOW}, {NOW}, 1)" for number in range(1, len(names) + 1))
     taken = await store.database.fetch(
         f"""INSERT INTO tabellion_sla AS s (target, state, since, checked_at, turn) VALUES {rows}
 ON CONFLICT (target) DO UPDATE SET checked_at = {NOW}, turn = s.turn + 1,
   changing_since = CASE WHEN s.checked_at > {sql.later(repr(-GAP), d)} THEN s.changing_since END
 WHERE s.checked_at <= {sql.later(repr(-APART), d)} RETURNING target, turn""",
-        *sorted(target.name for target in targets),  # in one order everywhere: workers must not wait in a circle
+        *sorted(names),  # in one order everywhere: workers must not wait in a circle
     )
     return {row["target"]: int(row["turn"]) for row in taken}
 
@@ -52,7 +57,7 @@ async def record(
         await store.database.fetch(
             """UPDATE tabellion_sla SET value = NULL, problem = $3, changing_since = NULL
 WHERE target = $1 AND turn = $2""",
-            target.name, turn, measured["problem"],
+            target.name, turn, dump_problem(measured["problem"]),
         )  # fmt: skip
         return None
     found: SlaState = "ok" if target.is_kept(measured["value"]) else "breached"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tabellion.engine.periodic import Tell
+from tabellion.engine.periodic import Emit
 from tabellion.engine.store import Store
 from tabellion.monitor.hourly_snapshots import take_snapshots
 from tabellion.monitor.sla.alerts import describe, record, take_turns
@@ -21,7 +21,7 @@ class SlaChecks:
     def __init__(self, environment: str, views: Sequence[QueueView], targets: Sequence[Target], wait: float) -> None:
         self._environment, self._views, self._targets, self._wait = environment, list(views), list(targets), wait
 
-    async def run(self, store: Store, tell: Tell) -> None:
+    async def run(self, store: Store, emit: Emit) -> None:
         """Checks the targets whose turn it is, then takes the snapshots of this hour that are missing."""
         turns = await take_turns(store, self._targets)
         for target in self._targets:
@@ -30,7 +30,7 @@ class SlaChecks:
                 changed = await record(store, self._environment, target, turns[target.name], measured, self._wait)
                 if changed is not None:
                     note = describe(target, changed, measured["value"])
-                    tell(f"sla_{'breached' if changed == 'breached' else 'recovered'}", note=note)
+                    emit(f"sla_{'breached' if changed == 'breached' else 'recovered'}", note=note)
         await take_snapshots(store, self._views, await self._values(store))
 
     async def _values(self, store: Store) -> dict[str, dict[str, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypedDict
 
@@ -10,6 +11,7 @@ from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError, Unreachable
+from tabellion.messages import Message, Translatable, restore_text, translatable
 from tabellion.monitor.sla.target import Target, Unit
 
 SlaState = Literal["ok", "breached"]
@@ -31,10 +33,11 @@ class TargetPicture(Answer):
     since: Annotated[str | None, Doc("When the state began.")]
     checked_at: Annotated[str | None, Doc("When the value was measured.")]
     problem: Annotated[str | None, Doc("Why it cannot be measured.")]
+    translatable: Translatable | None
 
 
 class RecordedTarget(TypedDict):
-    """A row of `tabellion_sla`; times are seconds since 1970."""
+    """A row of `tabellion_sla`; times are seconds since 1970, and the problem may be a message."""
 
     target: str
     state: SlaState
@@ -89,7 +92,7 @@ def _picture(
         "value": None if value is None else round(value, 4), "kept": target.is_kept(value) if is_known else None,
         "state": recorded["state"] if recorded is not None else "ok",
         "since": iso(recorded["since"]) if recorded is not None else None, "checked_at": iso(checked_at),
-        "problem": problem,
+        "problem": problem, "translatable": translatable(problem=problem).get("translatable"),
     }  # fmt: skip
 
 
@@ -99,4 +102,20 @@ async def _read(store: Store) -> dict[str, RecordedTarget]:
         f"""SELECT target, state, {sql.epoch("since", d)} AS since, value, problem,
   {sql.epoch("checked_at", d)} AS checked_at FROM tabellion_sla"""
     )
-    return {row["target"]: row for row in rows}
+    return {row["target"]: {**row, "problem": load_problem(row["problem"])} for row in rows}
+
+
+def dump_problem(problem: str) -> str:
+    """A problem as it is stored: a message as JSON, with its code and parameters."""
+    if not isinstance(problem, Message):
+        return problem
+    return json.dumps({"problem": problem, **translatable(problem=problem)}, ensure_ascii=False)
+
+
+def load_problem(stored: str | None) -> str | None:
+    """A stored problem, as a message if it was one."""
+    try:
+        data = json.loads(stored or "null")
+    except ValueError:
+        return stored
+    return str(restore_text(data, "problem")) if isinstance(data, dict) and "problem" in data else stored

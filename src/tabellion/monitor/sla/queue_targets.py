@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from tabellion.engine import counts, register, sql
+from tabellion.engine import counts, sql
 from tabellion.engine.counts import HOUR, MINUTE
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import StoreError
-from tabellion.monitor.counting import MOST, created_at_sql
+from tabellion.messages import Message
+from tabellion.monitor.counting import MOST, created_at_sql, waiting_join
 from tabellion.monitor.sla.target import QUEUE_KINDS, Target
 from tabellion.monitor.view import QueueView
 
@@ -20,15 +21,12 @@ async def measure_oldest(store: Store, view: QueueView) -> float:
     bound = await store.bind(queue)
     created_at = created_at_sql(bound)
     if created_at is None:
-        raise StoreError(f"no column of {queue.table} has the time at which a row was created")
+        raise StoreError(Message("sla.no_created_at", table=queue.table))
     condition = view.holds("ready", d) + (f" AND (\n{queue.where}\n)" if queue.where else "")
-    # What waits for its next try is few rows, found by their own index, however long the queue is.
     [row] = await store.database.fetch(
         f"""SELECT {sql.epoch(NOW, d)} - min(born) AS seconds
-FROM (SELECT {created_at} AS born FROM {sql.name(queue.table)} AS t WHERE {condition}
-  AND CAST(t.{sql.column(bound.key.name)} AS text) NOT IN (
-    SELECT a.key FROM {register.attempts_due(d)} WHERE a.retry_at > {sql.moment("$1", d)} AND a.queue = $2)
-  LIMIT {MOST}) AS s""",
+FROM (SELECT {created_at} AS born FROM {sql.name(queue.table)} AS t{waiting_join(bound)}
+  WHERE waiting_key IS NULL AND {condition} LIMIT {MOST}) AS s""",
         await store.now(), queue.name,
     )  # fmt: skip
     return max(float(row["seconds"]), 0.0) if row["seconds"] is not None else 0.0

@@ -11,10 +11,11 @@ from starlette.responses import Response
 
 from tabellion.accounts import audit
 from tabellion.answers import Answer, Doc
-from tabellion.engine import controls, releasing
-from tabellion.engine.declaration import Bound
-from tabellion.engine.primary_key import can_be_key
+from tabellion.engine import controls
 from tabellion.engine.queue import Queue
+from tabellion.engine.recovery import releasing
+from tabellion.engine.tables.declaration import Bound
+from tabellion.engine.tables.primary_key import can_be_key
 from tabellion.errors import DeclarationError
 from tabellion.messages import Message
 from tabellion.monitor import failures
@@ -58,7 +59,7 @@ class Release(Strict):
     orphans: bool = Field(default=False, description="Every running row that no live worker holds.")
     force: bool = Field(
         default=False,
-        description="With keys: also rows that a live worker holds; its claim ends, its result is refused.",
+        description="With keys: also rows that a live worker holds; its claim ends, its result is rejected.",
     )
 
 

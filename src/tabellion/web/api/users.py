@@ -41,7 +41,7 @@ class Me(Answer):
     csrf: Annotated[str | None, Doc("To be sent as X-CSRF-Token with every change in a session; null for a key.")]
 
 
-class User(Answer):
+class UserResponse(Answer):
     """A user."""
 
     id: str
@@ -58,7 +58,7 @@ class User(Answer):
 class Users(Answer):
     """All users."""
 
-    users: list[User]
+    users: list[UserResponse]
 
 
 class Reviewer(Answer):
@@ -75,7 +75,7 @@ class People(Answer):
     people: list[Reviewer]
 
 
-class Link(Answer):
+class SignInLink(Answer):
     """A link that signs a user in once."""
 
     name: str
@@ -112,7 +112,7 @@ class NewPassword(Strict):
     new: str = Field(min_length=1, max_length=passwords.LONGEST)
 
 
-def serialize_user(user: users.User) -> User:
+def serialize_user(user: users.User) -> UserResponse:
     """A user as JSON."""
     return {
         "id": user.id, "name": user.name, "role": user.role.word, "available": user.available,
@@ -174,7 +174,9 @@ async def people(request: Request) -> Response:
     """The names of the users who can review, for assigning work to them."""
     environment: ServedEnvironment = request.state.environment
     reviewers = [
-        user for user in await users.listing(environment.store) if not user.disabled_at and user.role >= Role.REVIEWER
+        user
+        for user in await users.list_users(environment.store)
+        if not user.disabled_at and user.role >= Role.REVIEWER
     ]
     answers: list[Reviewer] = [
         {"name": user.name, "role": cast("Reviewing", user.role.word), "available": user.available}
@@ -184,13 +186,15 @@ async def people(request: Request) -> Response:
 
 
 @router.get("/api/users", response_model=Users, summary="List users")
-async def listing(request: Request) -> Response:
+async def list_users(request: Request) -> Response:
     """All users, including disabled ones."""
     environment: ServedEnvironment = request.state.environment
-    return answer(Users(users=[serialize_user(user) for user in await users.listing(environment.store)]))
+    return answer(Users(users=[serialize_user(user) for user in await users.list_users(environment.store)]))
 
 
-@router.post("/api/users", status_code=201, response_model=User, openapi_extra=body_of(NewUser), summary="Add a user")
+@router.post(
+    "/api/users", status_code=201, response_model=UserResponse, openapi_extra=body_of(NewUser), summary="Add a user"
+)
 async def add(request: Request) -> Response:
     """Adds a user, who has no password yet."""
     environment: ServedEnvironment = request.state.environment
@@ -205,7 +209,7 @@ async def add(request: Request) -> Response:
     return answer(serialize_user(user), 201)
 
 
-@router.patch("/api/users/{id}", response_model=User, openapi_extra=body_of(Changes), summary="Change a user")
+@router.patch("/api/users/{id}", response_model=UserResponse, openapi_extra=body_of(Changes), summary="Change a user")
 async def change(request: Request, id: str) -> Response:  # noqa: A002
     """Changes the role, enables or disables the user; takes effect immediately, also for open sessions."""
     environment: ServedEnvironment = request.state.environment
@@ -229,7 +233,7 @@ async def change(request: Request, id: str) -> Response:  # noqa: A002
     return answer(serialize_user(user))
 
 
-@router.post("/api/users/{id}/link", status_code=201, response_model=Link, summary="Create a sign-in link")
+@router.post("/api/users/{id}/link", status_code=201, response_model=SignInLink, summary="Create a sign-in link")
 async def link(request: Request, id: str) -> Response:  # noqa: A002
     """A link that signs this user in once, within 15 minutes. It is shown only once."""
     environment: ServedEnvironment = request.state.environment

@@ -8,9 +8,9 @@ from starlette.responses import Response
 
 from tabellion.answers import Answer
 from tabellion.delivery import endpoints
+from tabellion.installed_pipelines import known_events
 from tabellion.messages import Message
 from tabellion.net import guard
-from tabellion.pipeline import known_events
 from tabellion.web.answers import answer
 from tabellion.web.environment import ServedEnvironment
 from tabellion.web.openapi import body_of
@@ -21,7 +21,7 @@ from tabellion.web.validation import Strict, parse_body
 router = APIRouter(route_class=Guarded, tags=["webhooks"])
 
 
-class New(Strict):
+class EndpointRequest(Strict):
     """A new webhook endpoint."""
 
     url: str = Field(min_length=1, max_length=2048, description="The URL to send to; http or https, public.")
@@ -31,14 +31,14 @@ class New(Strict):
     )  # fmt: skip
 
 
-class Endpoint(endpoints.ListedEndpoint):
+class EndpointResponse(endpoints.ListedEndpoint):
     """A webhook endpoint, without its secret."""
 
 
 class Endpoints(Answer):
     """All webhook endpoints."""
 
-    webhooks: list[Endpoint]
+    webhooks: list[EndpointResponse]
 
 
 class NewEndpoint(Answer):
@@ -51,21 +51,21 @@ class NewEndpoint(Answer):
 
 
 @router.get("/api/webhooks", response_model=Endpoints, summary="List webhook endpoints")
-async def listing(request: Request) -> Response:
+async def list_webhooks(request: Request) -> Response:
     """Every endpoint without its secret, with the state of its deliveries."""
     environment: ServedEnvironment = request.state.environment
     await endpoints.SCHEMA.prepare(environment.store)
-    return answer(Endpoints(webhooks=await endpoints.listing(environment.store)))
+    return answer(Endpoints(webhooks=await endpoints.list_endpoints(environment.store)))
 
 
 @router.post(
-    "/api/webhooks", status_code=201, response_model=NewEndpoint, openapi_extra=body_of(New),
+    "/api/webhooks", status_code=201, response_model=NewEndpoint, openapi_extra=body_of(EndpointRequest),
     summary="Add a webhook endpoint",
 )  # fmt: skip
 async def add(request: Request) -> Response:
     """Adds an endpoint. The response contains its secret, which is shown only once."""
     environment: ServedEnvironment = request.state.environment
-    requested = await parse_body(request, New, request.app.state.limits)
+    requested = await parse_body(request, EndpointRequest, request.app.state.limits)
     for index, event in enumerate(requested.events):
         if event not in (*known_events(), endpoints.EVERYTHING):
             raise Problem(422, "value_invalid", Message("problem.event"), field=f"/events/{index}",

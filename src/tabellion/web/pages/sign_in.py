@@ -33,7 +33,7 @@ class Credentials(Strict):
     password: str = Field(min_length=1, max_length=passwords.LONGEST)
 
 
-class Link(Strict):
+class SignInToken(Strict):
     """A sign-in link to be used."""
 
     token: str = Field(min_length=1, max_length=300)
@@ -87,7 +87,7 @@ async def enter_page(request: Request) -> Response:
 async def enter(request: Request) -> Response:
     """Uses a link: starts a session of its user; the link is then used up."""
     cookies.check_way(request)
-    link = await parse_body(request, Link, request.app.state.limits)
+    link = await parse_body(request, SignInToken, request.app.state.limits)
     auth = request.app.state.auth
     ticket = sessions.parse(link.token)
     environment: ServedEnvironment | None = auth.environments.get(ticket.environment) if ticket else None

@@ -11,8 +11,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from tabellion.installed_pipelines import installed_pipelines
 from tabellion.messages import Message
-from tabellion.pipeline import installed_pipelines
 from tabellion.web.blueprint import with_shared
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded

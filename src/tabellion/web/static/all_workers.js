@@ -2,11 +2,12 @@
 
 import { api, byId, el, explain, moment, number, t } from "./base.js";
 import { put } from "./charts.js";
-import { aged, breakable, renew, repeatWhileVisible, Rows, short } from "./monitor.js";
+import { localized } from "./messages.js";
+import { liveAge, breakable, renew, repeatWhileVisible, Rows, short } from "./monitor.js";
 
 const EVERY = 5000; // milliseconds
 
-const since = () => aged((seconds) => (seconds === null ? "–" : t("dashboard.ago", { time: short(seconds) })));
+const since = () => liveAge((seconds) => (seconds === null ? "–" : t("dashboard.ago", { time: short(seconds) })));
 
 const rows = new Rows(byId("all-workers"), (worker) => {
   const jobs = el("td", { class: "right" }), note = el("td", { class: "note-cell" }), oldest = since(), newest = since();
@@ -16,9 +17,10 @@ const rows = new Rows(byId("all-workers"), (worker) => {
     el("td", { class: "worker-name" }, el("span", { class: "cut block", title: name }, name), worker.registered ? null : el("span", { class: "muted small block" }, t("dashboard.all_workers_outside"))),
     el("td", {}, worker.queue === null ? el("span", { class: "muted" }, t("dashboard.all_workers_idle")) : breakable(worker.queue)),
     jobs, el("td", { class: "right nowrap" }, oldest), el("td", { class: "right nowrap" }, newest), note);
-  row.update = ({ jobs: held, oldest_at, newest_at, note: said }) => {
-    put(jobs, number(held));
-    put(note, said ?? "");
+  row.update = (worker) => {
+    const { oldest_at, newest_at } = worker;
+    put(jobs, number(worker.jobs));
+    put(note, localized(worker, "note"));
     for (const [element, at] of [[oldest, oldest_at], [newest, newest_at]]) {
       element.update(at);
       element.title = moment(at);

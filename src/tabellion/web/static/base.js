@@ -1,6 +1,6 @@
 // Shared by every page: texts, requests, dates, toasts, dialogs, event streams and keyboard shortcuts.
 
-import { counted, localized } from "./messages.js";
+import { selectPlural, localized } from "./messages.js";
 
 const read = (id) => JSON.parse(document.getElementById(id)?.textContent || "{}");
 
@@ -18,18 +18,18 @@ let csrf = facts.csrf;
 
 /** The text of a key with its parameters filled in; `n` selects singular or plural. */
 export function t(key, params = {}) {
-  const text = counted(words[key], params.n);
+  const text = selectPlural(words[key], params.n);
   if (text === undefined) return key;
   return text.replace(/\{(\w+)\}/g, (hole, name) => (name in params ? String(params[name]) : hole));
 }
 
 /** The text of a key, or `otherwise` if there is none. */
-export const tell = (key, otherwise) => (key in words ? words[key] : otherwise);
+export const textOr = (key, otherwise) => (key in words ? words[key] : otherwise);
 
 /** The title of a field: from its type's file, else from our texts, else from its name. */
 export function fieldTitle(name, title) {
   const plain = capital(name.replaceAll("_", " "));
-  return title && title !== plain && title !== name ? title : tell(`fields.${name}`, plain);
+  return title && title !== plain && title !== name ? title : textOr(`fields.${name}`, plain);
 }
 
 const DATE = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
@@ -152,7 +152,7 @@ export class Problem extends Error {
   }
 }
 
-const sentence = (problem) => (problem?.code ? tell(`base.problem_${problem.code}`, capital(localized(problem, "detail"))) : "");
+const sentence = (problem) => (problem?.code ? textOr(`base.problem_${problem.code}`, capital(localized(problem, "detail"))) : "");
 
 /** The text with a capital first letter. */
 export const capital = (text) => (text ? text[0].toUpperCase() + text.slice(1) : "");
@@ -163,13 +163,13 @@ export function explain(error) {
   return error instanceof TypeError ? t("base.offline") : String(error.message ?? error);
 }
 
-let leaving = false; // whether the user is signing out
+let isSigningOut = false; // whether the user is signing out
 
 /** @typedef {{ ifMatch?: string, signal?: AbortSignal, headers?: Record<string, string>, again?: boolean }} Options */
 
 /** Sends a request; returns status, data and etag, or throws a Problem. */
 export async function api(method, path, body = null, /** @type {Options} */ { ifMatch, signal, headers = {}, again = true } = {}) {
-  if (leaving && method === "GET") return new Promise(() => {}); // the page is about to be left: nothing needs the answer
+  if (isSigningOut && method === "GET") return new Promise(() => {}); // the page is about to be left: nothing needs the answer
   const requestHeaders = { Accept: "application/json", ...headers };
   if (body !== null) requestHeaders["Content-Type"] = "application/json";
   if (ifMatch) requestHeaders["If-Match"] = ifMatch;
@@ -182,10 +182,10 @@ export async function api(method, path, body = null, /** @type {Options} */ { if
   for (const note of notes(t("base.offline"))) note.remove();
   const parsed = text && /json/.test(response.headers.get("content-type") ?? "") ? JSON.parse(text) : null;
   if (response.ok) return { status: response.status, data: parsed, etag: response.headers.get("etag") };
-  if (response.status === 403 && parsed?.code === "csrf_failed" && again && me && (await renewed())) {
+  if (response.status === 403 && parsed?.code === "csrf_failed" && again && me && (await renewCsrf())) {
     return api(method, path, body, { ifMatch, signal, headers, again: false });
   }
-  if (response.status === 401 && me) signedOut();
+  if (response.status === 401 && me) showSignedOut();
   throw new Problem(response.status, parsed, response.headers);
 }
 
@@ -193,7 +193,7 @@ export async function api(method, path, body = null, /** @type {Options} */ { if
 export const token = () => csrf;
 
 /** Fetches a new CSRF token if the same user has signed in again in another tab, so that input here is not lost. */
-export async function renewed() {
+export async function renewCsrf() {
   const response = await fetch("/api/me", { headers: { Accept: "application/json" }, credentials: "same-origin" });
   if (!response.ok) return false;
   const current = await response.json();
@@ -202,20 +202,20 @@ export async function renewed() {
   return true;
 }
 
-let toldOut = false, closedAt = -1, touchedAt = 0; // the last user action before the dialog was closed, and the last one at all
+let isSignedOutShown = false, closedAt = -1, touchedAt = 0; // the last user action before the dialog was closed, and the last one at all
 for (const type of ["keydown", "pointerdown", "drop"]) addEventListener(type, (event) => { touchedAt = event.timeStamp; }, { capture: true, passive: true });
 
 /** Shows that the session has ended; the page stays as it is. If the user closes the dialog, it is shown again only after they
  *  do something, not because of requests that the page sends by itself. */
-export function signedOut() {
-  if (toldOut || touchedAt <= closedAt) return;
-  toldOut = true;
+export function showSignedOut() {
+  if (isSignedOutShown || touchedAt <= closedAt) return;
+  isSignedOutShown = true;
   const next = encodeURIComponent(location.pathname + location.search);
   const box = dialog(t("base.signed_out_title"), [el("p", {}, t("base.signed_out_text"))], [
     el("button", { type: "button", onclick: () => box.close() }, t("base.stay")),
     el("a", { class: "button primary", href: `/sign-in?next=${next}` }, t("base.sign_in")),
   ]);
-  whenClosed(box, () => { toldOut = false; closedAt = touchedAt; });
+  whenClosed(box, () => { isSignedOutShown = false; closedAt = touchedAt; });
   document.dispatchEvent(new CustomEvent("signed-out"));
 }
 
@@ -223,9 +223,9 @@ export function signedOut() {
 
 /** Server-sent events; reconnects after errors, and pauses while the page is hidden: browsers allow few connections. */
 export function events(url, listeners, /** @type {{ onopen?: () => void, ondown?: () => void }} */ { onopen, ondown } = {}) {
-  let source = null, wait = 1000, timer = 0, resting = 0, over = false;
+  let source = null, wait = 1000, timer = 0, hideTimer = 0, isClosed = false;
   const open = () => {
-    if (over || source) return;
+    if (isClosed || source) return;
     source = new EventSource(typeof url === "function" ? url() : url);
     source.onopen = () => { wait = 1000; onopen?.(); };
     source.onerror = () => {
@@ -241,17 +241,17 @@ export function events(url, listeners, /** @type {{ onopen?: () => void, ondown?
       source.addEventListener(name, (event) => listener(event.data ? JSON.parse(event.data) : null, event));
     }
   };
-  const shut = () => { clearTimeout(timer); source?.close(); source = null; };
-  const turned = () => {
-    clearTimeout(resting);
-    if (document.hidden) resting = setTimeout(shut, 5000);
+  const disconnect = () => { clearTimeout(timer); source?.close(); source = null; };
+  const handleVisibility = () => {
+    clearTimeout(hideTimer);
+    if (document.hidden) hideTimer = setTimeout(disconnect, 5000);
     else open();
   };
-  document.addEventListener("visibilitychange", turned);
-  addEventListener("pagehide", shut);
-  addEventListener("pageshow", turned);
+  document.addEventListener("visibilitychange", handleVisibility);
+  addEventListener("pagehide", disconnect);
+  addEventListener("pageshow", handleVisibility);
   open();
-  return { close() { over = true; shut(); document.removeEventListener("visibilitychange", turned); } };
+  return { close() { isClosed = true; disconnect(); document.removeEventListener("visibilitychange", handleVisibility); } };
 }
 
 const PATIENCE = 2500; // milliseconds without a connection before it is shown
@@ -287,17 +287,17 @@ const arrival = /** @type {PerformanceNavigationTiming} */ (performance.getEntri
 export const cameFrom = arrival === "navigate" ? sessionStorage.getItem("left") : null;
 addEventListener("pagehide", () => sessionStorage.setItem("left", location.pathname));
 
-const spot = () => `place:${location.pathname}${location.search}`;
+const placeKey = () => `place:${location.pathname}${location.search}`;
 
 /** Stores how much of a list is shown and the scroll position, for coming back. */
 export function rememberPlace(shown) {
   history.scrollRestoration = "manual";
-  addEventListener("pagehide", () => sessionStorage.setItem(spot(), JSON.stringify({ shown: shown(), y: scrollY })));
+  addEventListener("pagehide", () => sessionStorage.setItem(placeKey(), JSON.stringify({ shown: shown(), y: scrollY })));
 }
 
 /** The stored place in this list, after going back or reloading; else null. */
 export function placeBefore() {
-  return arrival === "back_forward" || arrival === "reload" ? JSON.parse(sessionStorage.getItem(spot()) ?? "null") : null;
+  return arrival === "back_forward" || arrival === "reload" ? JSON.parse(sessionStorage.getItem(placeKey()) ?? "null") : null;
 }
 
 // -- notes and dialogs -------------------------------------------------------------------------------------------
@@ -393,28 +393,28 @@ export function field(label, input, hint) {
 
 // -- keys --------------------------------------------------------------------------------------------------------
 
-const known = [];
+const shortcuts = [];
 
 /** Adds keyboard shortcuts to the help that `?` opens; those with `run` are bound. */
 export function keys(list) {
-  known.push(...list);
+  shortcuts.push(...list);
 }
 
 /** Whether the user is typing into a field, where shortcuts must not apply. */
-export const typing = (target) =>
+export const isTyping = (target) =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)
     && !/^(checkbox|radio|button|submit|file)$/.test(/** @type {HTMLInputElement} */ (target).type ?? ""));
 
-export function help() {
-  const list = el("dl", { class: "keys" }, known.filter((shortcut) => shortcut.does).map((shortcut) => [
+export function showHelp() {
+  const list = el("dl", { class: "keys" }, shortcuts.filter((shortcut) => shortcut.does).map((shortcut) => [
     el("dt", {}, String(shortcut.shown ?? shortcut.key).split(" ").map((key) => [el("kbd", {}, key), " "])), el("dd", {}, shortcut.does)]));
   dialog(t("base.help_title"), [list]);
 }
 
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-  if (typing(event.target) || document.querySelector("dialog[open]")) return;
-  const found = known.find((shortcut) => shortcut.run && shortcut.key === event.key && (!shortcut.when || shortcut.when()));
+  if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
+  const found = shortcuts.find((shortcut) => shortcut.run && shortcut.key === event.key && (!shortcut.when || shortcut.when()));
   if (found) {
     event.preventDefault();
     found.run(event);
@@ -448,7 +448,7 @@ export function rowKeys(body, { opens = true } = {}) {
 
 // -- the header --------------------------------------------------------------------------------------------------
 
-function remember(name, value) {
+function storeCookie(name, value) {
   const secure = location.protocol === "https:" ? "; secure" : "";
   document.cookie = `${name}=${value}; path=/; max-age=31536000; samesite=lax${secure}`;
 }
@@ -457,24 +457,24 @@ byId("theme-button")?.addEventListener("click", () => {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark";
-  remember("theme", root.dataset.theme);
+  storeCookie("theme", root.dataset.theme);
 });
 
 byId("language")?.addEventListener("change", async (event) => {
-  remember("language", event.target.value);
+  storeCookie("language", event.target.value);
   if (me?.user) await api("PATCH", "/api/me", { language: event.target.value }).catch(() => {});
   location.reload();
 });
 
-byId("help-button")?.addEventListener("click", help);
+byId("help-button")?.addEventListener("click", showHelp);
 
 byId("sign-out-button")?.addEventListener("click", async () => {
   try {
     const sent = api("POST", "/sign-out");
-    leaving = true;
+    isSigningOut = true;
     await sent;
   } catch (error) {
-    leaving = false;
+    isSigningOut = false;
     if (error.status !== 401) return void toast(explain(error), "bad");
   }
   location.assign("/sign-in");
@@ -484,7 +484,7 @@ byId("away-button")?.addEventListener("click", async () => {
   const away = byId("away-mark").hidden;
   try {
     await api("PATCH", "/api/me", { available: !away });
-    absent(away);
+    showAway(away);
     toast(t(away ? "base.away_done" : "base.back_done"), "good");
     document.dispatchEvent(new CustomEvent("away"));
   } catch (error) {
@@ -494,7 +494,7 @@ byId("away-button")?.addEventListener("click", async () => {
 });
 
 /** Shows in the header whether the user is away and gets no work. */
-export function absent(away) {
+export function showAway(away) {
   if (!byId("away-button")) return;
   byId("away-mark").hidden = !away;
   byId("away-button").lastElementChild.textContent = t(away ? "base.be_back" : "base.be_away");
@@ -529,7 +529,7 @@ if (flashed) {
   toast(...JSON.parse(flashed));
 }
 
-keys([{ key: "?", does: t("base.key_help"), run: help }]);
+keys([{ key: "?", does: t("base.key_help"), run: showHelp }]);
 
 /** The table row of an item in `rows`: made once; its cells are replaced when the item has changed, the focus stays. */
 export function drawRow(rows, item, cells) {

@@ -28,14 +28,14 @@ let drawn = 0;
 
 /**
  * Stacked bars over time, with an axis, a legend, a tooltip and a table with the same values.
- * `kinds`: [{key, word, css}], the lowest first; `axis` and `whole` format a time; `write` formats a value.
+ * `kinds`: [{key, word, css}], the lowest first; `axis` and `tooltip` format a time; `write` formats a value.
  */
 export class Bars {
-  constructor(host, { title, kinds, axis, whole, write = (value) => number(value), nothing, integers = true, room = 84 }) {
+  constructor(host, { title, kinds, axis, tooltip, write = (value) => number(value), nothing, integers = true, room = 84 }) {
     this.title = title;
     this.kinds = kinds;
     this.axis = axis;
-    this.whole = whole;
+    this.tooltip = tooltip;
     this.write = write;
     this.nothing = nothing;
     this.integers = integers;
@@ -52,7 +52,7 @@ export class Bars {
       el("span", {}, el("i", { class: `swatch ${kind.css}` }), kind.word))) : null;
     this.table = el("div", { class: "chart-table table-wrap", tabindex: "0", role: "region", "aria-label": title });
     this.more = el("details", { class: "chart-more" }, el("summary", { class: "small" }, icon("right"), t("dashboard.as_table")), this.table);
-    this.more.addEventListener("toggle", () => this.tabulate());
+    this.more.addEventListener("toggle", () => this.fillTable());
     host.replaceChildren(...[this.legend, this.frame, this.more].filter(Boolean));
     this.frame.addEventListener("pointermove", (event) => this.point(event));
     this.frame.addEventListener("pointerleave", () => this.point(null));
@@ -64,7 +64,7 @@ export class Bars {
   update({ since, step, values }) {
     this.series = { since, step, values, count: values[this.kinds[0].key].length };
     this.draw();
-    this.tabulate();
+    this.fillTable();
   }
 
   moment(place) {
@@ -100,7 +100,7 @@ export class Bars {
         floor += value;
       });
     });
-    this.say();
+    this.describe();
   }
 
   column() {
@@ -129,11 +129,11 @@ export class Bars {
   }
 
   /** Sets the description for screen readers. */
-  say() {
+  describe() {
     const [title, desc] = this.figure.children;
     put(title, this.title);
     const sums = this.kinds.map(({ key, word }) => `${word}: ${this.write(this.series.values[key].reduce((a, b) => a + b, 0))}`);
-    put(desc, t("dashboard.chart_desc", { from: this.whole(this.moment(0)), sums: sums.join(", ") }));
+    put(desc, t("dashboard.chart_desc", { from: this.tooltip(this.moment(0)), sums: sums.join(", ") }));
   }
 
   point(event) {
@@ -148,7 +148,7 @@ export class Bars {
     if (place < 0 || place >= this.series.count) return void (this.note.hidden = true);
     this.pointed = place;
     this.columns[place].group.classList.add("pointed");
-    this.note.replaceChildren(el("strong", {}, this.whole(this.moment(place))), ...[...this.kinds].reverse().map(({ key, word, css }) =>
+    this.note.replaceChildren(el("strong", {}, this.tooltip(this.moment(place))), ...[...this.kinds].reverse().map(({ key, word, css }) =>
       el("span", {}, el("i", { class: `swatch ${css}` }), word, el("span", { class: "value" }, this.write(this.series.values[key][place])))));
     this.note.hidden = false;
     const middle = this.left + ((place + 0.5) * across) / this.series.count;
@@ -156,10 +156,10 @@ export class Bars {
     this.note.style.transform = `translateX(${Math.round(left)}px)`;
   }
 
-  tabulate() {
+  fillTable() {
     if (!this.more.open || !this.series) return;
     const rows = Array.from({ length: this.series.count }, (_, place) => this.series.count - 1 - place).map((place) =>
-      el("tr", {}, el("th", { scope: "row" }, this.whole(this.moment(place))),
+      el("tr", {}, el("th", { scope: "row" }, this.tooltip(this.moment(place))),
         this.kinds.map(({ key }) => el("td", { class: "right" }, this.write(this.series.values[key][place])))));
     const scrollTop = this.table.scrollTop;
     this.table.replaceChildren(el("table", {}, el("caption", { class: "unseen" }, this.title),
@@ -224,14 +224,14 @@ export function ring(label) {
     const kind = !hasShare ? "idle" : share >= 0.95 ? "good" : share >= 0.8 ? "warn" : "bad";
     element.setAttribute("class", `ring ring-${kind}`);
     arc.setAttribute("stroke-dasharray", `${hasShare ? share * round : 0} ${round}`);
-    put(middle, hasShare ? rounded(share) : "–");
+    put(middle, hasShare ? formatShare(share) : "–");
     put(title, label(share));
   };
   return element;
 }
 
 /** A percentage that is 100 % only for all, and 0 % only for nothing. */
-export function rounded(share) {
+export function formatShare(share) {
   const shown = share > 0 && share < 0.005 ? 0.01 : share < 1 && share > 0.995 ? 0.99 : share;
   return new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 0 }).format(shown);
 }

@@ -1,8 +1,8 @@
 // The dashboard: queues, workers, gates and spend, live; pipelines add figures.
 
 import { badge, byId, el, empty, icon, keys, language, may, money, number, rowKeys, t } from "./base.js";
-import { Bars, put, rounded, spark } from "./charts.js";
-import { aged, breakable, count, pauseOrResume, queuePath, renew, Rows, short, showHindrances, watch } from "./monitor.js";
+import { Bars, put, formatShare, spark } from "./charts.js";
+import { liveAge, breakable, count, pauseOrResume, queuePath, renew, Rows, short, showHindrances, watch } from "./monitor.js";
 import { localized } from "./messages.js";
 
 const format = (options) => { const formatter = new Intl.DateTimeFormat(language, options); return (at) => formatter.format(at); };
@@ -34,7 +34,7 @@ export function showTile(name, value, sub, kind = "") {
   tile.className = `card tile ${kind}`;
 }
 
-function figures({ queues: all, workers, spend, series }) {
+function showFigures({ queues: all, workers, spend, series }) {
   const ours = all.filter((one) => !one.people), queues = ours.filter((one) => !one.chore);
   const alive = workers.filter((one) => one.state === "alive");
   const slots = sum(alive, (one) => one.slots), failed = sum(ours, (one) => one.failed);
@@ -58,10 +58,10 @@ const settled = [
 let span = "minutes";
 const throughput = new Bars(byId("throughput"), {
   title: t("dashboard.throughput"), kinds: settled, axis: MINUTE,
-  whole: (at) => (span === "minutes" ? MINUTE(at) : WHOLE_HOUR(at)), nothing: t("dashboard.nothing_settled"),
+  tooltip: (at) => (span === "minutes" ? MINUTE(at) : WHOLE_HOUR(at)), nothing: t("dashboard.nothing_settled"),
 });
 
-function settledNow() {
+function showThroughput() {
   const series = picture.series[span];
   throughput.update({ since: new Date(series.since), step: series.step, values: series });
 }
@@ -70,7 +70,7 @@ for (const button of document.querySelectorAll("[data-span]")) {
   button.addEventListener("click", () => {
     span = button.dataset.span;
     for (const other of document.querySelectorAll("[data-span]")) other.setAttribute("aria-pressed", String(other === button));
-    if (picture) settledNow();
+    if (picture) showThroughput();
   });
 }
 
@@ -82,7 +82,7 @@ function queueRow(queue) {
   for (const key of ["minute", "rate"]) cells[key].classList.add("mid-only");
   const ready = el("span"), waiting = el("span", { class: "muted small block nowrap" }), bar = el("span", { class: "load", "aria-hidden": "true" }, el("i"), el("i"), el("i"));
   const under = el("span", { class: "muted small block" }), badges = el("span", { class: "row badges" });
-  const oldest = aged(short);
+  const oldest = liveAge(short);
   const line = spark((series) => t("dashboard.spark", { done: number(sum(series.done, (one) => one)), failed: number(sum(series.failed, (one) => one)) }));
   const act = may("operator") && el("button", { type: "button", class: "quiet square small-button" }, icon("pause"));
   const row = el("tr", { "data-row": queue.name },
@@ -103,7 +103,7 @@ function queueRow(queue) {
     cells.failed.classList.toggle("strong", queue.failed > 0);
     put(cells.minute, number(queue.throughput.minute.done));
     put(cells.hour, number(queue.throughput.hour.done));
-    put(cells.rate, queue.error_rate === null ? "–" : rounded(queue.error_rate));
+    put(cells.rate, queue.error_rate === null ? "–" : formatShare(queue.error_rate));
     cells.rate.classList.toggle("text-bad", (queue.error_rate ?? 0) >= 0.1);
     oldest.update(queue.oldest_at);
     line.update(queue.spark);
@@ -124,10 +124,10 @@ function queueRow(queue) {
 const queueRows = new Rows(byId("queues"), queueRow), choreRows = new Rows(byId("chores"), queueRow);
 
 /** Post-processing queues are folded away, except those that an operator should see. */
-function queuesNow(all) {
+function showQueues(all) {
   const quiet = (queue) => queue.chore && !queue.failed && !queue.paused && !queue.problem;
   const chores = all.filter(quiet);
-  listed("queues", queueRows, all.filter((queue) => !quiet(queue)), (queue) => queue.name);
+  showList("queues", queueRows, all.filter((queue) => !quiet(queue)), (queue) => queue.name);
   choreRows.update(chores, (queue) => queue.name);
   byId("chores-bar").hidden = !chores.length;
   put(byId("chores-button"), byId("chores").hidden ? t("dashboard.chores", { n: chores.length }) : t("dashboard.chores_away"));
@@ -136,14 +136,15 @@ function queuesNow(all) {
 byId("chores-button").addEventListener("click", () => {
   byId("chores").hidden = !byId("chores").hidden;
   byId("chores-button").setAttribute("aria-expanded", String(!byId("chores").hidden));
-  if (picture) queuesNow(picture.queues);
+  if (picture) showQueues(picture.queues);
 });
 
 // -- workers -----------------------------------------------------------------------------------------------------
 
 const KINDS = { alive: ["good", "check"], stopped: ["idle", "minus"], lost: ["bad", "warn"] };
 
-const heldJobs = ({ queue, jobs, oldest_at, newest_at, note }) => {
+const describeHeldJobs = (held) => {
+  const { queue, jobs, oldest_at, newest_at } = held, note = localized(held, "note");
   const [from, to] = [oldest_at, newest_at].map((at) => MINUTE(new Date(at)));
   const since = t(from === to ? "dashboard.held_since" : "dashboard.held_between", { queue, n: jobs, count: number(jobs), from, to });
   return note ? `${since} · ${note}` : since;
@@ -151,7 +152,7 @@ const heldJobs = ({ queue, jobs, oldest_at, newest_at, note }) => {
 
 const workerRows = new Rows(byId("workers"), (worker) => {
   const state = el("td"), busy = el("span"), bar = el("span", { class: "bar", "aria-hidden": "true" }, el("i"));
-  const done = el("td", { class: "right" }), seen = aged((seconds) => (seconds < 10 ? t("dashboard.just_now") : t("dashboard.ago", { time: short(seconds) }))), up = aged((seconds) => t("dashboard.up_for", { time: short(seconds) }), { class: "muted small block" });
+  const done = el("td", { class: "right" }), seen = liveAge((seconds) => (seconds < 10 ? t("dashboard.just_now") : t("dashboard.ago", { time: short(seconds) }))), up = liveAge((seconds) => t("dashboard.up_for", { time: short(seconds) }), { class: "muted small block" });
   const queues = el("span", { class: "muted small block cut", title: "" }), held = el("span", { class: "small block" });
   const row = el("tr", {}, el("td", { class: "worker-name" }, el("span", { class: "cut block", title: `${worker.host} · ${worker.pid} · ${worker.version}` }, worker.id), queues, held), state,
     el("td", {}, el("div", { class: "slots" }, busy, bar)), done, el("td", { class: "nowrap" }, seen, up));
@@ -160,7 +161,7 @@ const workerRows = new Rows(byId("workers"), (worker) => {
     row.classList.toggle("gone", worker.state !== "alive");
     put(queues, worker.queues.join(", "));
     queues.title = worker.queues.join(", ");
-    renew(held, worker.holds, () => worker.holds.map((one) => el("span", { class: "block cut", title: one.key ?? "" }, heldJobs(one))));
+    renew(held, worker.holds, () => worker.holds.map((one) => el("span", { class: "block cut", title: one.key ?? "" }, describeHeldJobs(one))));
     put(busy, t("dashboard.busy_of", { busy: number(worker.busy), slots: number(worker.slots) }));
     bar.firstChild.style.width = `${worker.slots ? (100 * worker.busy) / worker.slots : 0}%`;
     renew(done, [worker.done, worker.failed], () => [number(worker.done), worker.failed ? el("span", { class: "text-bad small block nowrap" }, t("dashboard.n_failed", { n: worker.failed, count: number(worker.failed) })) : null]);
@@ -176,7 +177,7 @@ const workerRows = new Rows(byId("workers"), (worker) => {
 const gateRows = new Rows(byId("gates"), (gate) => {
   const state = el("td"), why = el("span", { class: "small text-bad block" }), rate = el("td", { class: "right nowrap" }), calls = el("span", { class: "muted small block" });
   const spent = el("span", { class: "nowrap" }), bar = el("span", { class: "bar", "aria-hidden": "true" }, el("i"));
-  const again = aged((seconds) => (seconds === null ? "" : t("dashboard.reopens", { time: short(Math.max(0, -seconds)) })), { class: "small muted block" });
+  const again = liveAge((seconds) => (seconds === null ? "" : t("dashboard.reopens", { time: short(Math.max(0, -seconds)) })), { class: "small muted block" });
   const row = el("tr", {}, el("td", {}, el("span", { class: "strong" }, gate.name), el("span", { class: "muted small block" }, gate.queues.join(", ")), calls, why, again), state, rate,
     el("td", { class: "right" }, spent, bar));
   row.update = (gate) => {
@@ -201,7 +202,7 @@ const gateRows = new Rows(byId("gates"), (gate) => {
 
 const spending = new Bars(byId("spending"), {
   title: t("dashboard.spend_days"), kinds: [{ key: "cost", word: t("base.cost"), css: "fill-done" }],
-  axis: UTC_DAY, whole: WHOLE_DAY, write: (value) => money(value, "USD"), nothing: t("dashboard.nothing_spent"), integers: false,
+  axis: UTC_DAY, tooltip: WHOLE_DAY, write: (value) => money(value, "USD"), nothing: t("dashboard.nothing_spent"), integers: false,
 });
 const spendRows = new Rows(byId("spend-by"), () => {
   const model = el("span", { class: "muted small block" }), name = el("span"), today = el("td", { class: "right nowrap" }), month = el("td", { class: "right nowrap" });
@@ -223,7 +224,7 @@ const nothing = {
   gates: () => empty("lock", t("dashboard.no_gates"), t("dashboard.no_gates_text")),
 };
 
-function listed(name, rows, items, key) {
+function showList(name, rows, items, key) {
   rows.update(items, key);
   byId(`${name}-table`).hidden = !items.length;
   renew(byId(`${name}-empty`), !items.length, (none) => (none ? nothing[name]() : []));
@@ -232,11 +233,11 @@ function listed(name, rows, items, key) {
 watch((overview) => {
   picture = overview;
   document.body.classList.remove("unknown");
-  figures(overview);
-  settledNow();
-  queuesNow(overview.queues);
-  listed("workers", workerRows, overview.workers, (one) => one.id);
-  listed("gates", gateRows, overview.gates, (one) => one.name);
+  showFigures(overview);
+  showThroughput();
+  showQueues(overview.queues);
+  showList("workers", workerRows, overview.workers, (one) => one.id);
+  showList("gates", gateRows, overview.gates, (one) => one.name);
   const alive = overview.workers.filter((one) => one.state === "alive").length;
   put(byId("workers-alive"), t("dashboard.alive", { n: alive, count: number(alive) }));
   spending.update({ since: new Date(overview.spend.since), step: 86400, values: { cost: overview.spend.days } });
@@ -248,6 +249,6 @@ watch((overview) => {
 });
 
 rowKeys(byId("queues-table"));
-const chosen = () => document.querySelector("#queues-table tr.here")?.queue ?? null;
-if (may("operator")) keys([{ key: "p", does: t("dashboard.key_pause"), run: () => pauseOrResume(chosen()), when: () => chosen() !== null }]);
+const selectedQueue = () => document.querySelector("#queues-table tr.here")?.queue ?? null;
+if (may("operator")) keys([{ key: "p", does: t("dashboard.key_pause"), run: () => pauseOrResume(selectedQueue()), when: () => selectedQueue() !== null }]);
 keys([{ key: "h", does: t("dashboard.key_span"), run: () => document.querySelector('[data-span][aria-pressed="false"]').click() }]);

@@ -7,11 +7,11 @@ const make = (name, text = "", marks = {}) => {
   return node;
 };
 
-const resolved = (spec, schema) =>
+const resolveRef = (spec, schema) =>
   schema?.$ref ? schema.$ref.split("/").slice(1).reduce((place, step) => place?.[step], spec) : schema;
 
 const typeOf = (spec, schema) => {
-  const found = resolved(spec, schema);
+  const found = resolveRef(spec, schema);
   if (!found) return "";
   if (found.enum) return found.enum.map((value) => JSON.stringify(value)).join(" | ");
   if ("const" in found) return JSON.stringify(found.const);
@@ -44,7 +44,7 @@ const parametersOf = (spec, operation) =>
 const bodyOf = (spec, operation) => {
   const rows = [];
   for (const [media, content] of Object.entries(operation.requestBody?.content || {})) {
-    const schema = resolved(spec, content.schema);
+    const schema = resolveRef(spec, content.schema);
     const names = Object.entries(schema?.properties || {});
     if (!names.length) rows.push([media, "", typeOf(spec, schema), ""]);
     for (const [name, inner] of names)
@@ -56,7 +56,7 @@ const bodyOf = (spec, operation) => {
 const answersOf = (spec, operation) =>
   Object.entries(operation.responses).map(([status, answer]) => {
     const [media, content] = Object.entries(answer.content || {})[0] || [];
-    const schema = resolved(spec, content?.schema);
+    const schema = resolveRef(spec, content?.schema);
     return [status, answer.description, media || "", schema?.title || ""];
   });
 
@@ -132,14 +132,13 @@ const show = (spec) => {
     for (const [method, path, operation] of entries) {
       const details = make("details");
       const summary = make("summary");
-      const [about, role] = (operation.description || "").split("\n\nRole: ");
       summary.append(make("span", method, { class: "method" }), make("code", path), make("span", operation.summary || ""));
-      summary.append(make("span", role ? role.replace(".", "") : "open", { class: "role" }));
+      summary.append(make("span", operation["x-role"] || operation["x-callers"] || "open", { class: "role" }));
       details.append(summary);
       details.addEventListener("toggle", () => {
         if (details.children.length > 1) return;
         const inside = make("div", "", { class: "inside" });
-        inside.append(make("p", about));
+        for (const paragraph of (operation.description || "").split("\n\n")) inside.append(make("p", paragraph));
         const parameters = parametersOf(spec, operation);
         if (parameters.length) inside.append(make("h3", "Parameters"), table(["name", "where", "type", ""], parameters));
         const body = bodyOf(spec, operation);

@@ -18,10 +18,10 @@ function load() {
 }
 
 /** The singular or plural of a template. */
-export const counted = (template, n) => (Array.isArray(template) ? template[plurals.select(Number(n)) === "one" ? 0 : 1] : template);
+export const selectPlural = (template, n) => (Array.isArray(template) ? template[plurals.select(Number(n)) === "one" ? 0 : 1] : template);
 
 /** A name within a sentence starts in lower case; abbreviations stay as they are. */
-const lowered = (text) => (/^.\p{Lu}/u.test(text) ? text : text[0].toLowerCase() + text.slice(1));
+const lowerFirst = (text) => (/^.\p{Lu}/u.test(text) ? text : text[0].toLowerCase() + text.slice(1));
 
 /** The title of a field or of a cell: `line_items[0].amount`. */
 function title(path, within) {
@@ -29,15 +29,15 @@ function title(path, within) {
   if (name === undefined) return path;
   if (row !== undefined) return message({ code: column ? "field.cell" : "field.row", params: { field: name, n: Number(row) + 1, column } }, within);
   const label = titles.fields[name] ?? name.replaceAll("_", " ");
-  return within ? lowered(label) : label[0].toUpperCase() + label.slice(1);
+  return within ? lowerFirst(label) : label[0].toUpperCase() + label.slice(1);
 }
 
 /** A parameter as it appears in a sentence; some have a meaning by their name. */
-function shown(name, value, within) {
-  if (Array.isArray(value)) return value.map((item, at) => shown(name, item, within || at > 0)).join(", ");
+function formatParameter(name, value, within) {
+  if (Array.isArray(value)) return value.map((item, at) => formatParameter(name, item, within || at > 0)).join(", ");
   if (value && typeof value === "object") return "code" in value ? message(value, within) ?? value.code : value[language] ?? Object.values(value)[0] ?? "";
   if (name === "field" || name === "fields" || name === "column") return title(String(value), within);
-  if (name === "type") return lowered(titles.types[value] ?? String(value));
+  if (name === "type") return lowerFirst(titles.types[value] ?? String(value));
   if (typeof value === "number") return numbers.format(value);
   return ["n", "threshold", "quality"].includes(name) && DECIMAL.test(value) ? value.replace(".", ",") : String(value);
 }
@@ -48,8 +48,8 @@ function shown(name, value, within) {
  */
 export function message({ code, params = {} }, within = false) {
   if (messages === null) load();
-  const template = counted(messages[code], params.n);
-  return template === undefined ? null : template.replace(/\{(\w+)\}/g, (hole, name, at) => (name in params ? shown(name, params[name], within || at > 0) : hole));
+  const template = selectPlural(messages[code], params.n);
+  return template === undefined ? null : template.replace(/\{(\w+)\}/g, (hole, name, at) => (name in params ? formatParameter(name, params[name], within || at > 0) : hole));
 }
 
 /** A text of the server's data in the language of the page: `localized(issue)`, `localized(problem, "detail")`, `localized(field, "reasons")`. */

@@ -14,7 +14,7 @@ export const now = () => Date.now() + ahead;
 const ageing = new Set();
 
 /** An element that shows the age of a time and is updated every second: `write` gets the seconds since then. */
-export function aged(write, attributes = {}) {
+export function liveAge(write, attributes = {}) {
   const element = el("time", attributes);
   element.update = (at) => {
     element.at = at ? new Date(at).getTime() : null;
@@ -48,7 +48,7 @@ export function watch(show) {
     live.className = `live live-${kind}`;
     put(live.lastElementChild, word);
   };
-  const down = (word) => {
+  const showDown = (word) => {
     clearTimeout(timer);
     timer = 0;
     say("down", t("base.not_live"));
@@ -65,8 +65,8 @@ export function watch(show) {
     show(picture);
   };
   if (data.overview) show(data.overview);
-  events("/api/overview/events", { overview: onOverview, trouble: () => down("dashboard.unreadable") }, {
-    ondown: () => { timer ||= setTimeout(() => down("dashboard.stale"), PATIENCE); },
+  events("/api/overview/events", { overview: onOverview, trouble: () => showDown("dashboard.unreadable") }, {
+    ondown: () => { timer ||= setTimeout(() => showDown("dashboard.stale"), PATIENCE); },
   });
 }
 

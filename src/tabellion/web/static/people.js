@@ -1,5 +1,5 @@
 // The list of users, and the actions of admins.
-import { absent, api, ago, badge, byId, confirm, dialog, el, explain, field, formDialog, icon, LEVELS, me, moment, rowKeys, t, toast } from "./base.js";
+import { showAway, api, ago, badge, byId, confirm, dialog, el, explain, field, formDialog, icon, LEVELS, me, moment, rowKeys, t, toast } from "./base.js";
 
 const body = byId("rows");
 
@@ -24,11 +24,11 @@ function row(user) {
     el("td", {}, el("div", { class: "row" }, state, !user.has_password && !user.disabled_at && el("span", { class: "muted small" }, t("people.no_password")))),
     el("td", { class: "muted nowrap not-narrow", title: moment(user.last_seen_at) }, user.last_seen_at ? ago(user.last_seen_at) : t("people.never")),
     el("td", { class: "right" }, el("div", { class: "actions end" },
-      !user.disabled_at && LEVELS[user.role] >= LEVELS.reviewer && el("button", { type: "button", class: "small-button", "aria-pressed": String(!user.available), "aria-label": `${t("people.be_away")}: ${user.name}`, onclick: () => away(user) }, icon("clock"), t("people.be_away")),
-      !user.disabled_at && el("button", { type: "button", class: "small-button", title: t("people.link"), "aria-label": `${t("people.link")}: ${user.name}`, onclick: () => link(user) }, icon("link"), el("span", { class: "not-narrow" }, t("people.link"))),
+      !user.disabled_at && LEVELS[user.role] >= LEVELS.reviewer && el("button", { type: "button", class: "small-button", "aria-pressed": String(!user.available), "aria-label": `${t("people.be_away")}: ${user.name}`, onclick: () => toggleAway(user) }, icon("clock"), t("people.be_away")),
+      !user.disabled_at && el("button", { type: "button", class: "small-button", title: t("people.link"), "aria-label": `${t("people.link")}: ${user.name}`, onclick: () => showLink(user) }, icon("link"), el("span", { class: "not-narrow" }, t("people.link"))),
       user.disabled_at
         ? el("button", { type: "button", class: "small-button", onclick: () => change(user, { disabled: false }, "people.let_in") }, t("people.enable"))
-        : el("button", { type: "button", class: "small-button danger", onclick: () => shutOut(user) }, t("people.disable")))));
+        : el("button", { type: "button", class: "small-button danger", onclick: () => disable(user) }, t("people.disable")))));
 }
 
 async function change(user, changes, textKey) {
@@ -44,17 +44,17 @@ async function change(user, changes, textKey) {
   return done;
 }
 
-async function away(user) {
+async function toggleAway(user) {
   const done = await change(user, { available: !user.available }, user.available ? "people.is_away" : "people.is_back");
-  if (done && user.name === me.name) absent(user.available);
+  if (done && user.name === me.name) showAway(user.available);
 }
 
-async function shutOut(user) {
+async function disable(user) {
   const sure = await confirm(t("people.disable_title", { name: user.name }), t("people.disable_text", { name: user.name }), t("people.disable"), { danger: true });
   if (sure) await change(user, { disabled: true }, "people.shut_out");
 }
 
-async function link(user) {
+async function showLink(user) {
   try {
     const { data } = await api("POST", `/api/users/${user.id}/link`);
     const shown = el("input", { readonly: true, value: data.url, "aria-label": t("people.link"), class: "mono link-shown", onfocus: () => shown.select() });
@@ -74,7 +74,7 @@ byId("add").addEventListener("click", async () => {
   if (!user) return;
   await load();
   toast(t("people.added", { name: user.name }), "good");
-  await link(user);
+  await showLink(user);
 });
 
 rowKeys(body, { opens: false });

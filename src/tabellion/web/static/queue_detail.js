@@ -1,35 +1,35 @@
 // One queue: its rows by state, its errors by fingerprint, and the actions of operators.
 
 import { api, badge, byId, data, el, empty, explain, icon, keys, language, may, money, moment, notice, number, rowKeys, t, toast } from "./base.js";
-import { Bars, put, rounded } from "./charts.js";
+import { Bars, put, formatShare } from "./charts.js";
 import { localized } from "./messages.js";
-import { aged, count, pauseOrResume, renew, retry, Rows, short, showHindrances, watch } from "./monitor.js";
+import { liveAge, count, pauseOrResume, renew, retry, Rows, short, showHindrances, watch } from "./monitor.js";
 
 const STATES = ["ready", "waiting", "running", "done", "failed"];
-const PAGE = 50, MOST = 200, CALM = 1500;
+const PAGE = 50, MOST = 200, PAUSE = 1500;
 const MINUTE = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const path = `/api/queues/${encodeURIComponent(data.queue)}`;
 const operator = may("operator");
 
-let queue = null, state = null, cursor = null, shown = [], requests = 0, counted = null, timer = 0;
+let queue = null, state = null, cursor = null, shown = [], requests = 0, loadedCount = null, timer = 0;
 
 const agoWords = (seconds) => (seconds === null ? "–" : seconds < 5 ? t("dashboard.just_now") : t("dashboard.ago", { time: short(seconds) }));
 const inWords = (seconds) => (seconds === null ? "–" : seconds > 0 ? t("dashboard.just_now") : t("queue_detail.due_in", { time: short(-seconds) }));
-const problem = (error) => (error.name === "AbortError" ? null : toast(explain(error), "bad"));
+const showError = (error) => (error.name === "AbortError" ? null : toast(explain(error), "bad"));
 
 // -- the rows of a state -----------------------------------------------------------------------------------------
 
 /** A column of a state's table: a heading, a class, and how a cell is created and updated. */
 const when = (word, pick, write = agoWords) => ({
   word, css: "nowrap",
-  make: () => { const element = aged(write); return { node: element, update: (row) => { const at = pick(row); element.update(at); element.title = moment(at); } }; },
+  make: () => { const element = liveAge(write); return { node: element, update: (row) => { const at = pick(row); element.update(at); element.title = moment(at); } }; },
 });
 const plain = (word, css, write) => ({
   word, css, make: () => { const element = el("span"); return { node: element, update: (row) => { const content = write(row); put(element, content); if (css.includes("cut")) element.title = content; } }; },
 });
 const WORKER = plain("base.worker", "cut narrow wide-only", (row) => row.attempt?.worker ?? row.mirrors.worker ?? "");
 const ATTEMPT = plain("queue_detail.attempt", "right", (row) => number(row.attempt?.attempt ?? (row.mirrors.attempts || null)) || "–");
-const SAID = plain("queue_detail.said", "said", (row) => row.attempt?.note ?? "");
+const SAID = plain("queue_detail.said", "said", (row) => localized(row.attempt, "note"));
 const ERROR = plain("queue_detail.said", "said", (row) => localized(row, "error"));
 const COST = plain("base.cost", "right nowrap", (row) => (row.attempt?.cost ? money(row.attempt.cost, "USD") : ""));
 const COLUMNS = {
@@ -55,7 +55,7 @@ function makeTable() {
     const tr = el("tr", { "data-row": row.key }, el("td", { class: "key-cell" }, key), cells.map(({ node, css }) => el("td", { class: css }, node)),
       state === "failed" && operator ? el("td", { class: "act" }, el("button", {
         type: "button", class: "quiet square small-button", title: t("queue_detail.retry_row", { key: row.key }),
-        "aria-label": t("queue_detail.retry_row", { key: row.key }), onclick: () => again(tr),
+        "aria-label": t("queue_detail.retry_row", { key: row.key }), onclick: () => retryRow(tr),
       }, icon("again"))) : null);
     tr.retry = () => retry(data.queue, { keys: [row.key] }, 1);
     tr.update = (updated) => cells.forEach((cell) => cell.update(updated));
@@ -63,14 +63,14 @@ function makeTable() {
   });
 }
 
-async function again(row) {
+async function retryRow(row) {
   if (row?.retry && (await row.retry())) await refresh();
 }
 
 /** Loads the rows again, as many as are shown; ignores answers to older requests. */
 async function refresh() {
   const request = (requests += 1), place = state;
-  counted = queue?.[place] ?? null;
+  loadedCount = queue?.[place] ?? null;
   try {
     const limit = Math.min(MOST, Math.max(PAGE, shown.length));
     const [rows, groups] = await Promise.all([
@@ -81,10 +81,10 @@ async function refresh() {
     const older = shown.length > MOST ? shown.slice(MOST) : [];
     shown = [...rows.data.rows, ...older];
     if (!older.length) cursor = rows.data.next;
-    listed();
-    grouped(groups?.data ?? null);
+    showRows();
+    showGroups(groups?.data ?? null);
   } catch (error) {
-    if (request === requests) problem(error);
+    if (request === requests) showError(error);
   }
 }
 
@@ -97,15 +97,15 @@ async function more() {
     const known = new Set(shown.map((row) => row.key));
     shown = [...shown, ...page.rows.filter((row) => !known.has(row.key))];
     cursor = page.next;
-    listed();
+    showRows();
   } catch (error) {
-    problem(error);
+    showError(error);
   } finally {
     button.removeAttribute("aria-busy");
   }
 }
 
-function listed() {
+function showRows() {
   table.update(shown, (row) => row.key);
   byId("rows-table").hidden = !shown.length;
   byId("pager").hidden = cursor === null;
@@ -117,7 +117,7 @@ function listed() {
 
 const groupRows = new Rows(byId("groups"), () => {
   const many = el("td", { class: "right strong" }), shape = el("span", { class: "shape" }), sample = el("span", { class: "muted small block cut-2" });
-  const last = aged(agoWords), first = aged((seconds) => (seconds === null ? "" : t("queue_detail.first_seen", { ago: agoWords(seconds) })), { class: "muted small block" });
+  const last = liveAge(agoWords), first = liveAge((seconds) => (seconds === null ? "" : t("queue_detail.first_seen", { ago: agoWords(seconds) })), { class: "muted small block" });
   const button = operator && el("button", { type: "button", class: "small-button" }, icon("again"), el("span"));
   const row = el("tr", { "data-row": "" }, many, el("td", { class: "said" }, shape, sample), el("td", { class: "nowrap" }, last, first), operator ? el("td", { class: "act" }, button) : null);
   row.update = (group) => {
@@ -132,11 +132,11 @@ const groupRows = new Rows(byId("groups"), () => {
     first.update(group.count > 1 ? group.first_at : null);
     if (button) put(button.lastChild, group.count === 1 ? t("queue_detail.retry_one") : t("queue_detail.retry_these", { n: number(group.count) }));
   };
-  if (button) button.addEventListener("click", () => again(row));
+  if (button) button.addEventListener("click", () => retryRow(row));
   return row;
 });
 
-function grouped(result) {
+function showGroups(result) {
   byId("groups-card").hidden = !result?.groups.length;
   if (!result) return;
   groupRows.update(result.groups, (group) => group.fingerprint);
@@ -161,7 +161,7 @@ function choose(next, { push = true } = {}) {
   byId("rows-empty").replaceChildren(...Array.from({ length: 3 }, () => el("div", { class: "ghost-row" }, el("span", { class: "ghost" }))));
   byId("groups-card").hidden = true;
   byId("pager").hidden = true;
-  if (queue) about();
+  if (queue) showAbout();
   refresh();
 }
 
@@ -181,18 +181,18 @@ byId("more").addEventListener("click", more);
 // -- what is known of the queue ----------------------------------------------------------------------------------
 
 const chart = new Bars(byId("chart"), {
-  title: t("dashboard.throughput"), axis: (at) => MINUTE.format(at), whole: (at) => MINUTE.format(at), nothing: t("dashboard.nothing_settled"),
+  title: t("dashboard.throughput"), axis: (at) => MINUTE.format(at), tooltip: (at) => MINUTE.format(at), nothing: t("dashboard.nothing_settled"),
   kinds: [{ key: "done", word: t("dashboard.done"), css: "fill-done" }, { key: "failed", word: t("dashboard.failed"), css: "fill-failed" }],
 });
-const oldest = aged(short);
-const pausedFor = aged((seconds) => t("queue_detail.paused_since", { time: short(seconds) }));
+const oldest = liveAge(short);
+const pausedFor = liveAge((seconds) => t("queue_detail.paused_since", { time: short(seconds) }));
 
-function about() {
+function showAbout() {
   const condition = queue.states[state === "waiting" ? "ready" : state];
   const facts = [queue.table, queue.model, queue.limit, queue.gate, queue.workers, queue.error_rate, condition];
   renew(byId("about"), facts, () => [
     [t("queue_detail.oldest"), oldest],
-    [t("queue_detail.rate"), queue.error_rate === null ? "–" : rounded(queue.error_rate)],
+    [t("queue_detail.rate"), queue.error_rate === null ? "–" : formatShare(queue.error_rate)],
     [t("base.workers"), number(queue.workers)],
     [t("queue_detail.limit"), queue.limit === null ? t("queue_detail.unlimited") : number(queue.limit)],
     queue.model && [t("base.model"), queue.model],
@@ -218,7 +218,7 @@ function showQueue() {
   ]);
   const button = byId("pause");
   if (button) renew(button, queue.paused, (paused) => [icon(paused ? "play" : "pause"), el("span", {}, t(paused ? "dashboard.resume" : "dashboard.pause")), el("kbd", {}, "p")]);
-  about();
+  showAbout();
 }
 
 watch((picture) => {
@@ -230,9 +230,9 @@ watch((picture) => {
   showQueue();
   chart.update({ since: new Date(picture.series.minutes.since), step: 60, values: queue.spark });
   const mark = queue[state];
-  const lively = state === "running" || state === "done";
-  if (counted === null) counted = mark;
-  else if ((mark !== counted || (lively && queue.throughput.minute.done)) && !timer) timer = setTimeout(() => { timer = 0; refresh(); }, CALM);
+  const changesOften = state === "running" || state === "done";
+  if (loadedCount === null) loadedCount = mark;
+  else if ((mark !== loadedCount || (changesOften && queue.throughput.minute.done)) && !timer) timer = setTimeout(() => { timer = 0; refresh(); }, PAUSE);
 });
 
 byId("pause")?.addEventListener("click", () => queue && pauseOrResume(queue));
@@ -242,6 +242,6 @@ keys([{ key: "1", shown: "1 – 5", does: t("queue_detail.key_tab"), run: () => 
 if (operator) {
   keys([
     { key: "p", does: t("dashboard.key_pause"), run: () => pauseOrResume(queue), when: () => queue !== null },
-    { key: "r", does: t("queue_detail.key_retry"), run: () => again(document.querySelector("#panel tr.here")), when: () => Boolean(document.querySelector("#panel tr.here")?.retry) && state === "failed" },
+    { key: "r", does: t("queue_detail.key_retry"), run: () => retryRow(document.querySelector("#panel tr.here")), when: () => Boolean(document.querySelector("#panel tr.here")?.retry) && state === "failed" },
   ]);
 }

@@ -3,7 +3,8 @@
 import { api, badge, byId, duration, el, explain, language, number, t } from "./base.js";
 import { Bars, put } from "./charts.js";
 import { onOverview } from "./dashboard.js";
-import { aged, breakable, renew, repeatWhileVisible, Rows, short } from "./monitor.js";
+import { localized } from "./messages.js";
+import { liveAge, breakable, renew, repeatWhileVisible, Rows, short } from "./monitor.js";
 
 const EVERY = 300000; // milliseconds
 const format = (options) => { const formatter = new Intl.DateTimeFormat(language, options); return (at) => formatter.format(at); };
@@ -13,22 +14,23 @@ const PERCENT = new Intl.NumberFormat(language, { style: "percent", maximumFract
 
 // -- targets -----------------------------------------------------------------------------------------------------
 
-const write = (value, unit) => (value === null ? "–" : unit === "share" ? PERCENT.format(value) : duration(Math.max(1, Math.round(value))));
+const formatValue = (value, unit) => (value === null ? "–" : unit === "share" ? PERCENT.format(value) : duration(Math.max(1, Math.round(value))));
 
-function stateOf({ state, kept, problem }) {
-  if (state === "breached") return badge("bad", "warn", t("dashboard.target_breached"), problem ?? "");
-  if (kept === null) return badge("idle", "minus", t(problem ? "dashboard.target_unknown" : "dashboard.target_unchecked"), problem ?? "");
+function stateOf(target) {
+  const { state, kept } = target, problem = localized(target, "problem");
+  if (state === "breached") return badge("bad", "warn", t("dashboard.target_breached"), problem);
+  if (kept === null) return badge("idle", "minus", t(problem ? "dashboard.target_unknown" : "dashboard.target_unchecked"), problem);
   return kept ? badge("good", "check", t("dashboard.target_kept")) : badge("warn", "warn", t("dashboard.target_missed"));
 }
 
 const targetRows = new Rows(byId("targets"), (target) => {
   const value = el("td", { class: "right nowrap" }), limit = el("td", { class: "right nowrap" }), state = el("td");
-  const since = aged(short);
+  const since = liveAge(short);
   const name = target.target.split(/(?<=\.)/).flatMap((part) => [...breakable(part), el("wbr")]);
   const row = el("tr", {}, el("td", {}, name), state, value, limit, el("td", { class: "right nowrap mid-only" }, since));
   row.update = (one) => {
-    put(value, write(one.value, one.unit));
-    put(limit, `${one.least ? "≥" : "≤"} ${write(one.limit, one.unit)}`);
+    put(value, formatValue(one.value, one.unit));
+    put(limit, `${one.least ? "≥" : "≤"} ${formatValue(one.limit, one.unit)}`);
     renew(state, [one.state, one.kept, one.problem], () => stateOf(one));
     since.update(one.since);
   };
@@ -38,29 +40,29 @@ const targetRows = new Rows(byId("targets"), (target) => {
 // -- seven days --------------------------------------------------------------------------------------------------
 
 const choice = byId("trend-queue");
-const known = (value) => (value === null || value === undefined ? "–" : number(value));
+const formatCount = (value) => (value === null || value === undefined ? "–" : number(value));
 const axis = (at) => (at.getHours() === 0 ? DAY(at) : HOUR(at));
 let charts = null; // made with the first snapshot: an empty chart has nothing to say
 
 const makeCharts = () => ({
   settled: new Bars(byId("trend-settled"), {
-    title: t("dashboard.trend_settled"), axis, whole: WHOLE, write: known, nothing: t("dashboard.trend_nothing"),
+    title: t("dashboard.trend_settled"), axis, tooltip: WHOLE, write: formatCount, nothing: t("dashboard.trend_nothing"),
     kinds: [{ key: "done", word: t("dashboard.done"), css: "fill-done" }, { key: "failed", word: t("dashboard.failed"), css: "fill-failed" }],
   }),
   ready: new Bars(byId("trend-ready"), {
-    title: t("dashboard.trend_ready"), axis, whole: WHOLE, write: known, nothing: t("dashboard.trend_none_ready"),
+    title: t("dashboard.trend_ready"), axis, tooltip: WHOLE, write: formatCount, nothing: t("dashboard.trend_none_ready"),
     kinds: [{ key: "ready", word: t("dashboard.ready"), css: "fill-done" }],
   }),
 });
 
-let trends = null, counted = new Set();
+let trends = null, workQueues = new Set();
 
 /** The sum of several series; null where none has a value. */
 const add = (lists) => lists.reduce((sums, list) => sums.map((sum, place) => (list[place] === null ? sum : (sum ?? 0) + list[place])),
   Array.from({ length: lists[0].length }, () => null));
 
 function show() {
-  const queues = trends.queues.filter((one) => (choice.value ? one.queue === choice.value : counted.has(one.queue)));
+  const queues = trends.queues.filter((one) => (choice.value ? one.queue === choice.value : workQueues.has(one.queue)));
   byId("trends-none").hidden = queues.length > 0;
   byId("trends-charts").hidden = !queues.length;
   if (!queues.length) return;
@@ -70,7 +72,7 @@ function show() {
   charts.ready.update({ ...series, values: { ready: add(queues.map((one) => one.ready)) } });
 }
 
-function offer() {
+function fillQueueChoice() {
   const names = trends.queues.map((one) => one.queue);
   const chosen = names.includes(choice.value) ? choice.value : "";
   renew(choice, names, () => [el("option", { value: "" }, t("dashboard.trend_all")), names.map((name) => el("option", { value: name }, name))]);
@@ -81,7 +83,7 @@ async function read() {
   try {
     trends = (await api("GET", "/api/trends")).data;
     put(byId("trends-problem"), "");
-    offer();
+    fillQueueChoice();
     show();
   } catch (error) {
     put(byId("trends-problem"), t("dashboard.trends_offline", { reason: explain(error) }));
@@ -93,8 +95,8 @@ onOverview(({ queues, targets }) => {
   byId("targets-card").hidden = !targets.length;
   targetRows.update(targets, (one) => one.target);
   const names = queues.filter((one) => !one.chore && !one.people).map((one) => one.name);
-  if (names.join() === [...counted].join()) return;
-  counted = new Set(names);
+  if (names.join() === [...workQueues].join()) return;
+  workQueues = new Set(names);
   if (trends) show();
 });
 repeatWhileVisible(read, EVERY);

@@ -4,19 +4,19 @@ import { api, byId, explain, t } from "./base.js";
 const token = location.hash.slice(1);
 history.replaceState(null, "", "/enter");
 
-function failed(text) {
+function showFailure(text) {
   byId("enter-wait").hidden = true;
   byId("enter-fault").hidden = false;
   byId("enter-fault-text").textContent = text;
 }
 
 async function enter() {
-  if (!token) return failed(t("enter.no_token"));
+  if (!token) return showFailure(t("enter.no_token"));
   try {
     await api("POST", "/enter", { token });
     location.replace("/");
   } catch (error) {
-    failed(explain(error));
+    showFailure(explain(error));
   }
 }
 
