@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tabellion import Store
 from tabellion.pipelines.documents.consume import Consumer, endings
-from tabellion.pipelines.documents.intake import take_in
+from tabellion.pipelines.documents.local_files import submit_local
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.storage.blobs import Blobs
 from tabellion.storage.lake import Lake
@@ -20,7 +20,7 @@ def consumer(folder: Path, store: Store, data: Path, limit: int | None = None, *
     settings = Settings(blobs=Blobs(data / "blobs"), lake=Lake(data / "lake"))
 
     async def submit(path: Path, name: str) -> str:
-        return (await take_in(store, settings, path, name=name, limit=limit)).id
+        return (await submit_local(store, settings, path, name=name, limit=limit)).id
 
     return Consumer(folder, submit, lambda ids: endings(store, ids), **options)  # type: ignore[arg-type]
 

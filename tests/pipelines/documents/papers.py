@@ -14,7 +14,7 @@ from tabellion.pipelines.documents import states
 from tabellion.pipelines.documents.lookup import get
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.settings import Settings, Types
-from tabellion.pipelines.documents.submit import Submitted, submit
+from tabellion.pipelines.documents.submit import SubmittedDocument, submit
 from tabellion.storage.blobs import Blobs, StoredBlob
 from tabellion.storage.lake import Lake
 from tests.models.bills import LINES, bill
@@ -30,10 +30,10 @@ def settings_in(folder: Path, **changes: Any) -> Settings:
     return Settings(**(given | changes))
 
 
-def submit_bills(url: str, settings: Settings, *numbers: int, **how: Any) -> list[Submitted]:
+def submit_bills(url: str, settings: Settings, *numbers: int, **how: Any) -> list[SubmittedDocument]:
     """Submit bills one after the other."""
 
-    async def go(store: Store) -> list[Submitted]:
+    async def go(store: Store) -> list[SubmittedDocument]:
         return [await submit(store, settings, put(settings, number), **how) for number in numbers]
 
     return ask(url, go)

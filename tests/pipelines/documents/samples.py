@@ -12,7 +12,7 @@ from typing import Literal
 from tabellion.pipelines.documents import demo
 from tests.pipelines.documents import bills
 
-Ending = Literal["completed", "duplicate", "failed", "refused"]
+Ending = Literal["completed", "duplicate", "failed", "rejected"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Sample:
     content: bytes = field(repr=False)
     type: str | None = None
     truth: Mapping[str, str] = field(default_factory=dict)  #: fields and their values, as a reader should tell them
-    ending: Ending = "completed"  #: refused: it is not even taken in
+    ending: Ending = "completed"  #: rejected: it is not stored
     why: str = ""  #: the error's code, where there is one
     scanned: bool = False
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +20,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.pipelines.documents import consume
+from tabellion.pipelines.documents import inbox as moving
 from tabellion.pipelines.documents.consume import Consumer
 from tabellion.pipelines.documents.submit import FileGone
 from tests.pipelines.documents.consuming import consumer
@@ -264,6 +267,27 @@ def test_a_file_deleted_meanwhile_is_taken_later(inbox: Path, sqlite_url: str) -
         assert await one.look() == 1
 
     assert [what for what, _, _ in watch(inbox, sqlite_url, story)] == ["trouble", "taken"]
+
+
+def test_a_file_that_cannot_be_moved_is_named_once(
+    inbox: Path, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is reported says which file, where to and why, without another sentence before it."""
+
+    def refuse(*_: object) -> bool:
+        raise OSError(errno.EROFS, "read-only")
+
+    async def story(one: Consumer, owner: Owner) -> None:
+        (inbox / "a.pdf").write_bytes(paper())
+        await one.look()
+        with monkeypatch.context() as patch:
+            patch.setattr(moving, "_try_move", refuse)
+            assert await one.look() == 0
+            one.close()
+
+    [first, second] = [said for what, _, said in watch(inbox, sqlite_url, story) if what == "trouble"]
+    assert re.fullmatch(r"a\.pdf cannot be moved to \.waiting/\w+: read-only", first)
+    assert second == "a.pdf cannot be moved back to the inbox: read-only"
 
 
 def test_files_of_a_dead_process_are_released(inbox: Path, sqlite_url: str) -> None:

@@ -122,7 +122,7 @@ def test_an_unreadable_file_fails_at_once_with_its_reason(url: str, settings: Se
     process_all(url, settings)
     found = document(url, first)
     assert (found["status"], found["error"]["code"]) == ("failed", "pdf_encrypted")
-    assert (found["error"]["attempts"], found["error"]["tried"]) == (1, ["read here"])
+    assert (found["error"]["attempts"], found["error"]["tried"]) == (1, ["read locally"])
     assert found["outputs"] == {"json": None, "parquet": None}
     assert document(url, second)["status"] == "failed"
     assert rows(url, "SELECT * FROM tabellion_extracted_fields") == []
@@ -202,7 +202,7 @@ def test_a_model_that_keeps_failing_fails_the_document(url: str, scripted_model:
     process_all(url, replace(rich, retry_base=0.02), gates=FAST)
     error = document(url, one.id)["error"]
     assert (error["code"], error["attempts"], model.asked) == ("model_bad_output", 4, 4)
-    assert error["tried"] == ["read here", "asked clerk (clerk-1)"]
+    assert error["tried"] == ["read locally", "asked clerk (clerk-1)"]
     assert [form["code"] for form in error["translatable"]["tried"]] == ["tried.local", "tried.model"]
 
 

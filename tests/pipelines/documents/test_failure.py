@@ -34,10 +34,10 @@ def test_every_error_has_a_listed_code(error: Exception, code: str) -> None:
 
 def test_the_column_holds_valid_json() -> None:
     """Complete, whatever the message, and within the column's limit."""
-    failed = Failed(ValueError("a\x00b\ud800" + "x" * 10_000), 4, ["read here"])
+    failed = Failed(ValueError("a\x00b\ud800" + "x" * 10_000), 4, ["read locally"])
     found = json.loads(str(failed))
     assert found == problem(str(failed))
-    assert (found["code"], found["attempts"], found["tried"]) == ("internal", 4, ["read here"])
+    assert (found["code"], found["attempts"], found["tried"]) == ("internal", 4, ["read locally"])
     assert found["message"].startswith("a\\x00b\\ud800")
     assert len(found["message"]) == LONGEST
     assert json.loads(str(Failed(ZeroDivisionError(), 1, [])))["message"] == "ZeroDivisionError"

@@ -72,6 +72,30 @@ def test_without_hard_links_a_rename_is_used(
     assert (tmp_path / "b.pdf").read_text() == "old"
 
 
+@pytest.mark.parametrize(
+    ("target", "failed", "full"),
+    [
+        ("failed/b.pdf", "a.pdf cannot be moved to failed: read-only", "there is no free name for b.pdf in failed"),
+        ("b.pdf", "a.pdf cannot be moved back to the inbox: read-only", "there is no free name for b.pdf in the inbox"),
+    ],
+)
+def test_an_error_names_the_folder(
+    target: str, failed: str, full: str, tmp_path: Path, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The inbox itself has no name to show: the file cannot be moved back to it."""
+
+    def refuse(*_: object) -> bool:
+        raise OSError(errno.EROFS, "read-only")
+
+    (tmp_path / "a.pdf").write_text("new")
+    monkeypatch.setattr(moving, "_try_move", refuse)
+    with pytest.raises(Unwritable, match=f"^{failed}$"):
+        inbox.place("a.pdf", target)
+    monkeypatch.setattr(moving, "_try_move", lambda *_: False)
+    with pytest.raises(Unwritable, match=f"^{full}$"):
+        inbox.place("a.pdf", target)
+
+
 def test_one_process_per_folder(tmp_path: Path, inbox: Inbox) -> None:
     """The second process is told, until the first has ended; a missing folder belongs to nobody."""
     (tmp_path / "f").mkdir()

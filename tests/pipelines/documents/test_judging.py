@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tabellion.pipelines.documents.judging import DocumentResult, field_of, issue_of, judge_issues, read_issues, verdict
+from tabellion.pipelines.documents.judging import (
+    DocumentResult,
+    field_of,
+    issue_of,
+    judge,
+    judge_issues,
+    read_issues,
+    verdict,
+)
 from tabellion.pipelines.documents.review import fields
+from tabellion.pipelines.documents.review_reasons import Reason
 from tabellion.reading.issue import Issue
 from tabellion.reading.types import typefile
 from tabellion.reading.types.rules import Verdict
@@ -23,6 +32,11 @@ validation:
 )
 DIFFERS = Issue("xml_differs", "warning", "the invoice inside says 12.00", ("total",), "the same invoice twice")
 WRONG = {"net": "10.00", "tax": "1.00", "total": "12.00"}
+
+
+def make_reason(code: str, *fields: str) -> Reason:
+    """A reason for review."""
+    return {"code": code, "message": code, "fields": [*fields]}
 
 
 def codes(*settled: str, values: dict[str, str] = WRONG, absent: tuple[str, ...] = ()) -> list[tuple[str, str]]:
@@ -55,6 +69,23 @@ def test_review_and_outputs_agree() -> None:
         shown = fields.issues(TYPE, WRONG, (), read, said)
         assert shown == [one.as_dict() for one in judge_issues(map(issue_of, read), WRONG, TYPE, said)]
     assert read_issues({"issues": [DIFFERS.as_dict()]}) == [DIFFERS.as_dict()]
+
+
+def test_reasons_about_settled_fields_no_longer_count() -> None:
+    """Neither in the list of reasons nor in the verdict; those about the whole document stay."""
+    right = {"net": "10.00", "tax": "2.00", "total": "12.00"}
+    missing, doubtful = (make_reason(code, "total") for code in ("missing", "ungrounded"))
+    failed = make_reason("page_failed")
+
+    def judged(*settled: str, reasons: list[Reason], least: Verdict = "accept") -> tuple[list[str], Verdict]:
+        found = judge([], reasons, "pending", settled=settled, doctype=TYPE, values=right, least=least)
+        return [one["code"] for one in found.reasons], found.verdict
+
+    assert judged(reasons=[missing, doubtful]) == (["missing", "ungrounded"], "warn")
+    assert judged("net", reasons=[missing, doubtful]) == (["ungrounded"], "warn")
+    assert judged("total", reasons=[missing, doubtful]) == ([], "accept")
+    assert judged("total", reasons=[missing, failed]) == (["page_failed"], "warn")
+    assert judged("total", reasons=[], least="warn") == ([], "warn")
 
 
 def test_a_path_belongs_to_its_field() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.pipelines.documents import lookup
-from tabellion.pipelines.documents.lookup import BadQuery, get, listing, states
+from tabellion.pipelines.documents.lookup import BadQuery, get, list_documents, states
 from tabellion.pipelines.documents.settings import Settings
 from tests.pipelines.documents.papers import edit_field, paper, process_all, put, submit_bills, submit_file, write_type
 from tests.table_owner import owning
@@ -24,7 +24,7 @@ def change(url: str, key: str, **values: Any) -> None:
 
 
 def listed(url: str, filters: dict[str, Any] | None = None, **how: Any) -> list[str]:
-    return [one["id"] for one in ask(url, lambda store: listing(store, filters, **how))[0]]
+    return [one["id"] for one in ask(url, lambda store: list_documents(store, filters, **how))[0]]
 
 
 def test_a_queued_document_has_what_is_known(url: str, settings: Settings) -> None:
@@ -79,7 +79,7 @@ def test_lists_are_paged_newest_first(url: str, settings: Settings) -> None:
     async def pages(store: Store) -> list[list[str]]:
         seen, cursor = [], None
         while True:
-            rows, cursor = await listing(store, cursor=cursor, limit=2)
+            rows, cursor = await list_documents(store, cursor=cursor, limit=2)
             seen.append([one["id"] for one in rows])
             if cursor is None:
                 return seen
@@ -87,7 +87,7 @@ def test_lists_are_paged_newest_first(url: str, settings: Settings) -> None:
     found = ask(url, pages)
     assert [len(page) for page in found] == [2, 2, 1]
     assert [one for page in found for one in page] == sorted(ids, reverse=True)
-    assert "result" not in ask(url, listing)[0][0]
+    assert "result" not in ask(url, list_documents)[0][0]
 
 
 def test_lists_are_filtered(url: str, settings: Settings) -> None:
@@ -110,7 +110,7 @@ def test_a_duplicate_is_listed_with_the_values_of_its_original(url: str, setting
     """As when looked up alone: type, verdict and outputs; and filters find it by them."""
     one, other = submit_bills(url, settings, 0, 0)
     process_all(url, settings)
-    found: Any = {row["id"]: row for row in ask(url, listing)[0]}
+    found: Any = {row["id"]: row for row in ask(url, list_documents)[0]}
     assert (found[other.id]["status"], found[other.id]["duplicate_of"]) == ("duplicate", one.id)
     for name in ("type", "verdict", "pages", "outputs", "hashes", "reasons"):
         assert found[other.id][name] == found[one.id][name] is not None

@@ -11,7 +11,7 @@ from tabellion.monitor.pace import AnswerCache
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.metrics import METRICS, SOURCE
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous
+from tests.engine.made_tables import asynchronous
 from tests.pipelines.documents.review.test_sla import put
 
 

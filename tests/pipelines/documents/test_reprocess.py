@@ -18,9 +18,9 @@ from tabellion.accounts import audit
 from tabellion.delivery import endpoints
 from tabellion.engine.controls import cancel
 from tabellion.engine.ids import new_id
-from tabellion.pipelines.documents import intake, tables
+from tabellion.pipelines.documents import local_files, tables
 from tabellion.pipelines.documents.compact import compact, templates_of
-from tabellion.pipelines.documents.intake import take_in
+from tabellion.pipelines.documents.local_files import submit_local
 from tabellion.pipelines.documents.lookup import get
 from tabellion.pipelines.documents.queues import documents_queue
 from tabellion.pipelines.documents.reprocess import DocumentRunning, NoSuchDocument, delete, reprocess
@@ -592,7 +592,7 @@ def test_a_file_uploaded_while_it_is_deleted_is_not_lost(
     async def go(store: Store) -> str:
         deleting = asyncio.create_task(delete(store, settings, one.id))
         await asked.wait()
-        second = await take_in(store, settings, paper(0), name="again.pdf", type="invoice")
+        second = await submit_local(store, settings, paper(0), name="again.pdf", type="invoice")
         acknowledged.set()
         await deleting
         return second.id
@@ -617,8 +617,8 @@ def test_a_file_deleted_before_its_row_is_written_is_copied_again(
             await delete(store, settings, one.id)
         return await submit(store, settings, content, **how)
 
-    monkeypatch.setattr(intake, "submit", slow)
-    second = ask(url, lambda store: take_in(store, settings, paper(0), name="again.pdf", type="invoice"))
+    monkeypatch.setattr(local_files, "submit", slow)
+    second = ask(url, lambda store: submit_local(store, settings, paper(0), name="again.pdf", type="invoice"))
     assert (submits, asyncio.run(settings.blobs.has(put(settings, 0).sha256))) == (2, True)
     assert [row["id"] for row in rows(url, "SELECT id FROM tabellion_documents")] == [second.id]
 

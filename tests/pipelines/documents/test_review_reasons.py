@@ -17,7 +17,7 @@ from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
 from tabellion.reading.page import Page
 from tabellion.reading.reader import Reading
-from tabellion.reading.types.doctype import DocumentType, Processing
+from tabellion.reading.types.doctype import DocumentType, ProcessingOptions
 from tests.models.bills import SMALL
 
 SURE = {"vendor": Field("Acme", 0.95), "total": Field("120.00", 0.99)}
@@ -35,7 +35,7 @@ def codes(one: Reading, *, asked: bool = True) -> list[str]:
 
 
 def having(**processing: Any) -> DocumentType:
-    return replace(SMALL, processing=Processing(**processing))
+    return replace(SMALL, processing=ProcessingOptions(**processing))
 
 
 def test_a_certain_reading_has_no_doubts() -> None:

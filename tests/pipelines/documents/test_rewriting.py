@@ -21,25 +21,31 @@ import pytest
 
 from tabellion import Store
 from tabellion.delivery import endpoints
+from tabellion.pipelines.documents import review_reasons
 from tabellion.pipelines.documents.compact import compact, templates_of
 from tabellion.pipelines.documents.export import export
 from tabellion.pipelines.documents.export_formats import ToFile
+from tabellion.pipelines.documents.lookup import get, list_documents
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.pipelines.documents.reprocess import DocumentRunning, delete, reprocess
+from tabellion.pipelines.documents.review import claims, editing, finishing, item_view
+from tabellion.pipelines.documents.review.editing import Change
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.webhooks import document_outbox
 from tabellion.storage.lake import LakeError
-from tests.models.bills import bill
+from tests.models.bills import FixedModel, bill, reply_about
 from tests.pipelines.documents.papers import (
     document,
     edit_field,
     finish_review,
+    paper,
     process_all,
     rows,
     submit_bills,
     submit_file,
     write_type,
 )
+from tests.pipelines.documents.review.items import CLEO
 from tests.waiting import eventually
 from tests.workers import ROOT, ask, make_worker, working
 
@@ -125,6 +131,113 @@ def test_the_verdict_follows_the_reviewed_values(url: str, settings: Settings) -
     found = document(url, key)
     assert (found["verdict"], [issue["code"] for issue in found["issues"]]) == ("reject", ["type"])
     assert read_json(settings, found)["issues"] == found["issues"]
+
+
+def verdicts(url: str, settings: Settings, key: str) -> dict[str, str]:
+    """The verdict on a document wherever it is shown."""
+
+    async def look(store: Store) -> dict[str, str]:
+        found = await get(store, key, settings.types.get)
+        assert found is not None
+        assert found["review"] is not None
+        item = await item_view.get(store, settings.types.get, found["review"]["id"], CLEO)
+        output = json.loads(await settings.lake.get(str(found["outputs"]["json"])))
+        [row] = await store.database.fetch("SELECT verdict, result FROM tabellion_documents WHERE id = $1", key)
+        [listed] = (await list_documents(store))[0]
+        return {
+            "row": row["verdict"], "result": json.loads(row["result"])["verdict"], "list": str(listed["verdict"]),
+            "detail": str(found["verdict"]), "output": output["verdict"], "item": str(item["document"]["verdict"]),
+        }  # fmt: skip
+
+    return ask(url, look)
+
+
+def test_one_verdict_everywhere_after_a_review_is_reopened(url: str, settings: Settings) -> None:
+    """A reason that was corrected no longer counts: in the row, list, detail, outputs and item."""
+    write_type(settings, "slip", "  day: {type: date, required: true}\n")
+    key = submit_file(url, settings, bill("Acme Tools Ltd", "Total: 120.00"), type="slip")
+    process_all(url, settings)
+    assert set(verdicts(url, settings, key).values()) == {"reject"}
+    item = document(url, key)["review"]["id"]
+    types = settings.types.get
+
+    async def correct(store: Store) -> int:
+        await claims.claim(store, item, CLEO)
+        return await editing.edit(store, types, item, CLEO, 1, {"day": Change("correct", "2026-03-14")})
+
+    version = ask(url, correct)
+    # Until the outputs are rewritten, only what is judged when it is asked for has the correction.
+    shown = verdicts(url, settings, key)
+    assert {name for name, verdict in shown.items() if verdict == "accept"} == {"detail", "item"}
+    ask(url, lambda store: finishing.approve(store, types, item, CLEO, version, unseen=True))
+    process_all(url, settings)
+    assert set(verdicts(url, settings, key).values()) == {"accept"}
+    ask(url, lambda store: finishing.reopen(store, item, CLEO, "look again"))
+    process_all(url, settings)
+    found = document(url, key)
+    assert (found["review"]["status"], found["version"], found["reviewed"]) == ("pending", 3, False)
+    assert set(verdicts(url, settings, key).values()) == {"accept"}
+
+
+def test_a_confirmed_value_that_is_read_again_is_not_doubted(url: str, settings: Settings) -> None:
+    """As long as it is the same: then the row, the list and the outputs have the verdict of the detail."""
+    write_type(settings, "slip", "  note: {type: text, required: true}\n")
+    slip = settings.types.get("slip")
+    facts = {"vendor": ("Acme Tools Ltd", "Acme Tools Ltd"), "total": ("120.00", "Total: 120.00")}
+
+    def saying(note: str) -> Settings:
+        model = FixedModel(reply_about(slip, note=note, **facts))
+        return replace(settings, models={"saying": "saying"}, model=lambda _: model, default_model="saying")
+
+    key = submit_file(url, saying("rush"), DOUBTFUL, type="slip")
+    process_all(url, saying("rush"))
+    assert set(verdicts(url, settings, key).values()) == {"warn"}
+    edit_field(url, key, "note", None, "confirmed")
+    finish_review(url, key, "approved")
+    process_all(url, saying("rush"))
+    for note, expected in (("rush", "accept"), ("slow", "warn")):
+        ask(url, lambda store, note=note: reprocess(store, saying(note), key, reopen=True))  # type: ignore[misc]
+        process_all(url, saying(note))
+        found = document(url, key)
+        assert (found["fields"]["note"]["value"], found["review"]["status"]) == (note, "pending")
+        assert set(verdicts(url, settings, key).values()) == {expected}
+
+
+@pytest.mark.parametrize(("ending", "verdict"), [("rejected", "reject"), ("approved", "accept")])
+def test_a_document_that_is_read_once_more_keeps_the_verdict_of_its_review(
+    url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch, ending: str, verdict: str
+) -> None:
+    """Unless the review is reopened while it is read: then it is judged without it."""
+    monkeypatch.setattr(review_reasons, "UNSURE", 2.0)  # the type of every document is doubted
+    key = submit_file(url, settings, paper())
+    process_all(url, settings)
+    before = verdicts(url, settings, key)
+    assert set(before.values()) == {"warn"}
+    finish_review(url, key, ending)
+    process_all(url, settings)
+    ended = verdicts(url, settings, key)
+    ask(url, lambda store: reprocess(store, settings, key))
+    process_all(url, settings)
+    assert verdicts(url, settings, key) == ended
+    assert (ended["row"], len(set(ended.values()))) == (verdict, 1)
+    item = document(url, key)["review"]["id"]
+
+    class Slow:
+        """A lake that lets an operator reopen the review before it writes."""
+
+        puts = 0
+
+        async def put(self, path: str, data: bytes) -> str:
+            self.puts += 1
+            if self.puts == 1:
+                reopen = lambda store: finishing.reopen(store, item, CLEO, "look again")  # noqa: E731
+                await asyncio.to_thread(ask, url, reopen)
+            return await settings.lake.put(path, data)
+
+    ask(url, lambda store: reprocess(store, settings, key))
+    process_all(url, replace(settings, lake=Slow()))  # type: ignore[arg-type]
+    assert document(url, key)["review"]["status"] == "pending"
+    assert verdicts(url, settings, key) == before
 
 
 def test_a_rule_that_fails_on_confirmed_values_is_a_warning(url: str, settings: Settings) -> None:

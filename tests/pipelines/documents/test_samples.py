@@ -34,7 +34,7 @@ def test_the_demo_starts_with_english_and_copies_follow_their_originals() -> Non
 def test_the_samples_cover_every_kind() -> None:
     """Forty files with unique names: letters, receipts, scans, copies and broken ones."""
     assert len({one.name for one in MADE}) == len(MADE) == 40
-    assert Counter(one.ending for one in MADE) == {"completed": 31, "duplicate": 4, "refused": 2, "failed": 3}
+    assert Counter(one.ending for one in MADE) == {"completed": 31, "duplicate": 4, "rejected": 2, "failed": 3}
     assert sum(one.scanned for one in MADE) == 4
     originals = {one.content for one in MADE if one.ending == "completed"}
     assert len(originals) == 31
@@ -57,8 +57,8 @@ def test_most_fields_are_read_correctly(read: dict[str, Reading]) -> None:
 
 def test_broken_samples_are_recognised(read: dict[str, Reading]) -> None:
     """Each for its own reason."""
-    codes = {one.name: (read[one.name].error or {}).get("code") for one in MADE if one.ending in ("failed", "refused")}
-    assert codes == {one.name: one.why for one in MADE if one.ending in ("failed", "refused")}
+    codes = {one.name: (read[one.name].error or {}).get("code") for one in MADE if one.ending in ("failed", "rejected")}
+    assert codes == {one.name: one.why for one in MADE if one.ending in ("failed", "rejected")}
 
 
 def test_a_wrong_total_is_noticed(read: dict[str, Reading]) -> None:

@@ -10,21 +10,19 @@ import pytest
 from tabellion.engine import sql
 from tabellion.pipelines import documents
 from tabellion.pipelines.documents import states
+from tabellion.pipelines.documents.written_columns import NewDocument, WrittenColumns
 
 STATE = ("status", "chore", "told", "duplicate_of", "former")
 SOURCES = sorted(Path(documents.__file__).parent.rglob("*.py"))
 WRITES = re.compile(r"UPDATE (?:tabellion_documents\b|\{TABLE\})(?: AS \w+)?\s+SET\s(.*?)(?:WHERE|\"\"\"|$)", re.DOTALL)
 #: What handlers return as columns; `former` and `duplicate_of` are also keys of other dicts.
 RETURNS = re.compile(r"[\"'](?:chore|told)[\"'](?:\]\s*=[^=]|:)")
-#: The module that has every statement that changes a table; tables.py creates them.
-OWNERS = {
-    "tabellion_documents": "states.py",
-    "tabellion_extracted_fields": "extracted_fields.py",
-    "tabellion_processed_documents": "processed_documents.py",
-    "tabellion_review_items": "item_changes.py",
-}
+FORMER: WrittenColumns = {"type": "t", "type_key": "t", "model": "m", "asked_model": None, "key": "l"}
 DIALECTS: tuple[sql.Dialect, ...] = ("postgresql", "sqlite")
-ROW = {"id": "a", "key": "k", "bytes": 1}
+ROW: NewDocument = {
+    "id": "a", "type": None, "type_key": "t", "model": "local", "asked_model": None, "sha256": "s", "bytes": 1,
+    "name": "n", "media": "m", "blob": "b", "key": "k", "webhook": None, "max_attempts": 4,
+}  # fmt: skip
 
 
 def inserts(dialect: sql.Dialect) -> list[states.Change]:
@@ -45,16 +43,6 @@ def test_only_one_module_writes_the_state_of_a_document(path: Path) -> None:
     assert path.name == "states.py" or not RETURNS.search(path.read_text())
 
 
-@pytest.mark.parametrize("table", OWNERS)
-def test_only_one_module_adds_and_removes_rows_of_a_table(table: str) -> None:
-    """INSERT and DELETE of the four tables, and every UPDATE but those of documents, are in the owner's module."""
-    name = r"(?:tabellion_documents\b|\{TABLE\})" if table == "tabellion_documents" else rf"{table}\b"
-    verbs = r"INSERT INTO|DELETE FROM" + ("" if table == "tabellion_documents" else "|UPDATE")
-    change = re.compile(rf"(?<!DO )(?:{verbs})\s+{name}")
-    found = {path.name for path in SOURCES if path.name != "tables.py" and change.search(path.read_text())}
-    assert found == {OWNERS[table]}
-
-
 def test_every_change_binds_its_values() -> None:
     """Every placeholder has a value and every value a placeholder."""
     changes = [
@@ -65,6 +53,10 @@ def test_every_change_binds_its_values() -> None:
         states.discard("a"), states.change_duplicates("a", type="invoice"),
         *(insert for dialect in DIALECTS for insert in inserts(dialect)),
         states.requeue_stranded("sqlite", 60.0), states.requeue_stranded("postgresql", 60.0),
+        states.record_postponement("a", "w", "error", 0.1), states.limit_attempts("a", 3),
+        states.restore_duplicates("a", "k", FORMER),
+        *(states.store_progress(dialect, "[]") for dialect in DIALECTS),
+        *(states.point_outputs(dialect, "[]") for dialect in DIALECTS),
     ]  # fmt: skip
     for text, values in changes:
         numbered, given = sql.bind(text, values)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tabellion.pipelines.documents.settings import Settings, Unknown
-from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, Submitted, clean_name, submit
+from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, SubmittedDocument, clean_name, submit
 from tests.pipelines.documents.papers import put, submit_bills, write_type
 from tests.table_owner import owning
 from tests.workers import ROOT, ask
@@ -97,7 +97,7 @@ def test_a_completed_document_makes_the_next_a_duplicate_at_once(url: str, setti
     [first] = submit_bills(url, settings, 0, type="invoice")
     end(url, first.id, "completed")
     [second] = submit_bills(url, settings, 0, type="invoice")
-    assert second == Submitted(second.id, "duplicate", first.id)
+    assert second == SubmittedDocument(second.id, "duplicate", first.id)
     assert row(url, second.id)["completed_at"] is not None
 
 

@@ -10,6 +10,7 @@ from tabellion import Store
 from tabellion.errors import NotMigrated, StoreError
 from tabellion.pipelines.documents import states, tables
 from tabellion.pipelines.documents.settings import Settings
+from tabellion.pipelines.documents.written_columns import FormerRequest, NewDocument, WrittenColumns
 from tests.pipelines.documents.papers import document, submit_bills
 from tests.table_owner import owning
 from tests.workers import ask
@@ -28,6 +29,16 @@ def test_tables_are_created_on_first_use(url: str) -> None:
     assert ask(url, go) == [0, tables.SCHEMA.current, tables.SCHEMA.current]
     for table in tables.SCHEMA.tables:
         assert ask(url, lambda store, name=table: store.table(name)) is not None  # type: ignore[misc]
+
+
+def test_what_is_written_to_a_document_has_its_column(url: str) -> None:
+    """The types of rows that are written name no other columns."""
+    ask(url, tables.SCHEMA.prepare)
+    found = ask(url, lambda store: store.table("tabellion_documents"))
+    assert found is not None
+    for kind in (NewDocument, WrittenColumns, FormerRequest):
+        assert kind.__annotations__.keys() <= found.columns.keys()
+    assert {*states.FORMER} == FormerRequest.__annotations__.keys() - {"status"}
 
 
 def test_concurrent_preparation_creates_the_tables_once(url: str) -> None:

@@ -25,7 +25,7 @@ from tabellion.pipelines.documents.daily import DayFile, OutputRow, Template
 from tabellion.pipelines.documents.output_pointers import MovedOutput, Point
 from tabellion.reading.types.doctype import Output
 from tabellion.storage import files
-from tabellion.storage.lake import Absent, Lake, LakeEntry, LakeError, Present
+from tabellion.storage.lake import Lake, LakeEntry, LakeError, LakeFileExists, NoSuchLakeFile
 
 GRACE = 600.0  #: seconds that a file is kept after another one has its rows: no query takes longer to list files
 TRIES = 5  #: attempts at a day whose files another process is writing
@@ -74,7 +74,7 @@ async def days(lake: Lake, templates: Sequence[Template]) -> list[date]:
             parts = template.match(entry.path)
             if parts is None:
                 continue
-            day = daily.day_of(parts) if template.dated else await _day(lake, entry)
+            day = daily.day_of(parts) if template.has_day else await _day(lake, entry)
             found |= {day} if day else set()
     return sorted(found)
 
@@ -122,7 +122,7 @@ async def forget(
 async def _retry_conflicts(work: Callable[[], Awaitable[Result]]) -> Result:
     """Starts over when another process has written the same files meanwhile."""
     for _ in range(TRIES - 1):
-        with contextlib.suppress(Absent, Present):
+        with contextlib.suppress(NoSuchLakeFile, LakeFileExists):
             return await work()
     return await work()
 
@@ -158,9 +158,9 @@ class _Day:
         for template in self.templates:
             for entry in await self.lake.list(template.prefix(self.day)):
                 parts = template.match(entry.path)
-                if parts is None or entry.path in found or (template.dated and daily.day_of(parts) != self.day):
+                if parts is None or entry.path in found or (template.has_day and daily.day_of(parts) != self.day):
                     continue
-                if not template.dated and await _day(self.lake, entry) != self.day:
+                if not template.has_day and await _day(self.lake, entry) != self.day:
                     continue
                 found[entry.path] = _Small(entry, parts.get("id"))
         return sorted(found.values(), key=lambda file: (file.id or "", file.entry.path))
@@ -203,7 +203,7 @@ class _Day:
         try:
             record = json.loads(await self.lake.get(daily.manifest_path(self.root, self.day)))
             return {"sources": str(record["sources"]), "files": list(record["files"]), "rows": int(record["rows"])}
-        except (Absent, ValueError, KeyError, TypeError):
+        except (NoSuchLakeFile, ValueError, KeyError, TypeError):
             return {}
 
     async def _write(

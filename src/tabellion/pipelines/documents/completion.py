@@ -15,7 +15,7 @@ from tabellion.pipelines.documents.extracted_fields import Found
 from tabellion.pipelines.documents.judging import DocumentResult
 from tabellion.pipelines.documents.locks import Locks
 from tabellion.pipelines.documents.review import item_changes, priority
-from tabellion.pipelines.documents.review.queue import REVIEWED
+from tabellion.pipelines.documents.review.queue import ENDINGS, REVIEWED
 from tabellion.pipelines.documents.review_reasons import Reason
 from tabellion.pipelines.documents.row import context_of, seconds
 from tabellion.reading.reader import Reading
@@ -34,6 +34,11 @@ class Completed:
     departed: Sequence[str]  #: fields whose values are no longer those that a person approved
     doubts: list[Reason]
     reasons: list[Reason]  #: why a person must review it; empty: nobody needs to
+
+    @property
+    def review(self) -> str | None:
+        """The state of the review as it was when the reading began; one whose values have departed is reopened."""
+        return None if self.departed else self.locks.review
 
     @property
     def keeps_locked(self) -> bool:
@@ -107,10 +112,12 @@ def _store_results(job: Job, dialect: Dialect, completed: Completed, sla: float)
 
 def _replace_former(dialect: Dialect, id: str, completed: Completed) -> list[Statement]:  # noqa: A002 - the column's name
     """Removes what an earlier reading left, except people's decisions."""
+    # A reading that knew of no finished review has been judged without one.
+    reopened = ("reopened",) if completed.review in ENDINGS else ()
     return [
         *extracted_fields.remove_others(dialect, id, completed.found.fields, keep_locked=completed.keeps_locked),
         *([] if completed.reasons else item_changes.withdraw(id)),
-        rewrite_if_decided(id, "approved", "rejected"),
+        rewrite_if_decided(id, "approved", "rejected", *reopened),
         # Duplicates that shared its failure share its success.
         states.wait_again(id, "failed"),
     ]

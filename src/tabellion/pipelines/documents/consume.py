@@ -26,9 +26,9 @@ from tabellion.engine.ids import is_id
 from tabellion.engine.store import Store
 from tabellion.errors import StoreError
 from tabellion.pipelines.documents import inbox as moving
-from tabellion.pipelines.documents.intake import NotTaken
+from tabellion.pipelines.documents.local_files import FileRejected
 from tabellion.pipelines.documents.lookup import ENDED, problem
-from tabellion.pipelines.documents.row import Failure
+from tabellion.pipelines.documents.row import DocumentFailure
 from tabellion.pipelines.documents.submit import FileGone
 from tabellion.storage import files
 from tabellion.storage.blobs import BlobsUnavailable
@@ -42,8 +42,8 @@ AT_ONCE = 4  #: files submitted at the same time
 ASKED = 200  #: documents per query
 UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".download", ".filepart", ".swp", ".lock", "~")
 
-Submit = Callable[[Path, str], Awaitable[str]]  #: a file and its name -> the document's id; may raise NotTaken
-Endings = Callable[[list[str]], Awaitable[Mapping[str, Failure | None]]]  #: of the documents that have ended
+Submit = Callable[[Path, str], Awaitable[str]]  #: a file and its name -> the document's id; may raise FileRejected
+Endings = Callable[[list[str]], Awaitable[Mapping[str, DocumentFailure | None]]]  #: of the documents that have ended
 Listen = Callable[[str, str, str], None]  #: event (taken, consumed, failed, back or trouble), file, detail
 
 
@@ -69,7 +69,7 @@ class Consumer:
         self.quiet = False  #: whether the last look found nothing to do, now or later
         self._submit, self._endings, self._deep = submit, endings, deep
         self._listen = listen or (lambda event, file, detail: None)
-        self._sights: dict[str, moving.Sight] = {}
+        self._stamps: dict[str, moving.FileStamp] = {}
         self._reported: set[str] = set()  #: problems that were reported already
         self._inbox = moving.Inbox(folder, (TAKING, WAITING, CONSUMED, FAILED))
         self._mine = f"{TAKING}/{os.getpid()}-{secrets.token_hex(4)}"
@@ -101,7 +101,7 @@ class Consumer:
                 try:
                     return await self._take(name)
                 except (OSError, files.Unwritable) as error:
-                    self._trouble(f"{name} cannot be moved: {error}")
+                    self._trouble(_describe(error, f"{name} cannot be moved"))
                     return False
 
         moved = sum(await asyncio.gather(*(take(name) for name in ready)))
@@ -109,9 +109,9 @@ class Consumer:
             moved += await self._set_aside()
             waiting = await asyncio.to_thread(self._inbox.folders, WAITING)
         except (OSError, files.Unwritable) as error:
-            self._trouble(f"files cannot be set aside: {error}")
+            self._trouble(_describe(error, "files of documents that have ended cannot be moved"))
             return moved
-        self.quiet = not moved and not self._sights and not waiting
+        self.quiet = not moved and not self._stamps and not waiting
         return moved
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class Consumer:
             try:
                 self._give_back(self._mine)
             except (OSError, files.Unwritable) as error:
-                self._trouble(f"accepted files cannot be moved back: {error}")
+                self._trouble(_describe(error, "accepted files cannot be moved back"))
             os.close(self._lock)
             self._lock = None
 
@@ -170,15 +170,15 @@ class Consumer:
 
     def _ready(self) -> list[str]:
         """The files that have not changed since the last look, and that no process has open for writing."""
-        sights = dict(self._candidates())
-        unchanged = [name for name, sight in sights.items() if self._sights.get(name) == sight]
-        self._sights = sights
+        stamps = dict(self._candidates())
+        unchanged = [name for name, stamp in stamps.items() if self._stamps.get(name) == stamp]
+        self._stamps = stamps
         if not unchanged:
             return []
         written = moving.find_being_written({str((self.folder / name).resolve()) for name in unchanged})
         return [name for name in unchanged if str((self.folder / name).resolve()) not in written]
 
-    def _candidates(self, below: str = "") -> Iterator[tuple[str, moving.Sight]]:
+    def _candidates(self, below: str = "") -> Iterator[tuple[str, moving.FileStamp]]:
         try:
             names = self._inbox.names(below)
         except OSError as error:
@@ -199,22 +199,22 @@ class Consumer:
             elif (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)) and (
                 status.st_size or time.time() - status.st_mtime > EMPTY_FOR
             ):
-                yield name, moving.Sight.of(status)
+                yield name, moving.FileStamp.of(status)
 
     # -- moving files ------------------------------------------------------------------------------------------
 
     async def _take(self, name: str) -> bool:
-        held, sight = f"{self._mine}/{name}", self._sights.pop(name)
+        held, stamp = f"{self._mine}/{name}", self._stamps.pop(name)
         try:
             if not await asyncio.to_thread(self._inbox.claim, name, held):
                 return False
-            if not await asyncio.to_thread(self._inbox.is_unchanged, held, sight):
+            if not await asyncio.to_thread(self._inbox.is_unchanged, held, stamp):
                 raise _Moving
             with self._inbox.reach(held) as path:
                 document = await self._submit(path, Path(name).name)
-            if not await asyncio.to_thread(self._inbox.is_unchanged, held, sight):
+            if not await asyncio.to_thread(self._inbox.is_unchanged, held, stamp):
                 raise _Moving
-        except NotTaken as error:
+        except FileRejected as error:
             await self._fail(held, name, {"code": error.code, "message": str(error)})
             return True
         except _Moving:
@@ -246,13 +246,13 @@ class Consumer:
                 moved += await self._end(waiting[document], document, failure)
         return moved
 
-    async def _end(self, folder: str, document: str, error: Failure | None) -> int:
+    async def _end(self, folder: str, document: str, error: DocumentFailure | None) -> int:
         moved = await asyncio.to_thread(self._finish_folder, folder, document, error)
         for name, outcome in moved:
             self._listen(outcome, name, document if error is None else str(error.get("message", "")))
         return len(moved)
 
-    def _finish_folder(self, folder: str, document: str, error: Failure | None) -> list[tuple[str, str]]:
+    def _finish_folder(self, folder: str, document: str, error: DocumentFailure | None) -> list[tuple[str, str]]:
         moved = []
         with self._inbox.alone_in(folder) as alone:
             for path in list(self._inbox.files(folder)) if alone else ():
@@ -266,12 +266,12 @@ class Consumer:
                 self._inbox.remove_empty(folder)
         return moved
 
-    async def _fail(self, path: str, name: str, why: Failure) -> None:
+    async def _fail(self, path: str, name: str, why: DocumentFailure) -> None:
         """Moves a file to `failed`, with the reason beside it."""
         if await asyncio.to_thread(self._set_failed, path, name, why):
             self._listen("failed", name, str(why.get("message", "")))
 
-    def _set_failed(self, path: str, name: str, why: Failure, document: str | None = None) -> bool:
+    def _set_failed(self, path: str, name: str, why: DocumentFailure, document: str | None = None) -> bool:
         target = self._inbox.place(path, f"{FAILED}/{name}")
         if target is None:
             return False
@@ -287,13 +287,18 @@ class Consumer:
             self._listen("trouble", str(self.folder), message)
 
 
-async def endings(store: Store, ids: list[str]) -> dict[str, Failure | None]:
+def _describe(error: OSError | files.Unwritable, what: str) -> str:
+    """What could not be done, and why; errors of the inbox name the file and the folder themselves."""
+    return str(error) if isinstance(error, files.Unwritable) else f"{what}: {error}"
+
+
+async def endings(store: Store, ids: list[str]) -> dict[str, DocumentFailure | None]:
     """Which of these documents have ended, with the error of failed ones; a deleted one has ended too."""
     marks = ", ".join(f"${number}" for number in range(1, len(ids) + 1))
     rows = await store.database.fetch(
         f"SELECT id, status, error, attempts FROM tabellion_documents WHERE id IN ({marks})", *ids
     )
-    ended: dict[str, Failure | None] = dict.fromkeys(set(ids) - {row["id"] for row in rows})
+    ended: dict[str, DocumentFailure | None] = dict.fromkeys(set(ids) - {row["id"] for row in rows})
     for row in rows:
         if row["status"] == "failed":
             ended[row["id"]] = problem(row["error"], row["attempts"]) or {"code": "failed", "message": ""}

@@ -38,7 +38,7 @@ class Template:
         return self.text.partition("{")[0].rpartition("/")[0]
 
     @property
-    def dated(self) -> bool:
+    def has_day(self) -> bool:
         """Whether a path contains its day."""
         return all(f"{{{part}}}" in self.text for part in ("yyyy", "mm", "dd"))
 

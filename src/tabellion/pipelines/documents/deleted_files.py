@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from tabellion.engine import retention
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
-from tabellion.engine.table import Row
 from tabellion.pipelines.documents.columns import moment
 from tabellion.pipelines.documents.compact import forget, templates_of
 from tabellion.pipelines.documents.daily import root_of
@@ -25,6 +24,16 @@ from tabellion.pipelines.documents.settings import Settings
 from tabellion.web.page_images import remove_pictures
 
 RULE = "documents"  #: of leftovers
+
+
+class FilesRow(TypedDict):
+    """The columns of a document that lead to its files; its time is seconds since 1970."""
+
+    id: str
+    sha256: str
+    created_at: float
+    json_path: str | None
+    parquet_path: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +47,8 @@ class DeletedFiles:
     parquet_path: str | None
 
     @staticmethod
-    def of_row(row: Row) -> DeletedFiles:
-        """From the row of the document, whose times are seconds."""
+    def of_row(row: FilesRow) -> DeletedFiles:
+        """From the row of the document."""
         return DeletedFiles(row["id"], row["sha256"], row["created_at"], row["json_path"], row["parquet_path"])
 
     @staticmethod

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tabellion.engine.log import printable
 from tabellion.errors import Busy, Unreachable
 from tabellion.pipelines.documents import lookup
-from tabellion.pipelines.documents.intake import NotTaken, take_in
+from tabellion.pipelines.documents.local_files import FileRejected, submit_local
 from tabellion.reading.sample_files import sample_files
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 LANGUAGES = ("en", "fr", "qc", "de")
 EVERY = 0.2  #: seconds between two looks
 WIDTHS = (10, 28, 8, 24, 12, 60)  #: status, file, type, vendor, total, remarks
-ORDER = ("queued", "processing", "completed", "duplicate", "failed", "refused")
+ORDER = ("queued", "processing", "completed", "duplicate", "failed", "rejected")
 
 
 @dataclass
@@ -37,18 +37,18 @@ class DemoSummary:
     seconds: float = 0.0
     names: dict[str, str] = field(default_factory=dict)  #: document -> file name
     states: dict[str, str] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)  #: file -> reason
+    rejected: dict[str, str] = field(default_factory=dict)  #: file -> reason
     rows: list[tuple[str, ...]] = field(default_factory=list)
 
     def counts(self) -> dict[str, int]:
         """The number of documents by status."""
-        found = Counter(self.states.values()) + Counter({"refused": len(self.refused)})
+        found = Counter(self.states.values()) + Counter({"rejected": len(self.rejected)})
         return {status: found[status] for status in ORDER if found[status]}
 
     def line(self) -> str:
         """The totals, as one line."""
         counts = ", ".join(f"{count} {status}" for status, count in self.counts().items())
-        return f"{len(self.names) + len(self.refused)} sample documents: {counts}"
+        return f"{len(self.names) + len(self.rejected)} sample documents: {counts}"
 
     def text(self) -> str:
         """A line for each document, and the totals."""
@@ -72,9 +72,9 @@ async def run(store: Store, settings: Settings, *, live: bool) -> DemoSummary:
     with _show_status(live) as show:
         for name, content in await asyncio.to_thread(samples):
             try:
-                submitted = await _retry_while_unreachable(take_in, store, settings, content, name=name)
-            except NotTaken as error:
-                summary.refused[name] = str(error)
+                submitted = await _retry_while_unreachable(submit_local, store, settings, content, name=name)
+            except FileRejected as error:
+                summary.rejected[name] = str(error)
                 continue
             summary.names[submitted.id], summary.states[submitted.id] = name, submitted.status
             show(summary.line())
@@ -87,7 +87,7 @@ async def run(store: Store, settings: Settings, *, live: bool) -> DemoSummary:
             await asyncio.sleep(EVERY)
     summary.seconds = time.monotonic() - summary.began
     summary.rows = [await _row(store, id_, name) for id_, name in summary.names.items()]
-    summary.rows += [("refused", name, "", "", "", why) for name, why in summary.refused.items()]
+    summary.rows += [("rejected", name, "", "", "", why) for name, why in summary.rejected.items()]
     return summary
 
 

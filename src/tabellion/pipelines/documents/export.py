@@ -48,7 +48,7 @@ class Range:
                 raise ValueError(f"unknown status {status!r}; known: {', '.join(STATUSES)}")
 
     @property
-    def timed(self) -> bool:
+    def is_limited(self) -> bool:
         """Whether the range is limited in time."""
         return self.since is not None or self.until is not None
 
@@ -100,7 +100,7 @@ async def export(
         if format != "jsonl":
             names = await _columns(store, where, values, range.types, types)
         writer = WRITERS[format](target, names, range.statuses != ("completed",))
-        async for rows in _batches(store, where, values, bounds["last"], range.timed):
+        async for rows in _batches(store, where, values, bounds["last"], range.is_limited):
             documents = [document for row in rows if (document := _serialize_document(row, done)) is not None]
             await files.in_thread(writer.write, documents)
             done.documents += len(documents)
@@ -132,7 +132,7 @@ def _condition(store: Store, range: Range) -> tuple[str, list[Any]]:  # noqa: A0
             f"to_timestamp(CAST({placeholder} AS double precision))" if store.dialect == "postgresql" else placeholder
         )
 
-    plain = _plain(store.dialect, range.timed)
+    plain = _plain(store.dialect, range.is_limited)
     conditions = [f"{plain}d.status IN ({', '.join(map(mark, range.statuses))})"]
     if range.since is not None:
         conditions.append(f"d.created_at >= {instant(range.since)}")

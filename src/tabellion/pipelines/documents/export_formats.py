@@ -50,7 +50,7 @@ class ToFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).absolute()
-        self._unnamed = files.Unnamed(self.path.parent, self.path.parent, 0o666)  # as the umask says
+        self._staged = files.StagedFile(self.path.parent, self.path.parent, 0o666)  # as the umask says
         self.bytes, self._hash = 0, hashlib.sha256()
 
     @property
@@ -62,15 +62,15 @@ class ToFile:
         """Writes the next bytes."""
         self._hash.update(data)
         self.bytes += len(data)
-        self._unnamed.write(data)
+        self._staged.write(data)
 
     def finish(self) -> None:
         """Gives the file its name."""
-        self._unnamed.name(self.path)
+        self._staged.name(self.path)
 
     def discard(self) -> None:
         """Removes the file unless it has its name."""
-        self._unnamed.discard()
+        self._staged.discard()
 
 
 class ToStream:

@@ -15,7 +15,6 @@ from typing import cast
 from tabellion.accounts.audit import AuditEntry
 from tabellion.engine import sql
 from tabellion.engine.job import Job
-from tabellion.engine.table import Row
 from tabellion.errors import ConfigurationError, LeaseLost, Permanent, RateLimited, StoreError
 from tabellion.messages import Message, quote_value
 from tabellion.models.base import Ask, Model
@@ -24,7 +23,7 @@ from tabellion.pipelines.documents import states, superseded
 from tabellion.pipelines.documents.completion import Completed, attach, find_departures
 from tabellion.pipelines.documents.extracted_fields import Found
 from tabellion.pipelines.documents.failure import Failed, Postponed, describe_error
-from tabellion.pipelines.documents.judging import DocumentResult, clean_value, verdict
+from tabellion.pipelines.documents.judging import DocumentResult, clean_value, judge
 from tabellion.pipelines.documents.locks import NONE, Locks, locks_of, with_decisions
 from tabellion.pipelines.documents.lookup import read_document
 from tabellion.pipelines.documents.outage import Outage
@@ -35,10 +34,11 @@ from tabellion.pipelines.documents.review.queue import ENDINGS
 from tabellion.pipelines.documents.review_reasons import apply_locks, explain_departures, find_doubts, review
 from tabellion.pipelines.documents.row import FoundField, ReadDocument, context_of, row_of
 from tabellion.pipelines.documents.settings import LOCAL, Settings
+from tabellion.pipelines.documents.written_columns import WrittenColumns
 from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.reader import Reading, read_local
-from tabellion.reading.types.doctype import DocumentType, Processing
+from tabellion.reading.types.doctype import DocumentType, ProcessingOptions
 from tabellion.reading.types.yamlnode import TypeFileError
 from tabellion.storage import files
 from tabellion.storage.blobs import BlobsUnavailable
@@ -46,7 +46,7 @@ from tabellion.storage.files import Unwritable
 from tabellion.storage.lake import LakeError
 
 PAUSE = 1.0  #: seconds to wait in an outage before a document is released, or for its file to come back
-USUAL, SOON = Processing().retry_base, 0.01  #: seconds: the default of a type; and practically none
+USUAL, SOON = ProcessingOptions().retry_base, 0.01  #: seconds: the default of a type; and practically none
 READERS = 2  #: threads for each child that reads: one waits for its child while another processes a result
 
 
@@ -60,7 +60,7 @@ class ExtractionHandler:
         self._threads: ThreadPoolExecutor | None = None
         self._outage = Outage(settings.retry_base)
 
-    async def read(self, job: Job) -> Row:
+    async def read(self, job: Job) -> WrittenColumns:
         """Reads the document of this row. The type of the exception says whether another attempt would help."""
         tried: list[str] = []
         try:
@@ -124,22 +124,22 @@ class ExtractionHandler:
                 sandbox=settings.sandbox, limits=settings.limits, most_pages=settings.pages_sent,
             )  # fmt: skip
 
-    async def _write_outputs(self, job: Job, completed: Completed, row: Row) -> Row:
+    async def _write_outputs(self, job: Job, completed: Completed, row: WrittenColumns) -> WrittenColumns:
         """Writes the outputs. A kill from here on leaves files that the next attempt overwrites, never a row without
         its files. They contain nothing that depends on the attempt (an answer costs once, a remembered one nothing), so
         a worker that froze here and wakes after another has finished writes the same bytes."""
         # A finished review stays finished; a pending one is withdrawn if no review is needed.
-        ended = completed.locks.review if completed.locks.review in ENDINGS and not completed.departed else None
+        ended = completed.review if completed.review in ENDINGS else None
         review = ended or ("pending" if completed.reasons else None)
         document: Document = {**_document(job, row, completed.result), "review": review, "cost": None}
         if job.lost:
             raise LeaseLost(f"{job}: the claim was lost")
-        written = asdict(await write(self.settings.lake, document, completed.doctype))
+        written = cast("WrittenColumns", asdict(await write(self.settings.lake, document, completed.doctype)))
         if any(written.values()):
             self._outage.clear()
         return written
 
-    async def _commit(self, job: Job, completed: Completed, row: Row) -> None:
+    async def _commit(self, job: Job, completed: Completed, row: WrittenColumns) -> None:
         """Attaches to the job's finish what commits with the row."""
         settings = self.settings
         superseded.note(job, row)
@@ -163,11 +163,8 @@ class ExtractionHandler:
             # An answer that was paid for is remembered and costs nothing next time, so its cost is stored now.
             cost = None if job["cost"] is None and job.cost is None else (job["cost"] or 0.0) + (job.cost or 0.0)
             with contextlib.suppress(StoreError):
-                await job.context.fetch(
-                    """UPDATE tabellion_documents SET error = $2, cost = $3
-WHERE id = $1 AND worker = $4 AND status = 'processing'""",
-                    job.text_key, problem, cost, job.worker,
-                )  # fmt: skip
+                text, values = sql.bind(*states.record_postponement(job.text_key, job.worker, problem, cost))
+                await job.context.fetch(text, *values)
         return postponed
 
     async def close(self) -> None:
@@ -190,9 +187,8 @@ WHERE id = $1 AND worker = $4 AND status = 'processing'""",
         attempts = doctype.processing.retries + 1
         if attempts != job["max_attempts"] and job.context is not None:
             job.values = {**job.values, "max_attempts": attempts}
-            await job.context.fetch(
-                "UPDATE tabellion_documents SET max_attempts = $2 WHERE id = $1", job.text_key, attempts
-            )
+            text, arguments = sql.bind(*states.limit_attempts(job.text_key, attempts))
+            await job.context.fetch(text, *arguments)
         named = None if job["asked_model"] else doctype.processing.model
         return self.settings.choose_model(named or job["model"], doctype)
 
@@ -249,7 +245,6 @@ async def _judge(job: Job, own: Reading, doctype: DocumentType, locks: Locks) ->
     reading = apply_locks(own, locks, doctype) if keep else own
     doubted = find_doubts(reading, doctype, asked=job["type"] is not None)
     result: DocumentResult = clean_value(replace(reading, file=job["name"]).as_dict())
-    result["verdict"] = verdict(reading.verdict, doubted)
     if keep:
         # Decisions about fields that the type does not have are kept beside its own fields.
         result["fields"] |= clean_value({name: field.as_dict() for name, field in locks.fields.items()})
@@ -257,11 +252,17 @@ async def _judge(job: Job, own: Reading, doctype: DocumentType, locks: Locks) ->
         field["locked"] = keep and name in locks.fields
     found = _collect_found(result, own, reading)
     departed = find_departures(result, locks)
-    reasons = [*explain_departures(departed), *review(doubted, doctype, job.text_key)]
-    return Completed(doctype, reading, result, found, locks, departed, doubted, reasons)
+    # A review whose values have departed is reopened.
+    judgement = judge(
+        reading.issues, doubted, None if departed else locks.review,
+        settled=locks.settled(own.fields) if keep else (), least=reading.verdict,
+    )  # fmt: skip
+    result["verdict"] = judgement.verdict
+    reasons = [*explain_departures(departed), *review(judgement.reasons, doctype, job.text_key)]
+    return Completed(doctype, reading, result, found, locks, departed, judgement.reasons, reasons)
 
 
-def _columns(job: Job, completed: Completed) -> Row:
+def _columns(job: Job, completed: Completed) -> WrittenColumns:
     """The columns that are written with `completed`."""
     reading, result = completed.reading, completed.result
     paid = job.cost if job.cost is not None else reading.cost
@@ -275,11 +276,11 @@ def _columns(job: Job, completed: Completed) -> Row:
     }  # fmt: skip
 
 
-def _document(job: Job, row: Row, result: DocumentResult) -> ReadDocument:
+def _document(job: Job, row: WrittenColumns, result: DocumentResult) -> ReadDocument:
     """The document as its outputs contain it and webhooks report it."""
     unwritten = dict.fromkeys(("json_path", "json_sha256", "parquet_path", "parquet_sha256"))
     ended = {"status": "completed", "error": None, "completed_at": time.time()}
-    return read_document(row_of(job, **unwritten | row | ended), result)
+    return read_document(row_of(job, **{**unwritten, **row, **ended}), result)
 
 
 def _collect_found(result: DocumentResult, own: Reading, reading: Reading) -> Found:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from tabellion.engine import sql
 from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
-from tabellion.engine.table import Row
 from tabellion.messages import Message, restore_text
 from tabellion.pipelines.documents import processed_documents as processed
 from tabellion.pipelines.documents import states, superseded
@@ -19,9 +18,9 @@ from tabellion.pipelines.documents.daily import root_of
 from tabellion.pipelines.documents.failure import serialize_problem
 from tabellion.pipelines.documents.lookup import brief, problem
 from tabellion.pipelines.documents.outputs import possible_paths
-from tabellion.pipelines.documents.reprocess import FORMER
-from tabellion.pipelines.documents.row import Failure, context_of, row_of
+from tabellion.pipelines.documents.row import DocumentFailure, context_of, row_of
 from tabellion.pipelines.documents.settings import Settings
+from tabellion.pipelines.documents.written_columns import FormerRequest, WrittenColumns
 from tabellion.storage import files
 from tabellion.storage.lake import LakeError
 
@@ -34,7 +33,7 @@ class FollowUpHandler:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    async def follow(self, job: Job) -> Row:
+    async def follow(self, job: Job) -> WrittenColumns:
         """Gives the duplicate its original's outcome; a duplicate whose original is gone is read itself."""
         context = context_of(job)
         rows = await context.fetch(
@@ -50,7 +49,7 @@ class FollowUpHandler:
         if original["status"] != "failed" or original["former"] is not None:
             # It is being read once more, or is about to return to its former result.
             return states.WAITS_FOR_ORIGINAL
-        why = problem(original["error"], original["attempts"]) or Failure(code="original_failed", message="")
+        why = problem(original["error"], original["attempts"]) or DocumentFailure(code="original_failed", message="")
         error = _describe_original_error(original["id"], why)
         _deliver(self._settings, job, "document.failed", status="failed", error=error)
         return states.fail(error)
@@ -62,9 +61,9 @@ class Reporting:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    async def report(self, job: Job) -> Row:
+    async def report(self, job: Job) -> WrittenColumns:
         """Writes the deliveries; a document with a former result returns to it, and its error says what went wrong."""
-        back = await _restore_former(context_of(job), job) if job["former"] is not None else {}
+        back: WrittenColumns = await _restore_former(context_of(job), job) if job["former"] is not None else {}
         # Any attempt, not only the last one, may have died after writing its outputs.
         superseded.note_left(job, possible_paths(await files.in_thread(self._settings.types.all), job.values))
         if back.get("status") == "completed" and not await self._has_outputs(job):
@@ -72,7 +71,7 @@ class Reporting:
         if not back:
             # Duplicates that shared its result share its failure.
             states.commit_with(job, states.wait_again(job.text_key, "duplicate"))
-        _deliver(self._settings, job, "document.failed", **({"status": "failed"} | back))
+        _deliver(self._settings, job, "document.failed", **{"status": "failed", **back})
         return states.HAS_NO_FORMER | back
 
     async def _has_outputs(self, job: Job) -> bool:
@@ -100,21 +99,23 @@ def _type_and_model(row: Mapping[str, Any]) -> tuple[str | None, str | None]:
     return row["type"], None if free else row["model"]
 
 
-def _describe_original_error(original: str, why: Failure) -> str:
+def _describe_original_error(original: str, why: DocumentFailure) -> str:
     message = Message("failure.duplicate_of_failed", id=original, detail=restore_text(why, "message"))
     return serialize_problem(why["code"], message, why.get("attempts", 0), [Message("tried.original")])
 
 
-async def _restore_former(context: JobContext, job: Job) -> Row:
+async def _restore_former(context: JobContext, job: Job) -> WrittenColumns:
     """The columns of a document whose second reading failed, as they were before; its error stays.
 
     Empty for a duplicate whose original is no longer what it was a duplicate of.
     """
-    former = json.loads(job["former"])
-    why = problem(job["error"], job["attempts"]) or Failure(code="internal", message="", attempts=job["attempts"])
-    back = states.restore(former, FORMER, json.dumps({**why, "note": KEPT}, ensure_ascii=False))
+    former: FormerRequest = json.loads(job["former"])
+    why = problem(job["error"], job["attempts"]) or DocumentFailure(
+        code="internal", message="", attempts=job["attempts"]
+    )
+    back = states.restore(former, json.dumps({**why, "note": KEPT}, ensure_ascii=False))
     if former["status"] == "duplicate":
-        original = former["duplicate_of"]
+        original = cast("str", former["duplicate_of"])
         rows = await context.fetch(
             "SELECT status, type, model, asked_model, former FROM tabellion_documents WHERE id = $1", original
         )
@@ -129,22 +130,17 @@ async def _restore_former(context: JobContext, job: Job) -> Row:
             return back | states.HAS_FOLLOWED
         return back | states.WAITS_FOR_ORIGINAL
     # Duplicates that moved with it to another type move back with it.
-    shared = [name for name in FORMER if name != "duplicate_of"]
-    job.also(
-        f"""UPDATE tabellion_documents SET {", ".join(f"{name} = :{name}" for name in shared)}
-WHERE duplicate_of = :id AND status = 'duplicate' AND key = :failed""",
-        id=job.text_key, failed=job["key"], **{name: back[name] for name in shared},
-    )  # fmt: skip
+    states.commit_with(job, states.restore_duplicates(job.text_key, job["key"], back))
     # Duplicates of the failed request that arrived meanwhile must not get the result of another request.
     states.commit_with(
         job, states.fail_waiting(job.text_key, back["key"], _describe_original_error(job.text_key, why)),
         processed.release(job.text_key, keep=back["key"]), processed.take_free(back["key"], job.text_key),
         rewrite_if_decided(job.text_key, "approved", "rejected", "reopened"),
     )  # fmt: skip
-    return back | {"done_pages": job["pages"]}
+    return {**back, "done_pages": job["pages"]}
 
 
-async def _handle_orphan(context: JobContext, job: Job) -> Row:
+async def _handle_orphan(context: JobContext, job: Job) -> WrittenColumns:
     """Its original was deleted: it takes the key and is read, or follows the document that took it first."""
     text, values = sql.bind(*processed.take_abandoned(job["key"], job.text_key))
     await context.fetch(text, *values)

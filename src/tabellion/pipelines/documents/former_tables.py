@@ -13,7 +13,7 @@ from tabellion.pipelines.documents import tables
 if TYPE_CHECKING:
     from tabellion.engine.sql import Dialect
     from tabellion.engine.store import Store
-    from tabellion.engine.table import Table
+    from tabellion.engine.tables.table import Table
 
 PREFIX = "tabellion_"  #: of their current names
 VERSIONS = "documents_schema"

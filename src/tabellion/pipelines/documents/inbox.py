@@ -29,7 +29,7 @@ class ForeignFolder(OSError):  # noqa: N818 - what it is
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class FileStamp:
     """A file as it was last seen: if all of this is unchanged, nobody writes to it."""
 
     size: int
@@ -37,8 +37,8 @@ class Sight:
     inode: int
 
     @classmethod
-    def of(cls, status: os.stat_result) -> Sight:
-        """The sight of a file from its `stat` result."""
+    def of(cls, status: os.stat_result) -> FileStamp:
+        """The stamp of a file from its `stat` result."""
         return cls(status.st_size, status.st_mtime_ns, status.st_ino)
 
 
@@ -91,10 +91,10 @@ class Inbox:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def is_unchanged(self, path: str, sight: Sight) -> bool:
+    def is_unchanged(self, path: str, stamp: FileStamp) -> bool:
         """Whether a file is as it was last seen."""
         status = self.about(path)
-        return status is not None and Sight.of(status) == sight
+        return status is not None and FileStamp.of(status) == stamp
 
     @contextlib.contextmanager
     def reach(self, path: str) -> Iterator[Path]:
@@ -129,9 +129,10 @@ class Inbox:
         except FileNotFoundError:
             return None
         except OSError as error:
-            message = Message("inbox.not_moved", name=name, folder=target_folder or ".", text=error.strerror)
-            raise files.Unwritable(message) from error
-        raise files.Unwritable(Message("inbox.no_free_name", name=target_name, folder=target_folder or "."))
+            raise files.Unwritable(_describe_failure(name, target_folder, error)) from error
+        if not target_folder:
+            raise files.Unwritable(Message("inbox.no_free_name_in_inbox", name=target_name))
+        raise files.Unwritable(Message("inbox.no_free_name", name=target_name, folder=target_folder))
 
     def write(self, path: str, data: bytes) -> None:
         """Writes a small file atomically: under a temporary name, then renamed.
@@ -190,6 +191,13 @@ class Inbox:
         parent, name = os.path.split(folder)
         with contextlib.suppress(OSError), self.open(parent) as handle:
             os.rmdir(name, dir_fd=handle)
+
+
+def _describe_failure(name: str, folder: str, error: OSError) -> Message:
+    """Why a file cannot be moved to a folder; an empty one is the inbox itself."""
+    if not folder:
+        return Message("inbox.not_moved_back", name=name, text=error.strerror)
+    return Message("inbox.not_moved", name=name, folder=folder, text=error.strerror)
 
 
 def _try_move(source: int, name: str, there: int, free: str) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
-from typing import Any, TypedDict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 from tabellion.engine.job import storable
 from tabellion.messages import restore_text
@@ -17,10 +17,14 @@ from tabellion.reading.types import rules
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.rules import Verdict
 
+if TYPE_CHECKING:
+    from tabellion.pipelines.documents.review_reasons import Reason
+
 #: Issues that the document itself may have: warnings once people have decided every field they are about.
 PRINTED = ("rule", "range", "pattern")
 #: Reasons for review about the document itself. The others are about the confidence in values that may well be right.
 GRAVE = ("missing", "ungrounded", "issue", "page_failed", "type_uncertain")
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)  #: from best to worst
 
 
 class DocumentResult(TypedDict, total=False):
@@ -36,6 +40,38 @@ class DocumentResult(TypedDict, total=False):
     candidates: dict[str, list[Candidate]]  #: of fields that have no row
     read_issues: list[IssueJson]  #: as the reading found them
     read_fields: dict[str, FieldJson]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a document comes to, with what people have decided so far."""
+
+    issues: tuple[Issue, ...]
+    reasons: list[Reason]  #: those for review that still hold
+    verdict: Verdict
+
+
+def judge(
+    issues: Iterable[Issue], reasons: Iterable[Reason], review: str | None, *, settled: Collection[str],
+    doctype: DocumentType | None = None, values: Mapping[str, Any] | None = None, absent: Collection[str] = (),
+    least: Verdict = "accept",
+) -> Judgement:  # fmt: skip
+    """Judges a document in this state of `review`: with its type, issues are judged again as in `judge_issues`; without
+    it, they already are. The verdict is not better than `least`."""
+    current = tuple(issues)
+    if doctype is not None:
+        current = judge_issues(current, values or {}, doctype, settled, absent)
+    held = [reason for reason in reasons if is_open(reason, settled, current)]
+    return Judgement(current, held, verdict(max(least, rules.verdict(current), key=VERDICTS.index), held, review))
+
+
+def is_open(reason: Reason, settled: Collection[str], issues: Sequence[Issue]) -> bool:
+    """Whether a reason for review still holds: people may have settled the fields it is about."""
+    if not settled or not reason["fields"]:
+        return True
+    if reason["code"] in ("issue", "missing"):
+        return any(reason["fields"] == [*issue.fields] for issue in issues)
+    return not is_settled(reason["fields"], settled)
 
 
 def verdict(judged: Verdict, reasons: Iterable[Mapping[str, Any]], review: str | None = None) -> Verdict:
@@ -55,6 +91,7 @@ def judge_issues(
     that people have settled are dropped. A field that people marked as absent is not missing. An issue that remains
     although people have settled all its fields is a fault of the document, not of its reading: a warning."""
     named = {"", *(rule.name for rule in doctype.rules)}
+    values = {name: value for name, value in values.items() if name in doctype}
     remaining = [
         issue
         for issue in issues

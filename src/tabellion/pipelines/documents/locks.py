@@ -11,6 +11,7 @@ from tabellion.engine import sql
 from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
 from tabellion.pipelines.documents.extracted_fields import PERSON, FieldRow
+from tabellion.pipelines.documents.judging import clean_value
 from tabellion.pipelines.documents.review.fields import ABSENT, CORRECTED
 from tabellion.pipelines.documents.review.queue import REVIEWED, public_status
 from tabellion.reading.field import Field
@@ -26,8 +27,15 @@ class Locks:
     review: str | None = None  #: the state of the review, as outputs show it
     absent: frozenset[str] = frozenset()  #: fields that the document does not have, according to a person
     carried: frozenset[str] = frozenset()  #: fields that were decided on another document with the same bytes
-    confirmed: frozenset[str] = frozenset()  #: fields whose read value was confirmed there
+    confirmed: Mapping[str, Any] = field(default_factory=dict)  #: the values that were read and confirmed there
+    kept: Mapping[str, Any] = field(default_factory=dict)  #: the values that were read and confirmed on this document
     approved: Mapping[str, Any] = field(default_factory=dict)  #: the values of all fields, if a person approved them
+
+    def settled(self, read: Mapping[str, Field]) -> set[str]:
+        """The fields that people have decided: a confirmation is valid as long as the same value is read."""
+        confirmed = {**self.confirmed, **self.kept}
+        same = (name for name in confirmed if name in read and clean_value(read[name].value) == confirmed[name])
+        return {*self.fields, *same}
 
 
 NONE = Locks()
@@ -49,6 +57,7 @@ LEFT JOIN tabellion_extracted_fields AS f ON f.document_id = d.id WHERE d.id = $
     return Locks(
         {row["name"]: load_locked_field(row) for row in held}, latest, review,
         frozenset(row["name"] for row in held if row["state"] == "absent"),
+        kept={row["name"]: values[row["name"]] for row in rows if row["state"] == "confirmed" and not row["locked"]},
         approved=values if review in REVIEWED else {},
     )  # fmt: skip
 
@@ -70,7 +79,7 @@ FROM tabellion_field_decisions WHERE sha256 = $1 AND type = $2""",
         latest=max([locks.latest, *(row["decided_at"] or 0.0 for row in held)]),
         absent=locks.absent | {row["name"] for row in held if row["state"] == "absent"},
         carried=frozenset(row["name"] for row in held),
-        confirmed=frozenset(row["name"] for row in relevant if not row["locked"]),
+        confirmed={row["name"]: json.loads(row["value"] or "null") for row in relevant if not row["locked"]},
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -16,34 +16,29 @@ from tabellion.errors import TabellionError
 from tabellion.messages import translatable
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.extracted_fields import FIELDS, FieldRow
-from tabellion.pipelines.documents.judging import DocumentResult, is_settled, issue_of, read_issues, verdict
+from tabellion.pipelines.documents.judging import DocumentResult, issue_of, judge, read_issues
 from tabellion.pipelines.documents.locks import load_locked_field
 from tabellion.pipelines.documents.review import items
-from tabellion.pipelines.documents.review.fields import DECIDED, Types, type_or_empty
-from tabellion.pipelines.documents.review.fields import issues as judge
+from tabellion.pipelines.documents.review.fields import DECIDED, NO_TYPE, Types, type_or_empty
 from tabellion.pipelines.documents.review.queue import REVIEWED, public_status
 from tabellion.pipelines.documents.review.rejection import load_rejection, summarize
-from tabellion.pipelines.documents.review_reasons import Reason
 from tabellion.pipelines.documents.row import (
     REVIEWS,
     STATUSES,
     TIMES,
     Brief,
+    DocumentDetail,
+    DocumentFailure,
     DocumentRow,
-    Failure,
     FoundField,
     ListedDocument,
-    Progress,
+    PageProgress,
     ReadDocument,
     Review,
     ReviewState,
     State,
-    WholeDocument,
 )
 from tabellion.reading.field import restore_reasons
-from tabellion.reading.issue import IssueJson
-from tabellion.reading.types import rules
-from tabellion.reading.types.doctype import DocumentType
 
 ENDED = ("completed", "failed", "duplicate")  #: the statuses that only a new reading changes
 MOST = 500  #: documents in one list
@@ -86,7 +81,7 @@ async def get(
     store: Store,
     id: str,  # noqa: A002 - the column's name
     types: Types | None = None,
-) -> WholeDocument | None:
+) -> DocumentDetail | None:
     """A document with everything known about it; a duplicate has the values of its original. None if there is none.
 
     While it is in review, its issues are judged again if `types` is given.
@@ -102,16 +97,22 @@ async def get(
     review = await _review(store, row["source"])
     result: DocumentResult = json.loads(row["result"] or "{}")
     decided = {field["name"] for field in fields if field["locked"] or field["state"] in DECIDED}
-    issues = result.get("issues", [])
-    if decided and types is not None and (doctype := type_or_empty(types, row["found_type"])).fields:
-        issues = _judge_fields(result, fields, doctype, decided)
     summary = brief(row)
-    reasons = [reason for reason in summary["reasons"] if is_open(reason, decided, issues)]
+    doctype = type_or_empty(types, row["found_type"]) if decided and types is not None else NO_TYPE
+    issues = read_issues(result) if doctype.fields else result.get("issues", [])
+    judgement = judge(
+        map(issue_of, issues) if decided else (), summary["reasons"],
+        review["status"] if review is not None else None, settled=decided, doctype=doctype if doctype.fields else None,
+        values={field["name"]: json.loads(field["value"] or "null") for field in fields},
+        absent=[field["name"] for field in fields if field["state"] == "absent"],
+    )  # fmt: skip
+    if doctype.fields:
+        issues = [issue.as_dict() for issue in judgement.issues]
     if decided and review is not None and public_status(review["status"]) == "pending":
-        summary["verdict"] = verdict(rules.verdict(map(issue_of, issues)), reasons, review["status"])
+        summary["verdict"] = judgement.verdict
     return {
         **summary,
-        "reasons": reasons,
+        "reasons": judgement.reasons,
         "reviewed": review is not None and review["status"] in REVIEWED,
         "review": review,
         "fields": {field["name"]: serialize_field(field) for field in fields},
@@ -121,25 +122,7 @@ async def get(
     }
 
 
-def _judge_fields(
-    result: DocumentResult, rows: Sequence[FieldRow], doctype: DocumentType, decided: Collection[str]
-) -> list[IssueJson]:
-    """The issues of the fields as they are now."""
-    values = {row["name"]: json.loads(row["value"] or "null") for row in rows}
-    absent = [row["name"] for row in rows if row["state"] == "absent"]
-    return judge(doctype, values, absent, read_issues(result), decided)
-
-
-def is_open(reason: Reason, decided: Collection[str], issues: Sequence[IssueJson]) -> bool:
-    """Whether a reason for review still holds: people may have decided the fields it is about."""
-    if not decided or not reason["fields"]:
-        return True
-    if reason["code"] in ("issue", "missing"):
-        return any(reason["fields"] == issue["fields"] for issue in issues)
-    return not is_settled(reason["fields"], decided)
-
-
-async def listing(
+async def list_documents(
     store: Store, filters: Mapping[str, Any] | None = None, cursor: str | None = None, limit: int = 50
 ) -> tuple[list[ListedDocument], str | None]:
     """Documents without their fields, newest first, and the cursor of the next page; None: this was the last.
@@ -173,6 +156,9 @@ async def listing(
         {**brief(row), "review": cast("Review | None", public_status(row["review"]))} for row in rows[:limit]
     ]
     return documents, rows[limit - 1]["id"] if len(rows) > limit else None
+
+
+listing = list_documents  #: the name it had before, which programs may still use
 
 
 async def states(store: Store, ids: Iterable[str]) -> dict[str, State]:
@@ -241,7 +227,7 @@ def serialize_field(row: FieldRow) -> FoundField:
     }  # fmt: skip
 
 
-def problem(text: str | None, attempts: int = 0) -> Failure | None:
+def problem(text: str | None, attempts: int = 0) -> DocumentFailure | None:
     """The `error` column as a problem: JSON, unless an older version or another program wrote it."""
     if text is None:
         return None
@@ -252,11 +238,11 @@ def problem(text: str | None, attempts: int = 0) -> Failure | None:
         except ValueError:
             found = None
         if isinstance(found, dict) and "code" in found:
-            return cast("Failure", found)
+            return cast("DocumentFailure", found)
     return {"code": "try_failed", "message": text, "attempts": attempts}
 
 
-def _progress(row: DocumentRow) -> Progress | None:
+def _progress(row: DocumentRow) -> PageProgress | None:
     if row["status"] != "processing" or row["pages"] is None:
         return None
     return {"done": row["done_pages"] or 0, "pages": row["pages"]}

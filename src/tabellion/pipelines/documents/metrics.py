@@ -18,11 +18,11 @@ NEXT = environment_metric(
     "tabellion_review_next_due_seconds", "gauge", "Time until the next deadline; absent without one."
 )
 FINISHED = environment_metric(
-    "tabellion_review_week_items", "gauge", "Review items finished in the last seven days, by whether in time.", "sla"
+    "tabellion_review_week_items", "gauge", "Review items finished in the last seven days, by whether on time.", "sla"
 )
 COMPLIANCE = environment_metric(
     "tabellion_review_sla_ratio", "gauge",
-    "Share of the items finished in the last seven days, or overdue now, that were finished in time.",
+    "Share of the items finished in the last seven days, or overdue now, that were finished on time.",
 )  # fmt: skip
 METRICS = (ITEMS, OVERDUE, SOON, NEXT, FINISHED, COMPLIANCE)
 

@@ -77,7 +77,7 @@ class DocumentsPipeline(Pipeline):
         ),
         "sla.types": (
             dict,
-            "type = { reviewed = 0.95 }: the share of a type's reviews that must be finished in time",
+            "type = { reviewed = 0.95 }: the share of a type's reviews that must be finished on time",
         ),
         "review.lease": ((int, float), "seconds until a claim expires after its last renewal (300)"),
         "review.assignment_hold": ((int, float), "seconds that an assigned item is reserved for its assignee (3600)"),
@@ -114,16 +114,16 @@ class DocumentsPipeline(Pipeline):
     def queues(self, config: Config, environment: Environment | None = None) -> Sequence[Queue]:
         """One queue for each model, then those for follow-up work."""
         with extras.explain_missing(self.extras):
-            from tabellion.pipelines.documents import configured
+            from tabellion.pipelines.documents.queues import queues_of
 
-            return configured.queues_of(config, environment)
+            return queues_of(config, environment)
 
     def retention(self, config: Config, environment: Environment) -> Sequence[RetentionRule]:
         """Documents with their files, and decisions on files that are gone."""
-        from tabellion.pipelines.documents import configured
-        from tabellion.pipelines.documents.old_documents import DecisionsRule, DocumentsRule
+        from tabellion.pipelines.documents.retention import DecisionsRule, DocumentsRule
+        from tabellion.pipelines.documents.settings import settings_of
 
-        settings = configured.settings_of(config, environment)
+        settings = settings_of(config, environment)
         return (
             DocumentsRule(settings, config.keep("documents"), config.data / "pictures"),
             DecisionsRule(config.keep("decisions")),
@@ -139,24 +139,25 @@ class DocumentsPipeline(Pipeline):
 
     def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
         """The queues, with that of review, whose workers are people."""
-        from tabellion.pipelines.documents import configured
+        from tabellion.pipelines.documents.queues import views_of
+        from tabellion.pipelines.documents.settings import settings_of
 
-        return configured.views_of(configured.settings_of(config, environment))
+        return views_of(settings_of(config, environment))
 
     async def verify(
         self, config: Config, environment: Environment, store: Store, *, files: int | None = 0
     ) -> Sequence[Violation]:
         """Review items and their holders, duplicates, files."""
-        from tabellion.pipelines.documents import configured
+        from tabellion.pipelines.documents.settings import settings_of
         from tabellion.pipelines.documents.verification import verify_documents
 
-        return await verify_documents(store, configured.settings_of(config, environment), files=files)
+        return await verify_documents(store, settings_of(config, environment), files=files)
 
     def gates(self, config: Config) -> Mapping[str, GateSettings]:
         """The gates of models: the strictest settings of the types that name them."""
-        from tabellion.pipelines.documents import configured
+        from tabellion.pipelines.documents.settings import gates_of
 
-        return configured.gates_of(config)
+        return gates_of(config)
 
     def metrics(self, config: Config, environment: Environment | None = None) -> MetricSource:
         """What waits for review, and whether it is done in time."""
@@ -181,9 +182,9 @@ class DocumentsPipeline(Pipeline):
 
     def serve(self, config: Config, environment: str, store: Store) -> ServedDocuments:
         """The files and settings of one environment."""
-        from tabellion.pipelines.documents import configured
         from tabellion.pipelines.documents.review import queue
         from tabellion.pipelines.documents.served import ServedDocuments
+        from tabellion.pipelines.documents.settings import settings_of
         from tabellion.web.page_images import Pictures
 
         section = config.section("review")
@@ -191,7 +192,7 @@ class DocumentsPipeline(Pipeline):
             lease=float(section.get("lease", queue.LEASE)), hold=float(section.get("assignment_hold", queue.HOLD))
         )
         place = next((candidate for candidate in config.environments if candidate.name == environment), None)
-        settings = configured.settings_of(config, place)
+        settings = settings_of(config, place)
         pictures = Pictures(config.folder_of(place) / "pictures")
         return ServedDocuments(environment, store, settings, pictures, config.upload_bytes)
 
@@ -203,18 +204,18 @@ class DocumentsPipeline(Pipeline):
         from tabellion.engine.log import printable
         from tabellion.monitor.tracing.subject import Subject
         from tabellion.monitor.tracing.traces import current_traces
-        from tabellion.pipelines.documents import configured
         from tabellion.pipelines.documents.consume import Consumer, endings
-        from tabellion.pipelines.documents.intake import take_in
+        from tabellion.pipelines.documents.local_files import submit_local
+        from tabellion.pipelines.documents.settings import settings_of
 
         folder: Path | None = run.options.get("consume")
         if folder is None:
             return
-        settings = configured.settings_of(run.config, run.environment)
+        settings = settings_of(run.config, run.environment)
 
         async def submit(path: Path, name: str) -> str:
             began_at = time.time()
-            id_ = (await take_in(run.store, settings, path, name=name, limit=run.config.upload_bytes)).id
+            id_ = (await submit_local(run.store, settings, path, name=name, limit=run.config.upload_bytes)).id
             traces = current_traces()
             if traces is not None:
                 subject = Subject(run.environment.name, self.begun_by_requests[0], id_)
@@ -222,18 +223,20 @@ class DocumentsPipeline(Pipeline):
             return id_
 
         def report(event: str, file: str, detail: str) -> None:
-            run.say(f"file_{event}", f"{event}: {printable(file)} ({printable(detail)})", file=file, detail=detail)
+            run.print_event(
+                f"file_{event}", f"{event}: {printable(file)} ({printable(detail)})", file=file, detail=detail
+            )
 
         deep = bool(run.options.get("deep"))
         self._consumer = Consumer(folder, submit, lambda ids: endings(run.store, ids), deep=deep, listen=report)
         await self._consumer.run(run.stopping)
 
     async def _sweep(self, run: Background) -> None:
-        from tabellion.pipelines.documents import configured
         from tabellion.pipelines.documents.cleanup import sweep
         from tabellion.pipelines.documents.served import ServedDocuments
+        from tabellion.pipelines.documents.settings import settings_of
 
-        settings, began = configured.settings_of(run.config, run.environment), time.time()
+        settings, began = settings_of(run.config, run.environment), time.time()
         while not run.stopping.is_set():
             with contextlib.suppress(TabellionError, OSError):  # what fails now can be done later
                 pictures = run.served.pictures if isinstance(run.served, ServedDocuments) else None
@@ -244,9 +247,10 @@ class DocumentsPipeline(Pipeline):
 
     async def demo(self, run: Background, *, live: bool) -> tuple[str, Mapping[str, Any]]:
         """Submits the sample documents; returns the summary."""
-        from tabellion.pipelines.documents import configured, demo
+        from tabellion.pipelines.documents import demo
+        from tabellion.pipelines.documents.settings import settings_of
 
-        summary = await demo.run(run.store, configured.settings_of(run.config, run.environment), live=live)
+        summary = await demo.run(run.store, settings_of(run.config, run.environment), live=live)
         return summary.text(), summary.counts()
 
     async def is_idle(self, run: Background) -> bool:

@@ -8,10 +8,13 @@ import json
 import threading
 import time
 
+from tabellion.engine import sql
 from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
+from tabellion.engine.moves import Numbered
 from tabellion.errors import TabellionError
 from tabellion.messages import Message
+from tabellion.pipelines.documents import states
 
 PAUSE = 1.0  # seconds between two writes of one worker
 
@@ -67,7 +70,8 @@ class ProgressWriter:
                     by_context.setdefault(job.context, []).append((job, done, pages))
             for context, batch in by_context.items():
                 with contextlib.suppress(TabellionError):
-                    await context.fetch(*_statement(context, batch))
+                    text, values = _statement(context, batch)
+                    await context.fetch(text, *values)
 
 
 class DocumentProgress:
@@ -94,19 +98,6 @@ class DocumentProgress:
         self._progress.forget(self._job)
 
 
-def _statement(context: JobContext, reports: list[tuple[Job, int, int]]) -> tuple[str, str]:
+def _statement(context: JobContext, reports: list[tuple[Job, int, int]]) -> Numbered:
     payload = json.dumps([{"id": job.text_key, "w": job.worker, "d": done, "p": pages} for job, done, pages in reports])
-    if context.dialect == "postgresql":
-        return (
-            """UPDATE tabellion_documents AS t SET pages = r.p, done_pages = r.d
-FROM json_to_recordset(CAST($1 AS json)) AS r (id text, w text, d integer, p integer)
-WHERE t.id = r.id AND t.worker = r.w AND t.status = 'processing'""",
-            payload,
-        )
-    return (
-        """UPDATE tabellion_documents AS t
-SET pages = json_extract(r.value, '$.p'), done_pages = json_extract(r.value, '$.d')
-FROM json_each($1) AS r
-WHERE t.id = json_extract(r.value, '$.id') AND t.worker = json_extract(r.value, '$.w') AND t.status = 'processing'""",
-        payload,
-    )
+    return sql.bind(*states.store_progress(context.dialect, payload))

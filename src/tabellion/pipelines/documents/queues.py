@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tabellion.engine.job import Job
 from tabellion.engine.processors import available_processors
 from tabellion.engine.queue import Queue
-from tabellion.engine.table import Row
+from tabellion.monitor.view import QueueView
 from tabellion.pipelines.documents import failure, states
 from tabellion.pipelines.documents.extraction import ExtractionHandler
 from tabellion.pipelines.documents.followups import FollowUpHandler, Reporting
+from tabellion.pipelines.documents.review.queue import ENDINGS, review_queue
 from tabellion.pipelines.documents.rewriting import Rewriting
-from tabellion.pipelines.documents.settings import LOCAL, Settings
+from tabellion.pipelines.documents.settings import LOCAL, Settings, settings_of
 from tabellion.pipelines.documents.superseded import Removing, superseded_queue
+from tabellion.pipelines.documents.written_columns import WrittenColumns
 
-Handler = Callable[[Job], Awaitable[Row]]
+if TYPE_CHECKING:
+    from tabellion.config import Config
+    from tabellion.engine.environment import Environment
+
+Handler = Callable[[Job], Awaitable[WrittenColumns]]
 #: Reading locally keeps processors busy: more at once would only wait in memory.
 AT_ONCE = 4 * available_processors()
 SHORT = 60.0  #: seconds that following and reporting may take
@@ -47,7 +53,7 @@ def documents_queues(settings: Settings, environments: Mapping[str, Settings] | 
         default = create(settings)
         others = {name: create(own) for name, own in (environments or {}).items()}
 
-        async def run(job: Job) -> Row:
+        async def run(job: Job) -> WrittenColumns:
             return await others.get(job.environment, default)(job)
 
         return run if others else default
@@ -56,7 +62,7 @@ def documents_queues(settings: Settings, environments: Mapping[str, Settings] | 
     read = choose(lambda own: ExtractionHandler(own).read)
     for queue in queues:
         queue.handler(read)
-    followers, failures, reviewed = followers_queue(), failures_queue(), reviewed_queue(settings)
+    followers, failures, reviewed = followers_queue(settings), failures_queue(settings), reviewed_queue(settings)
     followers.handler(FollowUpHandler(settings).follow)
     failures.handler(choose(lambda own: Reporting(own).report))
     reviewed.handler(choose(lambda own: Rewriting(own).rewrite))
@@ -136,19 +142,18 @@ def _reading(settings: Settings, gate: str | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def followers_queue() -> Queue:
+def followers_queue(settings: Settings) -> Queue:
     """Duplicates whose original has ended; `status` is public, `chore` is the column of this queue."""
     return Queue(
         "tabellion_documents", name="followers", status="chore", order="id", **states.FOLLOWING, where=ENDED,
-        finished_at="completed_at", timeout=SHORT,
-        max_crashes=MOST_CRASHES,
+        finished_at="completed_at", lease=settings.lease, timeout=SHORT, max_crashes=MOST_CRASHES,
     )  # fmt: skip
 
 
-def failures_queue() -> Queue:
+def failures_queue(settings: Settings) -> Queue:
     """Failed documents that have not been reported, whatever ended them."""
     return Queue(
-        "tabellion_documents", name="failures", order="id", **states.REPORTING, timeout=SHORT,
+        "tabellion_documents", name="failures", order="id", **states.REPORTING, lease=settings.lease, timeout=SHORT,
         max_crashes=MOST_CRASHES,
     )  # fmt: skip
 
@@ -160,3 +165,22 @@ def reviewed_queue(settings: Settings) -> Queue:
         retry_base=settings.retry_base, timeout=SHORT, deadline=DEADLINE, max_deferrals=MOST_DEFERRALS,
         max_crashes=MOST_CRASHES,
     )  # fmt: skip
+
+
+def queues_of(config: Config, environment: Environment | None = None) -> list[Queue]:
+    """Every queue of documents with its handler, for all environments or for one."""
+    others = {} if environment else {other.name: settings_of(config, other) for other in config.environments[1:]}
+    return documents_queues(settings_of(config, environment), others)
+
+
+def views_of(settings: Settings) -> list[QueueView]:
+    """The queues as people see them: one for each model, then review, then the follow-up queues."""
+    pages = {"tabellion_documents": "/documents/{}"}
+    views = [
+        QueueView(queue, chore=queue.name in CHORES, page=pages.get(queue.table))
+        for queue in documents_queues(settings)
+    ]
+    endings = tuple(review_queue(ending) for ending in ENDINGS)
+    review = QueueView(review_queue(), people=True, endings=endings, page="/review/{}")
+    reading = len(settings.gates())
+    return [*views[:reading], review, *views[reading:]]

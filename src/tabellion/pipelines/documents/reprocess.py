@@ -7,22 +7,28 @@ import json
 from collections.abc import Iterable
 
 from tabellion.accounts.audit import SYSTEM, AuditEntry, Statement, bind_statement, statement
-from tabellion.delivery import endpoints
+from tabellion.delivery import deliveries
 from tabellion.engine import memo, retention, sql
 from tabellion.engine.ids import is_id
 from tabellion.engine.store import Store
-from tabellion.engine.table import Row
 from tabellion.errors import TabellionError
 from tabellion.pipelines.documents import extracted_fields, states, tables
 from tabellion.pipelines.documents import processed_documents as processed
-from tabellion.pipelines.documents.deleted_files import DeletedFiles, remove_files
+from tabellion.pipelines.documents.deleted_files import DeletedFiles, FilesRow, remove_files
 from tabellion.pipelines.documents.review import decisions, item_changes
 from tabellion.pipelines.documents.settings import Settings
-from tabellion.pipelines.documents.submit import Submitted, key_of
+from tabellion.pipelines.documents.submit import SubmittedDocument, key_of
+from tabellion.pipelines.documents.written_columns import FormerRequest
 from tabellion.storage.blobs import BlobsUnavailable
 
-#: The columns that belong to the current result and that a new reading changes before it has its own.
-FORMER = ("type", "type_key", "model", "asked_model", "key", "duplicate_of")
+
+class _Duplicate(FormerRequest):
+    id: str
+    former: str | None  #: JSON
+
+
+class _Document(_Duplicate, FilesRow):
+    found_type: str | None
 
 
 class NoSuchDocument(TabellionError):  # noqa: N818 - what it is
@@ -42,7 +48,7 @@ async def reprocess(
     model: str | None = None,
     reopen: bool = False,
     actor: str = SYSTEM,
-) -> Submitted:
+) -> SubmittedDocument:
     """Queues a finished document once more, as another type or with another model if requested.
 
     Corrections stay. A finished review stays finished unless `reopen` is set, or an approved value is read differently
@@ -85,10 +91,10 @@ async def reprocess(
         entries.append(entry)
     await _transact(store, [*statements, *entries])
     await store.database.wake()
-    return Submitted(id, "queued")
+    return SubmittedDocument(id, "queued")
 
 
-def _hand_over(row: Row, heir: Row | None) -> list[Statement]:
+def _hand_over(row: _Document, heir: _Duplicate | None) -> list[Statement]:
     """Puts the oldest duplicate, with the corrections, in the place of a document that becomes something else.
     Duplicates that failed with it are detached."""
     statements: list[Statement] = []
@@ -102,15 +108,15 @@ def _replace_by_heir(id: str, heir: str, former: str | None = None) -> list[Stat
     return [*states.take_place(id, heir, former), processed.hand_over(id, heir)]
 
 
-def _describe_heir(heir: Row | None) -> dict[str, str]:
+def _describe_heir(heir: _Duplicate | None) -> dict[str, str]:
     return {"heir": heir["id"]} if heir is not None else {}
 
 
-def _former(row: Row) -> str | None:
+def _former(row: _Duplicate) -> str | None:
     """The result to which a document returns if its new reading fails, as JSON; None if it has none."""
     if row["former"] is not None or row["status"] not in ("completed", "duplicate"):
-        return row["former"]  # type: ignore[no-any-return]
-    return json.dumps({name: row[name] for name in ("status", *FORMER)})
+        return row["former"]
+    return json.dumps({name: value for name, value in row.items() if name in ("status", *states.FORMER)})
 
 
 async def delete(
@@ -137,7 +143,7 @@ async def delete(
         ]
     statements += [
         processed.release(id), extracted_fields.delete(id), item_changes.delete(id), memo.forget_row(id),
-        decisions.forget(row["sha256"]), *await endpoints.forget_subject(store, id),
+        decisions.forget(row["sha256"]), *await deliveries.forget_subject(store, id),
     ]  # fmt: skip
     details = {"sha256": row["sha256"], **_describe_heir(heir)}
     files = DeletedFiles.of_row(row)
@@ -157,9 +163,9 @@ async def _transact(store: Store, statements: Iterable[Statement]) -> None:
         raise DocumentRunning()
 
 
-async def _get_document(store: Store, id: str) -> Row:  # noqa: A002
+async def _get_document(store: Store, id: str) -> _Document:  # noqa: A002
     await tables.SCHEMA.prepare(store)
-    rows: list[Row] = []
+    rows: list[_Document] = []
     if is_id(id):
         rows = await store.database.fetch(
             f"""SELECT id, status, type, type_key, found_type, model, asked_model, key, duplicate_of, former, sha256,
@@ -174,11 +180,11 @@ async def _get_document(store: Store, id: str) -> Row:  # noqa: A002
     return rows[0]
 
 
-async def _find_oldest_duplicate(store: Store, id: str, condition: str = "") -> Row | None:  # noqa: A002
+async def _find_oldest_duplicate(store: Store, id: str, condition: str = "") -> _Duplicate | None:  # noqa: A002
     """The oldest of its duplicates."""
-    rows = await store.database.fetch(
-        f"""SELECT id, status, former, {", ".join(FORMER)} FROM tabellion_documents WHERE duplicate_of = $1 {condition}
-ORDER BY id LIMIT 1""",
+    rows: list[_Duplicate] = await store.database.fetch(
+        f"""SELECT id, status, former, {", ".join(states.FORMER)} FROM tabellion_documents
+WHERE duplicate_of = $1 {condition} ORDER BY id LIMIT 1""",
         id,
     )
     return rows[0] if rows else None

@@ -13,7 +13,7 @@ from tabellion.messages import Message, Translatable, has_code, translatable
 from tabellion.pipelines.documents.extracted_fields import PERSON
 from tabellion.pipelines.documents.judging import judge_issues
 from tabellion.pipelines.documents.locks import Locks
-from tabellion.reading.alternative import merge_offers
+from tabellion.reading.alternative import merge_alternatives
 from tabellion.reading.reader import Reading
 from tabellion.reading.types.doctype import DocumentType
 
@@ -79,14 +79,15 @@ def explain_departures(names: Iterable[str]) -> list[Reason]:
 def apply_locks(reading: Reading, locks: Locks, doctype: DocumentType) -> Reading:
     """The reading with people's values in place of what was read, judged again."""
     held = {name: field for name, field in locks.fields.items() if name in doctype}
-    if not held:
+    settled = {name for name in locks.settled(reading.fields) if name in doctype}
+    if not settled:
         return reading
     fields = {**reading.fields, **held}
     fields = {spec.name: fields[spec.name] for spec in doctype.fields if spec.name in fields}
     values = {name: field.value for name, field in fields.items()}
     return replace(
-        reading, fields=fields, issues=judge_issues(reading.issues, values, doctype, held.keys(), locks.absent),
-        offers=merge_offers(reading.offers, fields, reading.fields),
+        reading, fields=fields, issues=judge_issues(reading.issues, values, doctype, settled, locks.absent),
+        offers=merge_alternatives(reading.offers, fields, reading.fields),
     )  # fmt: skip
 
 

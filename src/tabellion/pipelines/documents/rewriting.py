@@ -5,22 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TypedDict
+from typing import TypedDict, cast
 
 from tabellion.engine.job import Job
-from tabellion.engine.table import Row
 from tabellion.errors import LeaseLost
 from tabellion.pipelines.documents import superseded
 from tabellion.pipelines.documents.extracted_fields import FIELDS, PERSON, FieldRow
 from tabellion.pipelines.documents.failure import Postponed
-from tabellion.pipelines.documents.judging import (
-    DocumentResult,
-    clean_value,
-    issue_of,
-    judge_issues,
-    read_issues,
-    verdict,
-)
+from tabellion.pipelines.documents.judging import DocumentResult, clean_value, issue_of, judge, read_issues
 from tabellion.pipelines.documents.lookup import read_document, serialize_field
 from tabellion.pipelines.documents.outputs import UNKNOWN, write
 from tabellion.pipelines.documents.review import items
@@ -28,7 +20,7 @@ from tabellion.pipelines.documents.review.fields import DECIDED
 from tabellion.pipelines.documents.review.queue import OPEN, REVIEWED, public_status
 from tabellion.pipelines.documents.row import context_of, row_of
 from tabellion.pipelines.documents.settings import Settings
-from tabellion.reading.types import rules
+from tabellion.pipelines.documents.written_columns import WrittenColumns
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.yamlnode import TypeFileError
 from tabellion.storage.files import Unwritable
@@ -48,7 +40,7 @@ class Rewriting:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    async def rewrite(self, job: Job) -> Row:
+    async def rewrite(self, job: Job) -> WrittenColumns:
         """Writes the outputs of this row's document; while they cannot be written, it waits without using attempts."""
         base = self._settings.retry_base
         try:
@@ -58,7 +50,7 @@ class Rewriting:
         except (LakeError, Unwritable) as error:
             raise Postponed("outputs_failed", error, job, base) from error
 
-    async def _write(self, job: Job) -> Row:
+    async def _write(self, job: Job) -> WrittenColumns:
         """Writes JSON and Parquet from the current tables; their hashes commit with the row.
 
         Their paths stay the same. A kill leaves files that the next attempt overwrites: they depend only on people's
@@ -70,15 +62,14 @@ class Rewriting:
         name = job["found_type"]
         doctype = self._settings.types.get(name) if name is not None else UNKNOWN
         review = found[0] if found else None
-        result = _judge_result(json.loads(job["result"] or "{}"), fields, doctype)
         status = review["status"] if review is not None else None
-        result["verdict"] = verdict(result["verdict"], json.loads(job["reasons"] or "[]"), status)
-        row: Row = {"verdict": result["verdict"], "result": json.dumps(result, ensure_ascii=False)}
+        result = _judge_result(job, fields, doctype, status)
+        row: WrittenColumns = {"verdict": result["verdict"], "result": json.dumps(result, ensure_ascii=False)}
         ended = public_status(status)
         document = {**read_document(row_of(job, **row), result), "review": ended}
         if job.lost:
             raise LeaseLost(f"{job}: the claim was lost")
-        row |= asdict(await write(self._settings.lake, {**document, "cost": None}, doctype))
+        row |= cast("WrittenColumns", asdict(await write(self._settings.lake, {**document, "cost": None}, doctype)))
         superseded.note(job, row)
         if self._settings.outbox is not None and review is not None and review["status"] not in OPEN:
             payload = {**read_document(row_of(job, **row), result), "reviewed": ended in REVIEWED, "review": review}
@@ -87,18 +78,21 @@ class Rewriting:
         return row
 
 
-def _judge_result(result: DocumentResult, rows: Sequence[FieldRow], doctype: DocumentType) -> DocumentResult:
-    """The result with the current fields and their current issues."""
+def _judge_result(job: Job, rows: Sequence[FieldRow], doctype: DocumentType, review: str | None) -> DocumentResult:
+    """The result with the current fields, their current issues and the verdict in this state of the review."""
+    result: DocumentResult = json.loads(job["result"] or "{}")
     read = read_issues(result)
     fields = {row["name"]: serialize_field(row) for row in rows}
     settled = {row["name"] for row in rows if row["locked"] or row["state"] in DECIDED}
     absent = {row["name"] for row in rows if row["state"] == "absent"}
-    values = {name: field["value"] for name, field in fields.items() if name in doctype}
-    issues = judge_issues(map(issue_of, read), values, doctype, settled, absent)
+    judgement = judge(
+        map(issue_of, read), json.loads(job["reasons"] or "[]"), review, settled=settled, doctype=doctype,
+        values={name: field["value"] for name, field in fields.items()}, absent=absent,
+    )  # fmt: skip
     held = {row["name"] for row in rows if row["locked"]}
     before = {name: field for name, field in result["fields"].items() if name in held and field["source"] != PERSON}
     return {
-        **result, "fields": {**fields}, "issues": clean_value([issue.as_dict() for issue in issues]),
-        "verdict": rules.verdict(issues), "read_issues": read,
+        **result, "fields": {**fields}, "issues": clean_value([issue.as_dict() for issue in judgement.issues]),
+        "verdict": judgement.verdict, "read_issues": read,
         "read_fields": before | (result.get("read_fields") or {}),
     }  # fmt: skip

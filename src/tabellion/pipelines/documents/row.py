@@ -63,7 +63,7 @@ class DocumentRow(DocumentFacts):
     completed_at: float | None
 
 
-class Progress(Answer):
+class PageProgress(Answer):
     """How many pages have been read."""
 
     done: int | None
@@ -77,7 +77,7 @@ class Outputs(Answer):
     parquet: str | None
 
 
-class Failure(Answer, total=False):
+class DocumentFailure(Answer, total=False):
     """Why a document failed, or waits."""
 
     code: str
@@ -92,11 +92,11 @@ class Brief(DocumentFacts):
     """A document without its fields."""
 
     asked_type: str | None
-    progress: Progress | None
+    progress: PageProgress | None
     reasons: list[Reason]
     outputs: Outputs
     hashes: Annotated[Outputs, Doc("The SHA-256 of each.")]
-    error: Failure | None
+    error: DocumentFailure | None
     created_at: str
     started_at: str | None
     completed_at: str | None
@@ -108,7 +108,7 @@ class FoundField(FieldJson):
     locked: bool
 
 
-class Issue(IssueJson):
+class DocumentIssue(IssueJson):
     """An issue with the values."""
 
 
@@ -116,7 +116,7 @@ class ReadDocument(Brief):
     """A document with its fields and issues."""
 
     fields: dict[str, FoundField]
-    issues: list[Issue]
+    issues: list[DocumentIssue]
     notes: list[str]
     page_details: list[PageSummary]
 
@@ -132,7 +132,7 @@ class ReviewState(Answer):
     finished_at: str | None
 
 
-class WholeDocument(ReadDocument):
+class DocumentDetail(ReadDocument):
     """A document with everything known about it."""
 
     reviewed: Annotated[bool, Doc("Whether a person has confirmed or corrected it.")]
@@ -149,7 +149,7 @@ class State(TypedDict):
     """The progress of a document."""
 
     status: Status
-    progress: Progress | None
+    progress: PageProgress | None
     version: int
 
 

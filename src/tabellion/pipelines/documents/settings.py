@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tabellion.config import Config, model, model_gates
+from tabellion.engine.gates.state import GateSettings
 from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.messages import Message, quote_value
 from tabellion.models.base import Ask, Model
 from tabellion.models.media import MOST_PAGES
 from tabellion.pipelines.documents.page_words import Words
+from tabellion.pipelines.documents.webhooks import document_outbox
 from tabellion.reading.limits import Limits
 from tabellion.reading.pages import OCR
 from tabellion.reading.sandbox import Sandbox
@@ -21,7 +26,11 @@ from tabellion.reading.types import typefile
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.yamlnode import Mistake, TypeFileError
 from tabellion.storage.blobs import Blobs
+from tabellion.storage.configured_blobs import open_blobs
 from tabellion.storage.lake import Lake
+
+if TYPE_CHECKING:
+    from tabellion.engine.environment import Environment
 
 LOCAL = "local"  #: not a model: documents are read on this machine
 AUTO = "auto"  #: in keys: detect the type
@@ -150,3 +159,51 @@ class Settings:
         if name not in self.gates():
             raise Unknown("model", name, list(self.gates()))
         return name
+
+
+def settings_of(config: Config, environment: Environment | None = None) -> Settings:
+    """The configured settings of documents in this environment (default: the first).
+
+    A file is deleted when no document of its database has it, so each database has its own folders: the first one uses
+    the data folder and the lake themselves, every other a folder of its name in them.
+    """
+    section = config.section("documents")
+    subfolder = environment.name if environment is not None and environment != config.environments[0] else None
+    return Settings(
+        blobs=open_blobs(config.blobs, config.data, f"{subfolder}/blobs" if subfolder else "blobs", config.cache_bytes),
+        lake=Lake(f"{config.lake.rstrip('/')}/{subfolder}" if subfolder else config.lake),
+        types=Types(config.types),
+        model=functools.partial(model, config=config),
+        models=model_gates(config),
+        default_model=_default_model(config),
+        outbox=document_outbox,
+        sla=float(section.get("sla", Settings.sla)),
+        ocr=section.get("ocr", Settings.ocr),
+        timeout=float(section.get("timeout", Settings.timeout)),
+        model_deadline=float(section.get("model_deadline", Settings.model_deadline)),
+        pages_sent=section.get("pages_sent", Settings.pages_sent),
+    )
+
+
+def _default_model(config: Config) -> str:
+    """The model that reads a document for which none was chosen; raises if there is no such model."""
+    name, known = config.section("documents").get("model", LOCAL), [LOCAL, *model_gates(config)]
+    if name not in known:
+        raise ConfigurationError(f"documents.model: unknown model {name!r}; known: {', '.join(known)}")
+    return str(name)
+
+
+def gates_of(config: Config) -> dict[str, GateSettings]:
+    """Settings of gates that the configuration does not set: the strictest of the types that name their model."""
+    gates = model_gates(config)
+    strictest: dict[str, GateSettings] = {}
+    for doctype in Types(config.types).all():
+        gate = gates.get(doctype.processing.model or config.section("documents").get("model", ""))
+        if gate is None or gate in config.gates:
+            continue
+        rules, current = doctype.processing, strictest.get(gate, GateSettings(threshold=sys.maxsize, recovery=1e-9))
+        strictest[gate] = GateSettings(
+            threshold=min(rules.failure_threshold, current.threshold),
+            recovery=max(rules.recovery_timeout, current.recovery),
+        )
+    return strictest

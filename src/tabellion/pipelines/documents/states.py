@@ -1,4 +1,4 @@
-"""The states of a document, and every change from one to another.
+"""The states of a document, every change from one to another, and the other statements that change its table.
 
 Five columns make a state; no other module writes them.
 
@@ -13,27 +13,20 @@ Five columns make a state; no other module writes them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import Any, cast
 
 from tabellion.engine import sql
 from tabellion.engine.job import Job
+from tabellion.engine.queue import QueueStates
 from tabellion.engine.sql import CHANNEL, NOW, Dialect, State
-from tabellion.engine.table import Row
+from tabellion.pipelines.documents.written_columns import FormerRequest, NewDocument, WrittenColumns
 
 Change = tuple[str, dict[str, Any]]  #: a statement with `:name` placeholders, and its values
 TABLE = "tabellion_documents"
+#: The columns of the request that the current result belongs to; a new reading changes them before it has its own.
+FORMER = ("type", "type_key", "model", "asked_model", "key", "duplicate_of")
 
 # -- the states of its queues --------------------------------------------------------------------------------------
-
-
-class QueueStates(TypedDict):
-    """The four states of a queue."""
-
-    ready: State | str
-    running: State | str
-    done: State | str
-    failed: State | str
 
 
 def reading_states(model: str) -> QueueStates:
@@ -78,43 +71,44 @@ RENAMED_VALUES = (
 
 # -- what handlers return, written with the end of their job --------------------------------------------------------
 
-WAITS_FOR_ORIGINAL = {"status": "queued", "chore": "follow", "completed_at": None}
-IS_DUPLICATE = {"status": "duplicate", "error": None}
-HAS_FOLLOWED = {"chore": "followed"}
-NEEDS_REWRITE = {"chore": "rewrite"}
-HAS_NO_FORMER = {"former": None}
+WAITS_FOR_ORIGINAL: WrittenColumns = {"status": "queued", "chore": "follow", "completed_at": None}
+IS_DUPLICATE: WrittenColumns = {"status": "duplicate", "error": None}
+HAS_FOLLOWED: WrittenColumns = {"chore": "followed"}
+NEEDS_REWRITE: WrittenColumns = {"chore": "rewrite"}
+HAS_NO_FORMER: WrittenColumns = {"former": None}
 
 
-def fail(error: str) -> Row:
+def fail(error: str) -> WrittenColumns:
     """A duplicate whose original has failed."""
     return {"status": "failed", "error": error}
 
 
-def follow(original: str) -> Row:
+def follow(original: str) -> WrittenColumns:
     """A duplicate whose original is now another document."""
     return {**WAITS_FOR_ORIGINAL, "duplicate_of": original}
 
 
-def read_itself(version: int) -> Row:
+def read_itself(version: int) -> WrittenColumns:
     """A duplicate whose original is gone: it is read itself."""
     return {"status": "queued", "completed_at": None, "chore": None, "duplicate_of": None, "version": version + 1}
 
 
-def restore(former: Row, columns: Sequence[str], error: str) -> Row:
+def restore(former: FormerRequest, error: str) -> WrittenColumns:
     """A document whose second reading failed, as it was before; its error stays."""
-    return {**{name: former.get(name) for name in columns}, "status": former["status"], "former": None, "error": error}
+    request = cast("WrittenColumns", {name: former.get(name) for name in FORMER})
+    return {**request, "status": former["status"], "former": None, "error": error}
 
 
 # -- new documents ---------------------------------------------------------------------------------------------------
 
 
-def insert(dialect: Dialect, row: Row) -> Change:
+def insert(dialect: Dialect, row: NewDocument) -> Change:
     """Queues a new document; returns its status and the document it duplicates."""
     marks = ", ".join(f":{name}" for name in row)
-    return _notify(f"INSERT INTO {TABLE} ({', '.join(row)}, created_at) VALUES ({marks}, {NOW})", dialect), row
+    return _notify(f"INSERT INTO {TABLE} ({', '.join(row)}, created_at) VALUES ({marks}, {NOW})", dialect), {**row}
 
 
-def insert_by_key(dialect: Dialect, row: Row, *, reports: bool, rejects: bool) -> Change:
+def insert_by_key(dialect: Dialect, row: NewDocument, *, reports: bool, rejects: bool) -> Change:
     """Queues a new document if it holds its key. Otherwise it is a duplicate of the holder, or, with `rejects`, not
     inserted. `reports`: a duplicate of a document that was read is reported. Returns the same as `insert`."""
     typed = {name: _cast(f":{name}", name, dialect) for name in row}
@@ -127,7 +121,7 @@ SELECT {", ".join(typed.values())}, {NOW},
   CASE WHEN {mine} THEN NULL WHEN {is_read} THEN {NOW} END
 FROM tabellion_processed_documents AS p LEFT JOIN {TABLE} AS o ON o.id = p.document_id
 WHERE p.key = :key{f" AND {mine}" if rejects else ""}"""
-    return _notify(text, dialect), row
+    return _notify(text, dialect), {**row}
 
 
 def _cast(mark: str, column: str, dialect: Dialect) -> str:
@@ -199,6 +193,14 @@ def change_duplicates(id: str, **columns: Any) -> Change:  # noqa: A002
     return f"UPDATE {TABLE} SET {named} WHERE duplicate_of = :id", {"id": id, **columns}
 
 
+def restore_duplicates(id: str, failed: str, former: WrittenColumns) -> Change:  # noqa: A002
+    """Gives duplicates that moved with a document to another request (the key `failed`) its former request back."""
+    shared = [name for name in FORMER if name != "duplicate_of"]
+    text = f"""UPDATE {TABLE} SET {", ".join(f"{name} = :{name}" for name in shared)}
+WHERE duplicate_of = :id AND status = 'duplicate' AND key = :failed"""
+    return text, {"id": id, "failed": failed, **{name: value for name, value in former.items() if name in shared}}
+
+
 def detach_failed(id: str) -> Change:  # noqa: A002
     """Detaches duplicates that failed with a document which becomes something else."""
     return f"UPDATE {TABLE} SET duplicate_of = NULL WHERE duplicate_of = :id AND status = 'failed'", {"id": id}
@@ -238,17 +240,62 @@ def forget_report(id: str) -> Change:  # noqa: A002
     return f"UPDATE {TABLE} SET told = NULL WHERE id = :id", {"id": id}
 
 
-def discard(id: str) -> Change:  # noqa: A002
-    """Deletes a document that has just been inserted."""
-    return f"DELETE FROM {TABLE} WHERE id = :id", {"id": id}
-
-
 def requeue_stranded(dialect: Dialect, after: float) -> Change:
     """Requeues documents whose worker died and whose queue is no longer configured."""
     text = f"""UPDATE {TABLE} SET status = 'queued', chore = NULL WHERE status = 'processing' AND NOT EXISTS (
   SELECT 1 FROM tabellion_attempts AS a WHERE a.key = {TABLE}.id AND a.settled_at IS NULL
   AND a.lease_until > {sql.later(repr(-after), dialect)}) RETURNING id"""
     return text, {}
+
+
+# -- columns beside the state ---------------------------------------------------------------------------------------
+
+
+def record_postponement(id: str, worker: str | None, error: str, cost: float | None) -> Change:  # noqa: A002
+    """Stores why a document that this worker is reading waits, and what it has cost so far."""
+    text = f"""UPDATE {TABLE} SET error = :error, cost = :cost
+WHERE id = :id AND worker = :worker AND status = 'processing'"""
+    return text, {"id": id, "worker": worker, "error": error, "cost": cost}
+
+
+def limit_attempts(id: str, attempts: int) -> Change:  # noqa: A002
+    """Sets the number of attempts that the detected type allows."""
+    return f"UPDATE {TABLE} SET max_attempts = :attempts WHERE id = :id", {"id": id, "attempts": attempts}
+
+
+def store_progress(dialect: Dialect, reports: str) -> Change:
+    """Stores the pages read of documents that their workers (`w`) still have; `reports` is JSON."""
+    if dialect == "postgresql":
+        text = f"""UPDATE {TABLE} AS t SET pages = r.p, done_pages = r.d
+FROM json_to_recordset(CAST(:reports AS json)) AS r (id text, w text, d integer, p integer)
+WHERE t.id = r.id AND t.worker = r.w AND t.status = 'processing'"""
+    else:
+        text = f"""UPDATE {TABLE} AS t
+SET pages = json_extract(r.value, '$.p'), done_pages = json_extract(r.value, '$.d')
+FROM json_each(:reports) AS r
+WHERE t.id = json_extract(r.value, '$.id') AND t.worker = json_extract(r.value, '$.w') AND t.status = 'processing'"""
+    return text, {"reports": reports}
+
+
+def point_outputs(dialect: Dialect, moved: str) -> Change:
+    """Points documents whose rows are still in the file `old` at the file `new`; `moved` is JSON."""
+    if dialect == "postgresql":
+        text = f"""UPDATE {TABLE} AS d SET parquet_path = m.new, parquet_sha256 = m.sha256
+FROM json_to_recordset(CAST(:moved AS json)) AS m (id text, old text, new text, sha256 text)
+WHERE d.id = m.id AND d.parquet_path = m.old"""
+    else:
+        text = f"""UPDATE {TABLE} AS d SET parquet_path = json_extract(m.value, '$.new'),
+  parquet_sha256 = json_extract(m.value, '$.sha256') FROM json_each(:moved) AS m
+WHERE d.id = json_extract(m.value, '$.id') AND d.parquet_path = json_extract(m.value, '$.old')"""
+    return text, {"moved": moved}
+
+
+# -- deletions -------------------------------------------------------------------------------------------------------
+
+
+def discard(id: str) -> Change:  # noqa: A002
+    """Deletes a document that has just been inserted."""
+    return f"DELETE FROM {TABLE} WHERE id = :id", {"id": id}
 
 
 def delete(id: str) -> Change:  # noqa: A002

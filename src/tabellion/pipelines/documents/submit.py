@@ -12,12 +12,12 @@ from typing import Any, Literal
 from tabellion.engine import sql
 from tabellion.engine.ids import new_id
 from tabellion.engine.store import Store
-from tabellion.engine.table import Row
 from tabellion.errors import Busy, TabellionError
 from tabellion.messages import Message
 from tabellion.pipelines.documents import processed_documents as processed
 from tabellion.pipelines.documents import states, tables
 from tabellion.pipelines.documents.settings import Settings, Unknown
+from tabellion.pipelines.documents.written_columns import NewDocument
 from tabellion.reading.types.doctype import Idempotency
 from tabellion.reading.types.yamlnode import TypeFileError
 from tabellion.storage.blobs import BlobsUnavailable, StoredBlob
@@ -27,7 +27,7 @@ LONGEST_NAME = 255
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
+class SubmittedDocument:
     """The result of an upload."""
 
     id: str
@@ -66,7 +66,7 @@ async def submit(
     type: str | None = None,  # noqa: A002 - the word for it everywhere
     model: str | None = None,
     webhook: str | None = None,
-) -> Submitted:
+) -> SubmittedDocument:
     """Queues a stored file, or makes it a duplicate of the document with the same bytes, type and model.
 
     Fifty concurrent submits of one file, from any process, make one original. Raises `Unknown` for an unknown type or
@@ -78,7 +78,7 @@ async def submit(
     type_key = doctype.key if doctype else settings.types.key(None)
     key = key_of(content.sha256, type, type_key, chosen)
     rules = doctype.idempotency if doctype else await _find_rules(store, settings, key)
-    row: Row = {
+    row: NewDocument = {
         "id": new_id(), "type": type, "type_key": type_key, "model": chosen, "asked_model": model,
         "sha256": content.sha256, "bytes": content.bytes, "name": clean_name(content.name), "media": content.media,
         "blob": f"{content.sha256[:2]}/{content.sha256[2:4]}/{content.sha256}",
@@ -99,7 +99,7 @@ async def submit(
         if rows:
             raise AlreadyThere(rows[0]["document_id"])
         return await submit(store, settings, content, type=type, model=model, webhook=webhook)  # deleted meanwhile
-    submitted = Submitted(row["id"], results[-1][0]["status"], results[-1][0]["duplicate_of"])
+    submitted = SubmittedDocument(row["id"], results[-1][0]["status"], results[-1][0]["duplicate_of"])
     missing: TabellionError | None = None
     try:
         if not await settings.blobs.has(content.sha256):

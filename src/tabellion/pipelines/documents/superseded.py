@@ -8,7 +8,6 @@ from tabellion.engine.context import JobContext
 from tabellion.engine.ids import new_id
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
-from tabellion.engine.table import Row
 from tabellion.errors import Permanent, RateLimited
 from tabellion.messages import Message
 from tabellion.pipelines.documents import daily
@@ -17,6 +16,7 @@ from tabellion.pipelines.documents.failure import Postponed
 from tabellion.pipelines.documents.output_pointers import point_with
 from tabellion.pipelines.documents.row import context_of
 from tabellion.pipelines.documents.settings import Settings
+from tabellion.pipelines.documents.written_columns import WrittenColumns
 from tabellion.storage import files
 from tabellion.storage.lake import LakeError
 
@@ -29,9 +29,9 @@ BUSY = 10.0  #: seconds before a document that is being read is checked again
 AT_ONCE = 4  #: removals in one worker: they wait for the compaction of daily files
 
 
-def note(job: Job, new_row: Row) -> None:
+def note(job: Job, new_row: WrittenColumns) -> None:
     """Has the current outputs of a document that it will no longer have removed once its new ones have committed."""
-    kept_paths = {new_row[name] for name in PATHS}
+    kept_paths = {new_row["json_path"], new_row["parquet_path"]}
     for path, sha256 in ((job[name], job[hash_]) for name, hash_ in PATHS.items()):
         if path is None or path in kept_paths:
             continue
@@ -60,7 +60,7 @@ class Removing:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    async def remove(self, job: Job) -> Row:
+    async def remove(self, job: Job) -> WrittenColumns:
         """Removes the file, if it still is the document's old output, and its row from daily files that the document is
         no longer written to. The record is deleted with the job's finish."""
         try:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tabellion.engine.store import Store
-from tabellion.engine.table import Row
+from tabellion.engine.tables.table import Row
 from tabellion.monitor.verify import MOST, Violation, confirm, only_places
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.states import TABLE
-from tabellion.storage.checking import check_blob, check_output
+from tabellion.storage.checking import check_output
 
 PAGE = 500  #: documents whose files are compared at a time
 _READ_AGAIN = "submit the file again, or restore it from a backup"
@@ -89,7 +89,7 @@ FROM {TABLE} AS d WHERE d.id > $1{only} ORDER BY {order}""",
 
 async def _check_document(settings: Settings, row: Row) -> list[Violation]:
     where, found = f"documents/{row['id']}", []
-    if wrong := await check_blob(settings.blobs, row["sha256"]):
+    if wrong := await settings.blobs.compare(row["sha256"]):
         found.append(Violation("file_damaged", where, wrong, _READ_AGAIN))
     if row["status"] != "completed" or row["chore"] is not None:
         return found  # its outputs are being written, or nobody promised them

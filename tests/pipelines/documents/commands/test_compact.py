@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from tabellion.cli.app import app
 from tabellion.config import load
-from tabellion.pipelines.documents import configured as pipeline
 from tabellion.pipelines.documents.outputs import write
+from tabellion.pipelines.documents.settings import settings_of
 from tabellion.storage.lake import Lake
 from tests.cli.project import Project
 from tests.pipelines.documents.results import LEASE, document, lease
@@ -86,7 +86,7 @@ def test_every_environment_is_compacted_and_its_rows_updated(
     monkeypatch.setenv("TABELLION_LAKE", str(tmp_path / "lakes"))
     (tmp_path / "tabellion.toml").write_text(f'[environments]\nprod = "{sqlite_url}"\ndev = "{pg_url}"\n')
     config = load(tmp_path / "tabellion.toml", dict(os.environ))
-    places = {place.name: pipeline.settings_of(config, place) for place in config.environments}
+    places = {place.name: settings_of(config, place) for place in config.environments}
     for name, url in (("prod", sqlite_url), ("dev", pg_url)):
         insert(url, {"id": "01"})
         written = asyncio.run(write(places[name].lake, document("01"), lease()))
@@ -117,7 +117,7 @@ def test_an_environment_that_does_not_answer_keeps_its_files(
     away = "postgresql://127.0.0.1:1/nowhere"
     (tmp_path / "tabellion.toml").write_text(f'[environments]\nprod = "{away}"\ndev = "{sqlite_url}"\n')
     config = load(tmp_path / "tabellion.toml", dict(os.environ))
-    lakes = [pipeline.settings_of(config, place).lake for place in config.environments]
+    lakes = [settings_of(config, place).lake for place in config.environments]
     for one in lakes:
         asyncio.run(write(one, document("01"), lease()))
     words = ["--config", str(tmp_path / "tabellion.toml"), "compact", "--remove", "--grace", "0"]

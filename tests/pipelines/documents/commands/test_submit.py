@@ -114,7 +114,7 @@ def test_submitting_over_http(tmp_path: Path, files: Path) -> None:
         code, results, _ = submit(
             tmp_path / "elsewhere", "--url", service.url, str(files / "notes.txt"), TABELLION_KEY=service.key
         )
-        assert (code, results[0]["status"], results[0]["error"]["code"]) == (5, "refused", "type_unsupported")
+        assert (code, results[0]["status"], results[0]["error"]["code"]) == (5, "rejected", "type_unsupported")
         code, _, errors = submit(tmp_path / "elsewhere", "--url", service.url, str(files), TABELLION_KEY="tab_no")
         assert (code, "rejected the key" in errors) == (3, True)
         _unknown_type(service, tmp_path, files)
@@ -124,7 +124,7 @@ def test_submitting_over_http(tmp_path: Path, files: Path) -> None:
 def _unknown_type(service: Service, tmp_path: Path, files: Path) -> None:
     for words in ((), ("--url", service.url)):
         code, results, _ = submit(tmp_path / "data", *words, "--type", "poem", str(files / "a.pdf"))
-        assert (code, results[0]["status"]) == (5, "refused"), words
+        assert (code, results[0]["status"]) == (5, "rejected"), words
 
 
 def test_no_server_and_no_key(tmp_path: Path, files: Path) -> None:

@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[2]
 LEASE = 1.5  #: seconds: who walks away is soon forgotten
 NEEDED = (
     "claimed", "released", "expired", "postponed", "escalated", "reassigned", "corrected", "confirmed", "absent",
-    "unlocked", "approved", "rejected", "reopened", "refused Stale", "refused NotHeld", "refused Held",
+    "unlocked", "approved", "rejected", "reopened", "refused ItemChanged", "refused NotHeld", "refused ItemHeld",
 )  # fmt: skip
 
 

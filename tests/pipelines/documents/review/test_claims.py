@@ -69,7 +69,7 @@ def test_which_items_are_offered(url: str) -> None:
         rest = {await claims.claim_next(store, CLEO) for _ in range(3)}
         with pytest.raises(errors.Assigned) as assigned:
             await claims.claim(store, theirs, ANNA)
-        with pytest.raises(errors.Underway):
+        with pytest.raises(errors.ReprocessingUnderway):
             await claims.claim(store, reading, ANNA)
         return (typed, other), (first, {gone, mine, None}), (rest, {up, None}), assigned.value.to
 
@@ -112,7 +112,7 @@ def test_an_item_has_one_holder(url: str) -> None:
     async def story(store: Store, clock: Clock) -> None:
         item = await put(store)
         assert await claims.claim(store, item, ANNA)
-        with pytest.raises(errors.Held) as held:
+        with pytest.raises(errors.ItemHeld) as held:
             await claims.claim(store, item, BEN)
         assert held.value.holder == "anna"
         assert held.value.until == pytest.approx(clock() + 300)
@@ -179,7 +179,7 @@ def test_escalated_items_are_for_operators(url: str) -> None:
         await put_user_named(store, "anna")
         item = await put(store)
         await claims.claim(store, item, ANNA)
-        with pytest.raises(errors.Held):
+        with pytest.raises(errors.ItemHeld):
             await claims.escalate(store, item, BEN, "me too")
         await claims.escalate(store, item, ANNA, "looks forged")
         with pytest.raises(errors.Escalated):
@@ -237,7 +237,7 @@ def test_an_assignment_is_not_a_takeover(url: str) -> None:
         await claims.claim(store, item, BEN)
         for to in ("anna", "ben", None):
             if to != "ben":
-                with pytest.raises(errors.Held) as held:
+                with pytest.raises(errors.ItemHeld) as held:
                     await claims.assign(store, item, ANNA, to)
                 assert held.value.holder == "ben"
         await claims.renew(store, item, BEN)
@@ -297,7 +297,7 @@ def test_only_an_operator_takes_over(url: str) -> None:
         await claims.claim(store, item, ANNA)
         with pytest.raises(errors.NotAllowed):
             await claims.claim(store, item, BEN, takeover=True)
-        with pytest.raises(errors.Held):
+        with pytest.raises(errors.ItemHeld):
             await claims.claim(store, item, CLEO)
         assert await claims.claim(store, item, CLEO, takeover=True)
         with pytest.raises(errors.NotHeld) as lost:
@@ -312,7 +312,7 @@ def test_only_an_operator_takes_over(url: str) -> None:
         assert await claims.claim(store, item, CLEO, takeover=True)
         await claims.release(store, item, CLEO)
         await store.database.fetch("UPDATE tabellion_documents SET status = 'queued'")
-        with pytest.raises(errors.Underway):
+        with pytest.raises(errors.ReprocessingUnderway):
             await claims.claim(store, item, CLEO, takeover=True)
         await store.database.fetch("UPDATE tabellion_review_items SET status = 'approved'")
         with pytest.raises(errors.Closed):
@@ -384,7 +384,7 @@ def test_a_paused_queue_gives_nothing(url: str) -> None:
             with pytest.raises(errors.ReviewPaused, match="the review queue is paused: audit") as paused:
                 await verb
             assert paused.value.reason == "audit"
-        with pytest.raises(errors.Held):
+        with pytest.raises(errors.ItemHeld):
             await claims.claim(store, held, BEN)
         assert not await claims.claim(store, held, ANNA)
         await controls.resume(store, review_queue())
@@ -478,16 +478,16 @@ def test_a_row_that_stays_locked_has_no_holder_to_name(sqlite_url: str, monkeypa
     """The error of a claim or an assignment that loses every race says so in any language, without a name."""
     monkeypatch.setattr(claims, "RACES", 0)
 
-    async def go(store: Store) -> list[errors.Held]:
+    async def go(store: Store) -> list[errors.ItemHeld]:
         item = await put(store)
 
         async def claim_nothing(*_: object, **__: object) -> list[Any]:
             return []
 
         monkeypatch.setattr(store, "claim", claim_nothing)
-        with pytest.raises(errors.Held) as claimed:
+        with pytest.raises(errors.ItemHeld) as claimed:
             await claims.claim(store, item, ANNA)
-        with pytest.raises(errors.Held) as assigned:
+        with pytest.raises(errors.ItemHeld) as assigned:
             await claims.assign(store, item, CLEO, None)
         return [claimed.value, assigned.value]
 

@@ -31,7 +31,7 @@ NEEDED = (
     "absent",
     "approved",
     "rejected",
-    "refused Stale",
+    "refused ItemChanged",
 )
 PEOPLE, ITEMS, STORES = 9, 70, 3
 
@@ -187,7 +187,7 @@ def left_open(world: World) -> None:
 
 def denied(world: World) -> None:
     """A reviewer was told that an edit is saved, and it is nowhere."""
-    one = next(one for one in world.journal if one["action"] == "edit" and one.get("refused") == "Stale")
+    one = next(one for one in world.journal if one["action"] == "edit" and one.get("refused") == "ItemChanged")
     del one["refused"]
     one["version"] = one["base"] + 1
 

@@ -136,7 +136,7 @@ def test_a_document_queued_for_reading_is_not_approved(url: str, monkeypatch: py
             await real(*args, **options)
 
         monkeypatch.setattr(finishing, "_finish", finish)
-        with pytest.raises(errors.Underway):
+        with pytest.raises(errors.ReprocessingUnderway):
             await finishing.approve(store, types, item, ANNA, 1)
         row = await items.row(store, item)
         assert (row["status"], row["holder"]) == ("in_review", "anna")
@@ -162,7 +162,7 @@ def test_an_approval_is_for_the_version_that_was_seen(url: str, monkeypatch: pyt
 
     async def go(store: Store) -> None:
         item = await held(store)
-        with pytest.raises(errors.Stale):
+        with pytest.raises(errors.ItemChanged):
             await finishing.approve(store, types, item, ANNA, 0)
         asked = fields.rows
 
@@ -173,7 +173,7 @@ def test_an_approval_is_for_the_version_that_was_seen(url: str, monkeypatch: pyt
             return found
 
         monkeypatch.setattr(fields, "rows", meanwhile)
-        with pytest.raises(errors.Stale) as stale:
+        with pytest.raises(errors.ItemChanged) as stale:
             await finishing.approve(store, types, item, ANNA, 1)
         assert set(stale.value.fields) == {"vendor"}
         assert (await items.row(store, item))["status"] == "in_review"
@@ -256,7 +256,7 @@ def test_a_document_without_a_type_is_not_approved(url: str, type_name: str | No
     async def go(store: Store) -> None:
         item = await put(store, {}, type=type_name)
         await claims.claim(store, item, ANNA)
-        with pytest.raises(errors.Untyped):
+        with pytest.raises(errors.NoDocumentType):
             await finishing.approve(store, unknown_types, item, ANNA, 1, unseen=True)
         assert (await items.row(store, item))["status"] == "in_review"
         await finishing.reject(store, item, ANNA, "not_ours")
@@ -300,7 +300,7 @@ def test_unchecked_fields_are_asked_about_once(url: str) -> None:
             store, types, item, ANNA, 1, {"total": Change("confirm"), "tax": Change("correct", "19")}
         )
         version = await editing.edit(store, types, item, ANNA, version, {"tax": Change("correct", "20")})
-        with pytest.raises(errors.Unseen) as unseen:
+        with pytest.raises(errors.FieldsUnreviewed) as unseen:
             await finishing.approve(store, types, item, ANNA, version)
         assert [one["name"] for one in unseen.value.fields] == ["vendor", "date", "currency", "subtotal", "lines"]
         assert unseen.value.fields[0] == {

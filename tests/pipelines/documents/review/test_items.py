@@ -37,7 +37,7 @@ def test_the_list_is_in_claim_order(url: str) -> None:
         seen: list[str] = []
         cursor: str | None = None
         while not seen or cursor is not None:
-            rows, cursor = await items.listing(store, cursor=cursor, limit=2)
+            rows, cursor = await items.list_items(store, cursor=cursor, limit=2)
             seen += [row["id"] for row in rows]
         assert seen == added
         places = [await items.position(store, await items.row(store, item)) for item in added]
@@ -56,11 +56,11 @@ def test_finished_items_are_listed_latest_first(url: str) -> None:
             await claims.claim(store, item, ANNA)
             clock.advance(10)
             await finishing.approve(store, types, item, ANNA, 1)
-        rows, cursor = await items.listing(store, Filters("approved"), limit=2)
-        rest, end = await items.listing(store, Filters("approved"), cursor, 2)
+        rows, cursor = await items.list_items(store, Filters("approved"), limit=2)
+        rest, end = await items.list_items(store, Filters("approved"), cursor, 2)
         assert [row["id"] for row in (*rows, *rest)] == added[::-1]
         assert end is None
-        assert (await items.listing(store))[0] == []
+        assert (await items.list_items(store))[0] == []
         assert await items.position(store, rows[0]) == {"place": None, "of": 0}
         counts = await items.counts(store, ANNA)
         assert (counts["done_today"], counts["pending"]) == (3, 0)
@@ -90,7 +90,7 @@ def test_counts_and_filters_agree(url: str) -> None:
             (Filters(assigned=""), {late, up, held}), (Filters(assigned="ben"), {held}),
             (Filters("in_review"), {held}), (Filters(name="BILL"), {late, mine, up, held}), (Filters(name="b%"), set()),
         ):  # fmt: skip
-            rows, _ = await items.listing(store, filters)
+            rows, _ = await items.list_items(store, filters)
             assert {row["id"] for row in rows} == expected, filters
 
     timed(url, story)

@@ -9,7 +9,7 @@ from tabellion.monitor.pace import AnswerCache
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.review.sla import DAY, SOON, sla
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, run
+from tests.engine.made_tables import asynchronous, run
 from tests.pipelines.documents.review.items import put_item
 
 

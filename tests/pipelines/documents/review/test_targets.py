@@ -9,7 +9,7 @@ from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.review.sla import DAY
 from tabellion.pipelines.documents.review.targets import measure_reviewed
 from tabellion.testing import Clock
-from tests.engine.tables import asynchronous, run
+from tests.engine.made_tables import asynchronous, run
 from tests.pipelines.documents.review.items import put_document
 from tests.pipelines.documents.review.test_sla import put as put_item
 

@@ -13,10 +13,10 @@ from urllib.parse import quote, urlencode, urlsplit
 from tabellion.cli import service
 from tabellion.engine.worker_rows import read_workers
 from tabellion.errors import ConfigurationError
-from tabellion.pipelines.documents.configured import settings_of
-from tabellion.pipelines.documents.intake import NotTaken, take_in
+from tabellion.pipelines.documents.local_files import FileRejected, submit_local
 from tabellion.pipelines.documents.lookup import problem
 from tabellion.pipelines.documents.pipeline import PIPELINE
+from tabellion.pipelines.documents.settings import settings_of
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -35,7 +35,7 @@ class Client(Protocol):
         """Disconnects."""
 
     async def submit(self, path: Path, type: str | None, model: str | None) -> dict[str, Any]:  # noqa: A002
-        """The outcome of one file: id and status, or `refused` and an error."""
+        """The outcome of one file: id and status, or `rejected` and an error."""
 
     async def states(self, ids: list[str]) -> dict[str, dict[str, Any]]:
         """Status and error of these documents."""
@@ -68,11 +68,11 @@ class DirectClient:
     async def submit(self, path: Path, type: str | None, model: str | None) -> dict[str, Any]:  # noqa: A002
         """Copies the file and inserts its row."""
         try:
-            submitted = await take_in(
+            submitted = await submit_local(
                 self._store, self._settings, path, type=type, model=model, limit=self._config.upload_bytes,
             )  # fmt: skip
-        except NotTaken as error:
-            return {"status": "refused", "error": {"code": error.code, "message": str(error)}}
+        except FileRejected as error:
+            return {"status": "rejected", "error": {"code": error.code, "message": str(error)}}
         doctype = self._settings.types.get(type) if type is not None else None
         self._waiting.add((self._settings.choose_model(model, doctype), type))
         return {"id": submitted.id, "status": submitted.status, "duplicate_of": submitted.duplicate_of}
@@ -123,7 +123,7 @@ class RemoteClient:
     async def submit(self, path: Path, type: str | None, model: str | None) -> dict[str, Any]:  # noqa: A002
         """Streams the file."""
         if not path.is_file():  # opening a pipe would block until something writes to it
-            return {"status": "refused", "error": {"code": "file_missing", "message": "file not found"}}
+            return {"status": "rejected", "error": {"code": "file_missing", "message": "file not found"}}
         options = {"name": path.name, "type": type, "model": model}
         query = urlencode({name: value for name, value in options.items() if value is not None}, errors="replace")
         for attempt in range(1, TRIES + 1):
@@ -132,7 +132,7 @@ class RemoteClient:
                     self._send, "POST", f"/api/documents?{query}", path
                 )
             except (FileNotFoundError, PermissionError) as error:
-                return {"status": "refused", "error": {"code": "file_missing", "message": str(error.strerror)}}
+                return {"status": "rejected", "error": {"code": "file_missing", "message": str(error.strerror)}}
             if status not in (429, 503) or attempt == TRIES:
                 break
             await asyncio.sleep(min(retry_after, PATIENCE))
@@ -141,7 +141,7 @@ class RemoteClient:
             return {"id": document["id"], "status": document["status"], "duplicate_of": document.get("duplicate_of")}
         self._check(status, answer)
         return {
-            "status": "refused",
+            "status": "rejected",
             "error": {"code": answer.get("code", str(status)), "message": answer.get("detail", "")},
         }
 

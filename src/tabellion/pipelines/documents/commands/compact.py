@@ -16,8 +16,8 @@ from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.pipelines.documents import compact as compacting
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.compact import templates_of
-from tabellion.pipelines.documents.configured import settings_of
 from tabellion.pipelines.documents.output_pointers import point_with
+from tabellion.pipelines.documents.settings import settings_of
 from tabellion.reading.types import typefile
 from tabellion.storage.lake import Lake
 
@@ -55,7 +55,7 @@ def compact(
 
     Small files stay unless you use --remove. Readers that take the newest row of each id (docs/how-to/outputs.md has
     the query) never see a row twice or miss one. Documents point to the daily file before their own file is removed.
-    Exit code 6 when some files were not written by tabellion, or a day failed.
+    Exit code 6 if some files were not written by tabellion, or a day failed.
 
     Examples:
 
@@ -96,7 +96,7 @@ async def _compact_days(
         selected = list(only) or [day for day in await compacting.days(lake, templates) if day < today]
         async with place.connect(read_only=False) as store:
             for day in selected:
-                bar.name(f"{place.name} {day}" if len(places) > 1 else str(day))
+                bar.restart(f"{place.name} {day}" if len(places) > 1 else str(day))
                 try:
                     result = await compacting.compact(
                         lake, day, templates, remove=remove, grace=grace, progress=bar, point=await _point(place, store)

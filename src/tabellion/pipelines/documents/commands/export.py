@@ -53,7 +53,7 @@ def export(
 ) -> None:
     """Export documents as CSV, JSON Lines or Parquet, corrections included.
 
-    CSV has one row per document and is safe to open in a spreadsheet: no cell is a formula. Exit code 6 when some rows
+    CSV has one row per document and is safe to open in a spreadsheet: no cell is a formula. Exit code 6 if some rows
     could not be exported.
 
     Examples:

@@ -17,7 +17,7 @@ from tabellion.cli.up import load_config
 from tabellion.engine.log import printable
 from tabellion.errors import ConfigurationError
 from tabellion.pipelines.documents.commands.client import DirectClient, RemoteClient
-from tabellion.pipelines.documents.intake import SUFFIXES
+from tabellion.pipelines.documents.local_files import SUFFIXES
 from tabellion.pipelines.documents.lookup import ENDED
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def submit(
 ) -> None:
     """Submit documents: files, folders, or a quoted pattern.
 
-    Exit code 0 when all were accepted (with --wait: and read), 6 when some were not, 5 when none were.
+    Exit code 0 if all were accepted (with --wait: and read), 6 if some were not, 5 if none were.
 
     Examples:
 
@@ -77,7 +77,7 @@ def submit(
     results = asyncio.run(_submit_files(config, files, type, model, url, key, wait, quiet=json))
     if json:
         typer.echo(json_module.dumps(results, ensure_ascii=False, indent=2))
-    bad = sum(result["status"] in ("refused", "failed") for result in results)
+    bad = sum(result["status"] in ("rejected", "failed") for result in results)
     if bad:
         raise typer.Exit(5 if bad == len(results) else 6)
 
@@ -124,8 +124,8 @@ async def _submit_files(
             for task in tasks:
                 result = await task
                 results.append(result)
-                if not quiet and (not wait or result["status"] == "refused"):
-                    _say(result)
+                if not quiet and (not wait or result["status"] == "rejected"):
+                    _print_result(result)
         finally:
             for task in tasks:
                 task.cancel()
@@ -145,12 +145,12 @@ async def _wait_for_results(client: Client, results: list[dict[str, Any]], *, qu
                 result = pending.pop(id_)
                 result.update(state)
                 if not quiet:
-                    _say(result)
+                    _print_result(result)
         if pending:
             await asyncio.sleep(POLL)
 
 
-def _say(result: dict[str, Any]) -> None:
+def _print_result(result: dict[str, Any]) -> None:
     error = result.get("error") or {}
     reason = f"{error.get('code', '')}: {error.get('message', '')}" if error else ""
     original = f"of {result['duplicate_of']}" if result.get("duplicate_of") else ""

@@ -18,7 +18,7 @@ from tabellion.engine.sql import NOW, later
 from tabellion.engine.store import Store
 from tabellion.errors import LeaseLost
 from tabellion.messages import Message, quote_value
-from tabellion.pipelines.documents.review import errors, item_changes, items, priority, queue
+from tabellion.pipelines.documents.review import drafts, errors, item_changes, items, priority, queue
 from tabellion.pipelines.documents.review.items import ItemRow
 from tabellion.pipelines.documents.review.people import AVAILABLE, Person
 from tabellion.pipelines.documents.review.queue import NAME, OPEN, review_queue
@@ -95,7 +95,7 @@ async def _claim(store: Store, id: str, person: Person, *, takeover: bool = Fals
             await _take_over(store, item, person)
         elif tries_left:
             await asyncio.sleep(0.01)  # its row was locked for a moment, or it has just been released
-    raise errors.Held(item["holder"], item["lease_until"])
+    raise errors.ItemHeld(item["holder"], item["lease_until"])
 
 
 def _terms(store: Store, person: Person, type: str | None) -> tuple[str, dict[str, Any]]:  # noqa: A002
@@ -127,11 +127,11 @@ def _find_refusal(item: ItemRow, person: Person, *, takeover: bool) -> Exception
     if item["status"] not in OPEN:
         return errors.Closed(item["status"], item["reviewer"])
     if item["holder"] is not None and not takeover:
-        return errors.Held(item["holder"], item["lease_until"], takeover=person.operates)
+        return errors.ItemHeld(item["holder"], item["lease_until"], takeover=person.operates)
     if item["escalated_at"] is not None and not person.operates:
         return errors.Escalated()
     if item["document_status"] != "completed":
-        return errors.Underway()
+        return errors.ReprocessingUnderway()
     reserved = item["assigned_to"] not in (None, person.name) and not takeover
     if reserved and item["due_at"] >= item["now"] and (item["assigned_at"] or 0) >= item["now"] - queue.HOLD:
         return errors.Assigned(str(item["assigned_to"]), takeover=person.operates)
@@ -255,12 +255,12 @@ async def _hand_on(
                 [(guard, [id, "in_review"]), audit.bind_statement(*audit_statement), audit.bind_statement(*change)],
             )
         elif job.worker != person.name and not from_others:
-            raise errors.Held(job.worker, item["lease_until"])
+            raise errors.ItemHeld(job.worker, item["lease_until"])
         else:
             done = await _end_claim(store, Settlement(job, "released", also=[audit_statement, change]))
         if done:
             return
-    raise errors.Held(None, None)
+    raise errors.ItemHeld(None, None)
 
 
 async def _end_claim(store: Store, settlement: Settlement) -> bool:
@@ -287,12 +287,13 @@ async def require_claim(store: Store, id: str, person: Person, queue: Queue | No
     """
     job = await store.find_claim(queue or review_queue(), id)
     if job is None and await _has_just_expired(store, id, person):
-        with contextlib.suppress(errors.Held):
+        with contextlib.suppress(errors.ItemHeld):
             await _claim(store, id, person, reason=BACK)
         job = await store.find_claim(queue or review_queue(), id)
     if job is None or job.worker != person.name:
         raise await explain_not_held(store, id)
-    job.also("DELETE FROM tabellion_review_drafts WHERE item_id = :id", id=id)
+    text, values = drafts.delete(id)
+    job.also(text, **values)
     return job
 
 

@@ -10,16 +10,15 @@ from typing import Any, Literal, NotRequired, TypedDict
 from tabellion.accounts import audit
 from tabellion.accounts.audit import AuditEntry
 from tabellion.answers import Answer
-from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import LeaseLost
 from tabellion.messages import Message, Translatable, restore_text, translatable
 from tabellion.pipelines.documents import extracted_fields
 from tabellion.pipelines.documents.extracted_fields import PERSON
 from tabellion.pipelines.documents.judging import DocumentResult, read_issues
-from tabellion.pipelines.documents.review import decisions, fields, item_changes, items
+from tabellion.pipelines.documents.review import decisions, drafts, fields, item_changes, items
 from tabellion.pipelines.documents.review.claims import explain_not_held, require_claim
-from tabellion.pipelines.documents.review.errors import Changed, InvalidValues, Stale, Underway
+from tabellion.pipelines.documents.review.errors import Changed, InvalidValues, ItemChanged, ReprocessingUnderway
 from tabellion.pipelines.documents.review.fields import EMPTY, StoredField, Types
 from tabellion.pipelines.documents.review.items import ItemRow
 from tabellion.pipelines.documents.review.people import Person
@@ -80,7 +79,7 @@ async def edit(
     job = await require_claim(store, id, person)
     item = await items.row(store, id)
     if item["document_status"] != "completed":
-        raise Underway
+        raise ReprocessingUnderway
     if item["version"] != version:
         raise await explain_conflict(store, item, version)
     doctype = fields.type_of(types, item["type"])
@@ -248,15 +247,13 @@ async def draft(store: Store, id: str, person: Person, body: Mapping[str, Any]) 
     if len(text) > LONGEST_DRAFT:
         raise InvalidValues({"draft": Message("item.draft_too_long", n=LONGEST_DRAFT)}, beside=True)
     job = await require_claim(store, id, person)
-    statement = f"""INSERT INTO tabellion_review_drafts (item_id, person, body, saved_at) VALUES ($1, $3, $2, {NOW})
-ON CONFLICT (item_id, person) DO UPDATE SET body = excluded.body, saved_at = excluded.saved_at RETURNING item_id"""
     try:
-        await store.amend(job, [(statement, [id, text, person.name])])
+        await store.amend(job, [drafts.save(id, person.name, text)])
     except LeaseLost:
         raise await explain_not_held(store, id) from None
 
 
-async def explain_conflict(store: Store, item: ItemRow, version: int) -> Stale | InvalidValues:
+async def explain_conflict(store: Store, item: ItemRow, version: int) -> ItemChanged | InvalidValues:
     """What has changed since a version: the fields that people changed, or all if the document was read again."""
     if version > item["version"]:
         message = Message("item.no_such_version", n=version, current=item["version"])
@@ -271,7 +268,7 @@ async def explain_conflict(store: Store, item: ItemRow, version: int) -> Stale |
         if (name := entry["field"]) is not None:
             value = found[name]["value"] if name in found else None
             changed[name] = {"value": value, "by": entry["actor"], "at": entry["at"]}
-    return Stale(int(item["version"]), changed)
+    return ItemChanged(int(item["version"]), changed)
 
 
 def check(

@@ -1,23 +1,23 @@
 """Errors of review, each with the facts that show what to do instead.
 
 ReviewError
-├── Assigned      the item is assigned to somebody else
-├── Closed        the item is finished
-├── Escalated     the item waits for an operator
-├── NotApprovable a required field is missing, or a rule fails
-├── Held          somebody else has claimed the item
-├── NoSuchItem    there is no such item
-├── NotAllowed    only an operator may do this
-├── Open          the item is not finished
-├── NotHeld       changing an item requires a claim
-├── ReviewPaused  the review queue is paused
-├── InvalidValues a value does not fit its field
-├── Stale         the item was changed meanwhile
-├── TooMany       the person holds the maximum of items
-├── Untyped       the document has no type
-├── Unseen        uncertain fields have not been reviewed
-├── TypeBroken    the file of the document's type has a mistake
-└── Underway      the document is being read again
+├── Assigned             the item is assigned to somebody else
+├── Closed               the item is finished
+├── Escalated            the item waits for an operator
+├── FieldsUnreviewed     uncertain fields have not been reviewed
+├── InvalidValues        a value does not fit its field
+├── ItemChanged          the item was changed meanwhile
+├── ItemHeld             somebody else has claimed the item
+├── NoDocumentType       the document has no type
+├── NoSuchItem           there is no such item
+├── NotAllowed           only an operator may do this
+├── NotApprovable        a required field is missing, or a rule fails
+├── NotHeld              changing an item requires a claim
+├── Open                 the item is not finished
+├── ReprocessingUnderway the document is being read again
+├── ReviewPaused         the review queue is paused
+├── TooMany              the person holds the maximum of items
+└── TypeBroken           the file of the document's type has a mistake
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tabellion.reading.issue import IssueJson
 from tabellion.reading.types.yamlnode import TypeFileError
 
 if TYPE_CHECKING:
-    from tabellion.pipelines.documents.review.fields import Unsure
+    from tabellion.pipelines.documents.review.fields import UncertainField
 
 
 class Changed(TypedDict):
@@ -51,7 +51,7 @@ class NoSuchItem(ReviewError):  # noqa: N818 - what it is
     """There is no such review item."""
 
 
-class Held(ReviewError):  # noqa: N818 - a state
+class ItemHeld(ReviewError):  # noqa: N818 - a state
     """Somebody else has claimed the item."""
 
     def __init__(self, holder: str | None, until: float | None, *, takeover: bool = False) -> None:
@@ -118,7 +118,7 @@ class TooMany(ReviewError):  # noqa: N818 - a state
         super().__init__(Message("item.too_many_held", n=len(held)))
 
 
-class Underway(ReviewError):  # noqa: N818 - a state
+class ReprocessingUnderway(ReviewError):  # noqa: N818 - a state
     """The document is being read again: its item can be changed when that has ended."""
 
 
@@ -134,7 +134,7 @@ class TypeBroken(ReviewError):  # noqa: N818 - a state
         )
 
 
-class Stale(ReviewError):  # noqa: N818 - a state
+class ItemChanged(ReviewError):  # noqa: N818 - a state
     """The item was changed since the version that the change is based on."""
 
     def __init__(self, version: int, fields: Mapping[str, Changed]) -> None:
@@ -157,14 +157,14 @@ class NotApprovable(ReviewError):  # noqa: N818 - a state
         super().__init__(join_sentences([*parts, *(str(restore_text(issue, "message")) for issue in failing)]))
 
 
-class Untyped(ReviewError):  # noqa: N818 - a state
+class NoDocumentType(ReviewError):  # noqa: N818 - a state
     """The document has no type, and so no fields that could be approved."""
 
 
-class Unseen(ReviewError):  # noqa: N818 - a state
+class FieldsUnreviewed(ReviewError):  # noqa: N818 - a state
     """Fields are below the confidence that their type requires, and nobody has reviewed them."""
 
-    def __init__(self, fields: Sequence[Unsure]) -> None:
+    def __init__(self, fields: Sequence[UncertainField]) -> None:
         self.fields = list(fields)
         super().__init__(Message("item.fields_unseen", fields=[field["name"] for field in fields]))
 

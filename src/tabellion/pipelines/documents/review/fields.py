@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, cast
 
 from tabellion.answers import Answer
 from tabellion.engine.store import Store
@@ -21,6 +21,9 @@ from tabellion.reading.issue import IssueJson
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.reading.types.field_spec import THRESHOLD, FieldSpec
 from tabellion.reading.types.yamlnode import TypeFileError
+
+if TYPE_CHECKING:
+    from tabellion.pipelines.documents.review_reasons import Reason
 
 Types = Callable[[str], DocumentType]  #: returns the document type of a name, or raises
 #: The type of a document that matches no type, or whose type no longer exists.
@@ -54,7 +57,7 @@ class StoredField(TypedDict):
     candidates: list[Candidate] | None
 
 
-class Column(Answer):
+class ListColumn(Answer):
     """A column of a list."""
 
     name: str
@@ -80,7 +83,7 @@ class ReviewField(Answer):
     help: str | None
     required: bool
     values: list[str] | None
-    columns: list[Column] | None
+    columns: list[ListColumn] | None
     value: Any
     confidence: float
     threshold: float
@@ -99,7 +102,7 @@ class ReviewField(Answer):
     three_way: ThreeWay | None
 
 
-class Unsure(TypedDict):
+class UncertainField(TypedDict):
     """A field whose reading is uncertain."""
 
     name: str
@@ -119,6 +122,14 @@ async def load_reading(store: Store, document: str) -> DocumentResult:
     """The document's last reading: its pages, fields and issues."""
     found = await store.database.fetch("SELECT result FROM tabellion_documents WHERE id = $1", document)
     return cast("DocumentResult", json.loads(found[0]["result"] or "{}")) if found else {}
+
+
+async def load_judged(store: Store, document: str) -> tuple[DocumentResult, list[Reason]]:
+    """The document's last reading, and the reasons for review that it gave."""
+    found = await store.database.fetch("SELECT result, reasons FROM tabellion_documents WHERE id = $1", document)
+    if not found:
+        return {}, []
+    return json.loads(found[0]["result"] or "{}"), json.loads(found[0]["reasons"] or "[]")
 
 
 def _parse_row(row: Any) -> StoredField:
@@ -175,8 +186,7 @@ def issues(
     decided: Collection[str] = (),
 ) -> list[IssueJson]:  # fmt: skip
     """All current issues of these values, as JSON; `read` are those that the reading found."""
-    known = {name: value for name, value in values.items() if name in doctype}
-    return [issue.as_dict() for issue in judge_issues(map(issue_of, read), known, doctype, decided, absent)]
+    return [issue.as_dict() for issue in judge_issues(map(issue_of, read), values, doctype, decided, absent)]
 
 
 def gate(doctype: DocumentType, found: Mapping[str, StoredField]) -> tuple[list[str], list[IssueJson]]:
@@ -189,7 +199,7 @@ def gate(doctype: DocumentType, found: Mapping[str, StoredField]) -> tuple[list[
     return missing, [issue for issue in errors if issue["code"] != "missing"]
 
 
-def find_unseen(doctype: DocumentType, found: Mapping[str, StoredField]) -> list[Unsure]:
+def find_unseen(doctype: DocumentType, found: Mapping[str, StoredField]) -> list[UncertainField]:
     """The uncertain fields that nobody has reviewed."""
     return [
         {"name": spec.name, "label": spec.title, "value": row["value"], "threshold": spec.threshold,
@@ -238,7 +248,7 @@ def _field(
         "source": None, "reasons": [], "locked": False, "corrected_by": None, "corrected_at": None, "state": None,
         "manually_corrected": False, "candidates": offered, "noted": {},
     }  # fmt: skip
-    columns: list[Column] = [
+    columns: list[ListColumn] = [
         {"name": column.name, "label": column.title, "kind": column.kind, "values": list(column.options) or None}
         for column in spec.items
     ]

@@ -30,26 +30,26 @@ async def approve(
     """Finishes an item: corrected if a field of it was corrected, else approved.
 
     Raises NotApprovable while a required field is neither present nor marked as absent, or while a rule of the type
-    fails; Untyped if the document has no type, and so no fields; Unseen if uncertain fields have not been reviewed,
-    unless `unseen` approves them anyway.
+    fails; NoDocumentType if the document has no type, and so no fields; FieldsUnreviewed if uncertain fields have
+    not been reviewed, unless `unseen` approves them anyway.
     """
     await require_claim(store, id, person)
     item = await items.row(store, id)
     if item["document_status"] != "completed":
-        raise errors.Underway
+        raise errors.ReprocessingUnderway
     if item["version"] != version:
         raise await explain_conflict(store, item, version)
     found = await fields.rows(store, item["document_id"])
     doctype = fields.type_of(types, item["type"])
     if not doctype.fields and not found:
-        raise errors.Untyped
+        raise errors.NoDocumentType
     missing, failing = fields.gate(doctype, found)
     empty = not fields.decided_fields(found) and all(row["value"] in EMPTY for row in found.values())
     if missing or failing or empty:
         raise errors.NotApprovable(missing, failing, empty=empty and not missing)
     doubtful = fields.find_unseen(doctype, found)
     if doubtful and not unseen:
-        raise errors.Unseen(doubtful)
+        raise errors.FieldsUnreviewed(doubtful)
     ending: Ending = "corrected" if any(row["manually_corrected"] for row in found.values()) else "approved"
     more = {"unseen": [field["name"] for field in doubtful]} if doubtful else {}
     entry = AuditEntry("approved", person.name, item["document_id"], id, before=item["status"], after=ending, more=more)
@@ -108,7 +108,7 @@ WHERE r.id = :id AND r.version = :version AND d.status = 'completed' {lock}""",
     except LeaseLost:
         current = await items.row(store, id)
         if version is not None and current["document_status"] != "completed":
-            raise errors.Underway from None
+            raise errors.ReprocessingUnderway from None
         if current["holder"] == person.name and current["status"] in OPEN and version is not None:
             raise await explain_conflict(store, current, version) from None
         raise await explain_not_held(store, id) from None

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from tabellion.answers import Answer, Doc
-from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
-from tabellion.pipelines.documents.judging import DocumentResult, read_issues
-from tabellion.pipelines.documents.review import editing, fields, items
+from tabellion.pipelines.documents.judging import DocumentResult, issue_of, judge, read_issues
+from tabellion.pipelines.documents.review import drafts, editing, fields, items
 from tabellion.pipelines.documents.review import rejection as rejections
 from tabellion.pipelines.documents.review.claims import sweep
 from tabellion.pipelines.documents.review.editing import CheckedField
@@ -19,9 +18,9 @@ from tabellion.pipelines.documents.review.fields import ReviewField, Types
 from tabellion.pipelines.documents.review.items import ItemRow, Position
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.priority import Parts, parts
-from tabellion.pipelines.documents.review.queue import ENDINGS, Status
+from tabellion.pipelines.documents.review.queue import ENDINGS, OPEN, Status
 from tabellion.pipelines.documents.review_reasons import Reason
-from tabellion.pipelines.documents.row import Issue
+from tabellion.pipelines.documents.row import DocumentIssue
 
 PREVIOUS = 5  #: items that the person has just finished, to return to
 
@@ -62,7 +61,7 @@ class Item(Answer):
     url: str
 
 
-class SheetPage(Answer):
+class ItemPage(Answer):
     """A page of the document."""
 
     number: int
@@ -72,7 +71,7 @@ class SheetPage(Answer):
     quality: float | None
 
 
-class Sheet(Answer):
+class ItemDocument(Answer):
     """The document that an item is about."""
 
     id: str
@@ -81,7 +80,7 @@ class Sheet(Answer):
     type_version: str | None
     model: str
     sha256: str
-    pages: list[SheetPage]
+    pages: list[ItemPage]
     verdict: str | None
     cost: float | None
     created_at: str
@@ -105,12 +104,12 @@ class Finished(Answer):
     finished_at: str
 
 
-class WholeItem(Item):
+class ItemDetail(Item):
     """An item with everything that is shown of it."""
 
-    document: Sheet
+    document: ItemDocument
     fields: list[ReviewField]
-    issues: list[Issue]
+    issues: list[DocumentIssue]
     draft: dict[str, Any] | None
     claim: Claim | None
     instructions: str | None
@@ -123,7 +122,7 @@ class WholeItem(Item):
 class Checked(Answer):
     """The issues that the values would have."""
 
-    issues: list[Issue]
+    issues: list[DocumentIssue]
     fields: dict[str, CheckedField]
 
 
@@ -148,19 +147,26 @@ def serialize_item(item: ItemRow) -> Item:
     }  # fmt: skip
 
 
-async def get(store: Store, types: Types, id: str, person: Person) -> WholeItem:  # noqa: A002
+async def get(store: Store, types: Types, id: str, person: Person) -> ItemDetail:  # noqa: A002
     """Everything about one item, as this person sees it; raises NoSuchItem."""
     await sweep(store)
     item = await items.row(store, id)
-    read = await fields.load_reading(store, item["document_id"])
+    read, reasons = await fields.load_judged(store, item["document_id"])
     found = await fields.rows(store, item["document_id"])
     doctype = fields.type_or_empty(types, item["type"])
-    absent = [name for name, row in found.items() if row["state"] == "absent"]
-    judged = fields.issues(doctype, fields.values_of(found), absent, read_issues(read), fields.decided_fields(found))
+    decided = fields.decided_fields(found)
+    judgement = judge(
+        map(issue_of, read_issues(read)), reasons, item["status"], settled=decided, doctype=doctype,
+        values=fields.values_of(found),
+        absent=[name for name, row in found.items() if row["state"] == "absent"],
+    )  # fmt: skip
+    judged = [issue.as_dict() for issue in judgement.issues]
+    # As in `lookup.get`: until the outputs are rewritten, the row has the verdict before these decisions.
+    verdict = judgement.verdict if decided and doctype.fields and item["status"] in OPEN else item["verdict"]
     return {
-        **serialize_item(item), "document": _document(item, read), "issues": judged,
+        **serialize_item(item), "document": _document(item, read, verdict), "issues": judged,
         "fields": fields.serialize_fields(doctype, found, judged, read.get("candidates")),
-        "draft": await _draft(store, id, person), "claim": _claim(item, person),
+        "draft": await drafts.load(store, id, person.name), "claim": _claim(item, person),
         "instructions": doctype.instructions or None,
         "reject_reasons": [rejections.describe_reason(code) for code in rejections.REJECTIONS],
         "position": await items.position(store, item), "today": await items.count_finished_today(store, person),
@@ -177,8 +183,8 @@ async def check(store: Store, types: Types, id: str, values: Mapping[str, Any]) 
     return {"issues": judged, "fields": answers}
 
 
-def _document(item: ItemRow, read: DocumentResult) -> Sheet:
-    pages: list[SheetPage] = [
+def _document(item: ItemRow, read: DocumentResult, verdict: str | None) -> ItemDocument:
+    pages: list[ItemPage] = [
         {
             "number": page["number"], "size": page.get("size"), "rotation": page.get("rotation"),
             "source": page.get("source"), "quality": page.get("quality"),
@@ -187,19 +193,9 @@ def _document(item: ItemRow, read: DocumentResult) -> Sheet:
     ]  # fmt: skip
     return {
         "id": item["document_id"], "name": item["name"], "type": item["type"], "type_version": read.get("type_version"),
-        "model": item["model"], "sha256": item["sha256"], "pages": pages, "verdict": item["verdict"],
+        "model": item["model"], "sha256": item["sha256"], "pages": pages, "verdict": verdict,
         "cost": item["cost"], "created_at": iso(item["uploaded_at"]), "status": item["document_status"],
     }  # fmt: skip
-
-
-async def _draft(store: Store, id: str, person: Person) -> dict[str, Any] | None:  # noqa: A002
-    """This person's unsaved input; nobody sees that of others."""
-    found = await store.database.fetch(
-        f"""SELECT body, {sql.epoch("saved_at", store.dialect)} AS saved_at FROM tabellion_review_drafts
-WHERE item_id = $1 AND person = $2""",
-        id, person.name,
-    )  # fmt: skip
-    return dict(json.loads(found[0]["body"])) | {"saved_at": iso(found[0]["saved_at"])} if found else None
 
 
 def _claim(item: ItemRow, person: Person) -> Claim | None:

@@ -105,7 +105,7 @@ async def row(store: Store, id: str) -> ItemRow:  # noqa: A002 - the column's na
     return rows[0]
 
 
-async def listing(
+async def list_items(
     store: Store, filters: Filters | None = None, cursor: str | None = None, limit: int = 50
 ) -> tuple[list[ItemRow], str | None]:
     """Items in the order in which they are claimed, or finished ones latest first; and the cursor of the next page.

@@ -36,7 +36,7 @@ class Spread(Answer):
     sum: float | None
 
 
-class Sums(Answer):
+class ReviewTotals(Answer):
     """Finished items, the effort and the outcomes."""
 
     documents: int
@@ -57,7 +57,7 @@ class Sums(Answer):
     overdue: Annotated[int, Doc("Items that were due in the period and are still open.")]
 
 
-class PersonSums(Sums):
+class PersonSums(ReviewTotals):
     """The same of one person."""
 
     name: str
@@ -78,7 +78,7 @@ class Numbers(Answer):
     since: str
     until: str
     people: list[PersonSums]
-    totals: Sums
+    totals: ReviewTotals
     fields: list[FieldSums]
 
 
@@ -185,7 +185,7 @@ def _within(dialect: Dialect, column: str = "r.finished_at") -> str:
     return f"{column} >= {first} AND {column} < {last}"
 
 
-def _summarise(facts: _Facts) -> Sums:
+def _summarise(facts: _Facts) -> ReviewTotals:
     ended, judged = facts.ended, facts.judged
     field_count = sum(row["seen"] for row in judged)
     corrections: dict[str, int] = defaultdict(int)

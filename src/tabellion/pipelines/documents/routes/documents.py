@@ -17,7 +17,7 @@ from tabellion.messages import Message, quote_value
 from tabellion.pipelines.documents import lookup
 from tabellion.pipelines.documents import reprocess as again
 from tabellion.pipelines.documents.deleted_files import has_documents
-from tabellion.pipelines.documents.row import ListedDocument, Review, Status, WholeDocument
+from tabellion.pipelines.documents.row import DocumentDetail, ListedDocument, Review, Status
 from tabellion.pipelines.documents.served import ServedDocuments, served_documents
 from tabellion.pipelines.documents.settings import Unknown
 from tabellion.pipelines.documents.states import TABLE
@@ -40,7 +40,7 @@ _LIKE = re.compile("[!%_]")  #: characters with a meaning in LIKE
 def _check_moment(text: Any) -> Any:
     # pydantic would take a number for seconds or milliseconds since 1970.
     if isinstance(text, str) and not _MOMENT.match(text):
-        raise ValueError("must be a date, or a date and time (RFC 3339)")
+        raise ValueError(Message("expected.moment"))
     return text
 
 
@@ -57,7 +57,7 @@ Moment = Annotated[
 Word = Annotated[str, Field(min_length=1, max_length=100)]
 
 
-class Again(Strict):
+class ReprocessOptions(Strict):
     """Options for reading a document again; omitted ones stay unchanged."""
 
     type: Word | None = Field(default=None, description="A different document type.")
@@ -65,7 +65,7 @@ class Again(Strict):
     reopen: bool = Field(default=False, description="Whether to restart a finished review.")
 
 
-class Document(WholeDocument):
+class Document(DocumentDetail):
     """A document with everything known about it."""
 
     status_url: str
@@ -133,7 +133,7 @@ def broken_type(error: TypeFileError) -> Problem:
 
 
 @router.get("/api/documents", response_model=Documents, summary="List documents")
-async def listing(
+async def list_documents(
     request: Request,
     status: Annotated[Status | None, Query(description="Only documents with this status.")] = None,
     type: Annotated[Word | None, Query(description="Only documents of this type.")] = None,  # noqa: A002
@@ -158,7 +158,7 @@ async def listing(
     question = {name: str(value) for name, value in filters.items()}
     key = await cursors.signing_key(request)
     start = cursors.place(key, served.name, question, cursor) if cursor is not None else None
-    rows, following = await lookup.listing(served.store, filters, start, limit)
+    rows, following = await lookup.list_documents(served.store, filters, start, limit)
     onward = cursors.make_cursor(key, served.name, question, following) if following else None
     documents: list[Listed] = [{**row, "status_url": status_url(row["id"])} for row in rows]
     return answer(Documents(documents=documents, next=onward))
@@ -190,12 +190,12 @@ async def _wait_until_ended(request: Request, served: ServedDocuments, id: str, 
 
 @router.post(
     "/api/documents/{id}/reprocess", status_code=202, response_model=Restarted,
-    openapi_extra=body_of(Again, required=False), summary="Read a document again",
+    openapi_extra=body_of(ReprocessOptions, required=False), summary="Read a document again",
 )  # fmt: skip
 async def reprocess(request: Request, id: str) -> Response:  # noqa: A002
     """Queues a document again; fields corrected by a person keep their values."""
     served = served_documents(request)
-    body = await parse_body(request, Again, request.app.state.limits, empty=True)
+    body = await parse_body(request, ReprocessOptions, request.app.state.limits, empty=True)
     actor = request.state.holder.actor
     trace_row(request, TABLE, id)
     return await reprocess_document(served, id, actor, type=body.type, model=body.model, reopen=body.reopen)

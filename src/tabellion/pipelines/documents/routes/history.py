@@ -11,14 +11,14 @@ from starlette.responses import Response
 from tabellion.answers import Answer, Doc
 from tabellion.engine import sql
 from tabellion.engine.timestamps import iso
-from tabellion.messages import Message
+from tabellion.messages import Message, Translatable, load_form
 from tabellion.pipelines.documents.lookup import problem
 from tabellion.pipelines.documents.queues import reading_queue_names
 from tabellion.pipelines.documents.review import items
 from tabellion.pipelines.documents.routes.documents import Document, find_document
-from tabellion.pipelines.documents.row import Failure
+from tabellion.pipelines.documents.row import DocumentFailure
 from tabellion.pipelines.documents.served import ServedDocuments, served_documents
-from tabellion.storage.lake import Absent
+from tabellion.storage.lake import NoSuchLakeFile
 from tabellion.web.answers import answer
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
@@ -45,8 +45,9 @@ class Attempt(Answer):
     attempt: int
     worker: str
     outcome: Annotated[str | None, Doc("null: in progress.")]
-    error: Failure | None
+    error: DocumentFailure | None
     note: str | None
+    translatable: Translatable | None
     cost: float | None
     claimed_at: str
     lease_until: str
@@ -64,19 +65,19 @@ class ReviewOf(Answer):
     url: str
 
 
-class Work(Answer):
+class DocumentAttempts(Answer):
     """The history of a document."""
 
     attempts: list[Attempt]
     review: ReviewOf | None
 
 
-@router.get("/api/documents/{id}/work", response_model=Work, summary="List the attempts at a document")
+@router.get("/api/documents/{id}/work", response_model=DocumentAttempts, summary="List the attempts at a document")
 async def work(request: Request, id: str) -> Response:  # noqa: A002
     """Every attempt at the document, newest first, and its review item."""
     served = served_documents(request)
     document = await find_document(served, id)
-    return answer(Work(attempts=await _attempts(served, id), review=await _review(served, document)))
+    return answer(DocumentAttempts(attempts=await _attempts(served, id), review=await _review(served, document)))
 
 
 @router.get(
@@ -96,7 +97,7 @@ async def output(request: Request, id: str, kind: Literal["json", "parquet"]) ->
         return Response(status_code=304, headers=headers)
     try:
         content = await served.settings.lake.get(path)
-    except Absent:
+    except NoSuchLakeFile:
         raise Problem(
             404, "file_gone", Message("documents_api.result_gone"), fix=Message("documents_api.fix_read_again")
         ) from None
@@ -111,19 +112,26 @@ async def _attempts(served: ServedDocuments, id: str) -> list[Attempt]:  # noqa:
         f"{sql.epoch(column, d)} AS {column}" for column in ("claimed_at", "lease_until", "settled_at", "retry_at")
     )
     rows = await served.store.database.fetch(
-        f"""SELECT queue, attempt, worker, outcome, error, note, cost, {times} FROM tabellion_attempts AS a
+        f"""SELECT queue, attempt, worker, outcome, error, note, note_form, cost, {times} FROM tabellion_attempts AS a
 WHERE key = $1 AND queue IN ({marks}) ORDER BY a.claimed_at DESC, n DESC LIMIT {MOST}""",
         id, *queues,
     )  # fmt: skip
     return [
         {
             "queue": row["queue"], "attempt": row["attempt"], "worker": row["worker"], "outcome": row["outcome"],
-            "error": problem(row["error"], row["attempt"]), "note": row["note"], "cost": row["cost"],
+            "error": problem(row["error"], row["attempt"]), "note": row["note"],
+            "translatable": _note_form(row), "cost": row["cost"],
             "claimed_at": iso(row["claimed_at"]), "lease_until": iso(row["lease_until"]),
             "settled_at": iso(row["settled_at"]), "retry_at": iso(row["retry_at"]),
         }
         for row in rows
     ]  # fmt: skip
+
+
+def _note_form(row: Any) -> Translatable | None:
+    """The form of the note, for translation, while the attempt is in progress."""
+    form = load_form(row["note_form"]) if row["settled_at"] is None else None
+    return {"note": form} if form else None
 
 
 async def _review(served: ServedDocuments, document: Document) -> ReviewOf | None:

@@ -24,7 +24,7 @@ Word = Annotated[str | None, Query(max_length=200)]
 
 
 @router.get("/documents", response_class=Response)
-async def listing(
+async def show_list(
     request: Request,
     status: Word = None,
     type: Word = None,  # noqa: A002

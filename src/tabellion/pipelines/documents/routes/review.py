@@ -12,11 +12,18 @@ from tabellion.accounts import audit
 from tabellion.answers import Answer, Doc
 from tabellion.engine.timestamps import iso
 from tabellion.pipelines.documents.review import claims, item_view, items, priority
-from tabellion.pipelines.documents.review.item_view import Item, WholeItem
+from tabellion.pipelines.documents.review.item_view import Item, ItemDetail
 from tabellion.pipelines.documents.review.items import Counts, Filters
 from tabellion.pipelines.documents.review.rejection import complete_history
 from tabellion.pipelines.documents.routes.documents import REPLAYED, find_document
-from tabellion.pipelines.documents.routes.review_bodies import Given, Later, Name, Next, Take, Why
+from tabellion.pipelines.documents.routes.review_bodies import (
+    Assignment,
+    ClaimNext,
+    ClaimOptions,
+    Name,
+    Postponement,
+    ReasonBody,
+)
 from tabellion.pipelines.documents.routes.review_request import (
     ReviewContext,
     item_change,
@@ -70,7 +77,7 @@ async def render_item(context: ReviewContext, id: str, headers: Mapping[str, str
 
 
 @router.get("/api/review/items", response_model=Items, summary="List review items")
-async def listing(
+async def list_items(
     request: Request,
     status: Annotated[
         Asked, Query(description="Only items with this status; open: not finished; done: finished.")
@@ -96,15 +103,15 @@ async def listing(
     }  # fmt: skip
     key = await cursors.signing_key(request)
     start = cursors.place(key, context.served.name, question, cursor) if cursor is not None else None
-    rows, following = await items.listing(context.store, filters, start, limit)
+    rows, following = await items.list_items(context.store, filters, start, limit)
     onward = cursors.make_cursor(key, context.served.name, question, following) if following else None
     counts = await items.counts(context.store, context.person)
     return answer(Items(items=[item_view.serialize_item(row) for row in rows], next=onward, counts=counts))
 
 
 @router.post(
-    "/api/review/claim", response_model=WholeItem, responses=EMPTY,
-    openapi_extra=body_of(Next, required=False), summary="Claim the next review item",
+    "/api/review/claim", response_model=ItemDetail, responses=EMPTY,
+    openapi_extra=body_of(ClaimNext, required=False), summary="Claim the next review item",
 )  # fmt: skip
 async def claim_next(request: Request) -> Response:
     """Claims the most urgent item that is assigned to you or to nobody. 204: nothing to claim.
@@ -113,7 +120,7 @@ async def claim_next(request: Request) -> Response:
     """
     context = await review_context(request)
     key = idempotency.key_of(request.headers.get(idempotency.HEADER))
-    body = await parse_body(request, Next, request.app.state.limits, empty=True)
+    body = await parse_body(request, ClaimNext, request.app.state.limits, empty=True)
     print_ = idempotency.fingerprint(["POST /api/review/claim", body.type, body.after])
     async with idempotency.reserve_key(context.store, request.state.holder.id, key, print_) as reservation:
         if reservation.answer is not None:
@@ -127,19 +134,19 @@ async def claim_next(request: Request) -> Response:
     return await render_item(context, id)
 
 
-@router.get("/api/review/items/{id}", response_model=WholeItem, summary="Get a review item")
+@router.get("/api/review/items/{id}", response_model=ItemDetail, summary="Get a review item")
 async def show(request: Request, id: str) -> Response:  # noqa: A002
     """An item with its document, fields, issues and holder. Does not claim it."""
     return await render_item(await item_context(request, id), id)
 
 
 @router.post(
-    "/api/review/items/{id}/claim", response_model=WholeItem,
-    openapi_extra=body_of(Take, required=False), summary="Claim a review item",
+    "/api/review/items/{id}/claim", response_model=ItemDetail,
+    openapi_extra=body_of(ClaimOptions, required=False), summary="Claim a review item",
 )  # fmt: skip
 async def claim(request: Request, id: str) -> Response:  # noqa: A002
     """Claims this item; a claim expires five minutes after it was last renewed or used."""
-    async with item_change(request, id, Take, empty=True) as (context, body):
+    async with item_change(request, id, ClaimOptions, empty=True) as (context, body):
         await claims.claim(context.store, id, context.person, takeover=body.takeover)
     return await render_item(context, id)
 
@@ -163,31 +170,37 @@ async def release(request: Request, id: str) -> Response:  # noqa: A002
 
 
 @router.post(
-    "/api/review/items/{id}/postpone", status_code=204, openapi_extra=body_of(Later), summary="Postpone a review item"
+    "/api/review/items/{id}/postpone",
+    status_code=204,
+    openapi_extra=body_of(Postponement),
+    summary="Postpone a review item",
 )
 async def postpone(request: Request, id: str) -> Response:  # noqa: A002
     """Releases the item until later; it cannot be claimed with `claim` before then."""
-    async with item_change(request, id, Later) as (context, body):
+    async with item_change(request, id, Postponement) as (context, body):
         await claims.postpone(context.store, id, context.person, body.seconds, body.reason)
     return Response(status_code=204)
 
 
 @router.post(
-    "/api/review/items/{id}/escalate", status_code=204, openapi_extra=body_of(Why), summary="Escalate a review item"
+    "/api/review/items/{id}/escalate",
+    status_code=204,
+    openapi_extra=body_of(ReasonBody),
+    summary="Escalate a review item",
 )
 async def escalate(request: Request, id: str) -> Response:  # noqa: A002
     """Escalates the item to the operators."""
-    async with item_change(request, id, Why) as (context, body):
+    async with item_change(request, id, ReasonBody) as (context, body):
         await claims.escalate(context.store, id, context.person, body.reason)
     return Response(status_code=204)
 
 
 @router.post(
-    "/api/review/items/{id}/assign", status_code=204, openapi_extra=body_of(Given), summary="Assign a review item"
+    "/api/review/items/{id}/assign", status_code=204, openapi_extra=body_of(Assignment), summary="Assign a review item"
 )
 async def assign(request: Request, id: str) -> Response:  # noqa: A002
     """Assigns the item to another user. For operators, the assignee and the holder."""
-    async with item_change(request, id, Given) as (context, body):
+    async with item_change(request, id, Assignment) as (context, body):
         await claims.assign(context.store, id, context.person, body.to, body.reason)
     return Response(status_code=204)
 

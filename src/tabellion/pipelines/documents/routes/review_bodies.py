@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from tabellion.messages import Message
 from tabellion.web.validation import Strict
 
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
@@ -14,7 +15,7 @@ Side = Annotated[float, Field(ge=0, le=1)]
 LONGEST = 30 * 86_400  #: seconds that an item can be postponed
 
 
-class Next(Strict):
+class ClaimNext(Strict):
     """Which item to claim."""
 
     type: Name | None = Field(default=None, description="Only documents of this type.")
@@ -23,26 +24,26 @@ class Next(Strict):
     )
 
 
-class Take(Strict):
+class ClaimOptions(Strict):
     """How to claim an item."""
 
     takeover: bool = Field(default=False, description="Take the item over from its holder; for operators.")
 
 
-class Later(Strict):
+class Postponement(Strict):
     """For how long to postpone an item."""
 
     seconds: int = Field(ge=1, le=LONGEST)
     reason: Words | None = None
 
 
-class Why(Strict):
+class ReasonBody(Strict):
     """A reason."""
 
     reason: Words
 
 
-class Given(Strict):
+class Assignment(Strict):
     """Whom to assign an item to."""
 
     to: Name | None = Field(description="A user's name; null: unassigned.")
@@ -62,21 +63,21 @@ class FieldChange(Strict):
     def _one_meaning(self) -> FieldChange:
         """Rejects values that would be ignored: the caller meant something by them."""
         if self.action != "correct" and any(part is not None for part in (self.value, self.page, self.box, self.quote)):
-            raise ValueError("only a corrected field can have a value and a place")
+            raise ValueError(Message("expected.correction_alone"))
         if self.page is None and (self.box is not None or self.quote is not None):
-            raise ValueError("a box or quote requires its page")
+            raise ValueError(Message("expected.page"))
         if self.box is not None and (self.box[0] > self.box[2] or self.box[1] > self.box[3]):
-            raise ValueError("a box must be [left, top, right, bottom] with left < right and top < bottom")
+            raise ValueError(Message("expected.box"))
         return self
 
 
-class Edits(Strict):
+class FieldChanges(Strict):
     """Changes of fields by their names."""
 
     fields: Annotated[dict[str, FieldChange], Field(min_length=1, max_length=300)]
 
 
-class Trial(Strict):
+class FieldCheck(Strict):
     """Values to check, by field."""
 
     fields: Annotated[dict[str, Any], Field(max_length=300)]
@@ -89,7 +90,7 @@ class Draft(Strict):
     fields: Annotated[dict[str, Any], Field(max_length=300)] = Field(default_factory=dict)
 
 
-class Spent(Strict):
+class ApprovalEffort(Strict):
     """The effort, and whether to continue."""
 
     seconds: float | None = Field(default=None, ge=0, le=10_000_000)
@@ -97,7 +98,7 @@ class Spent(Strict):
     next: bool = Field(default=False, description="Claim the next item immediately.")
 
 
-class Approval(Spent):
+class Approval(ApprovalEffort):
     """An approval."""
 
     unseen: bool = Field(
@@ -105,13 +106,13 @@ class Approval(Spent):
     )
 
 
-class Typed(Strict):
+class TypeChoice(Strict):
     """The type of a document."""
 
     type: Name = Field(description="The name of a document type.")
 
 
-class Turned(Spent):
+class RejectionBody(ApprovalEffort):
     """Why a document is rejected."""
 
     code: Name

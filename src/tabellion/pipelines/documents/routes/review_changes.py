@@ -8,13 +8,13 @@ import logging
 
 from tabellion.engine.store import Store
 from tabellion.errors import StoreError
-from tabellion.monitor.watching import Watched
+from tabellion.monitor.watching import PolledFeed
 
 logger = logging.getLogger("tabellion.web")
 EVERY = 0.5  #: seconds between two queries
 
 
-class ReviewChanges(Watched):
+class ReviewChanges(PolledFeed):
     """The length of the audit log of one database; queried while somebody watches."""
 
     def __init__(self, store: Store, every: float = EVERY) -> None:

@@ -10,10 +10,19 @@ from starlette.responses import Response
 from tabellion.answers import Answer
 from tabellion.pipelines.documents.review import claims, editing, errors, finishing, item_view, items
 from tabellion.pipelines.documents.review.editing import Change
-from tabellion.pipelines.documents.review.item_view import Checked, Item, WholeItem
+from tabellion.pipelines.documents.review.item_view import Checked, Item, ItemDetail
 from tabellion.pipelines.documents.routes.documents import Restarted, reprocess_document
 from tabellion.pipelines.documents.routes.review import render_item
-from tabellion.pipelines.documents.routes.review_bodies import Approval, Draft, Edits, Spent, Trial, Turned, Typed, Why
+from tabellion.pipelines.documents.routes.review_bodies import (
+    Approval,
+    ApprovalEffort,
+    Draft,
+    FieldChanges,
+    FieldCheck,
+    ReasonBody,
+    RejectionBody,
+    TypeChoice,
+)
 from tabellion.pipelines.documents.routes.review_request import (
     ReviewContext,
     item_change,
@@ -34,11 +43,11 @@ class Ended(Answer):
     """A finished item, and the next one if requested and available."""
 
     item: Item
-    next: WholeItem | None
+    next: ItemDetail | None
 
 
 @router.patch(
-    "/api/review/items/{id}/fields", response_model=WholeItem, openapi_extra=body_of(Edits),
+    "/api/review/items/{id}/fields", response_model=ItemDetail, openapi_extra=body_of(FieldChanges),
     summary="Correct fields",
 )  # fmt: skip
 async def edit(request: Request, id: str) -> Response:  # noqa: A002
@@ -46,7 +55,7 @@ async def edit(request: Request, id: str) -> Response:  # noqa: A002
     its version. A correction is locked: reading the document again does not overwrite it."""
     context = await item_context(request, id)
     version = version_of(request)
-    body = await parse_body(request, Edits, request.app.state.limits)
+    body = await parse_body(request, FieldChanges, request.app.state.limits)
     changes = {
         name: Change(change.action, change.value, change.page, change.box, change.quote)
         for name, change in body.fields.items()
@@ -57,12 +66,12 @@ async def edit(request: Request, id: str) -> Response:  # noqa: A002
 
 
 @router.post(
-    "/api/review/items/{id}/check", response_model=Checked, openapi_extra=body_of(Trial),
+    "/api/review/items/{id}/check", response_model=Checked, openapi_extra=body_of(FieldCheck),
     summary="Validate values",
 )  # fmt: skip
 async def check(request: Request, id: str) -> Response:  # noqa: A002
     """The issues that these values would have. Saves nothing; null means that a field is absent."""
-    async with item_change(request, id, Trial) as (context, body):
+    async with item_change(request, id, FieldCheck) as (context, body):
         return answer(await item_view.check(context.store, context.types, id, body.fields))
 
 
@@ -97,24 +106,24 @@ async def approve(request: Request, id: str) -> Response:  # noqa: A002
 
 
 @router.post(
-    "/api/review/items/{id}/type", status_code=202, response_model=Restarted, openapi_extra=body_of(Typed),
+    "/api/review/items/{id}/type", status_code=202, response_model=Restarted, openapi_extra=body_of(TypeChoice),
     summary="Change the document type",
 )  # fmt: skip
 async def choose_type(request: Request, id: str) -> Response:  # noqa: A002
     """Reads the document of an item that you hold again as this type; you keep the claim."""
-    async with item_change(request, id, Typed) as (context, body):
+    async with item_change(request, id, TypeChoice) as (context, body):
         await claims.require_claim(context.store, id, context.person)
         item = await items.row(context.store, id)
     return await reprocess_document(context.served, item["document_id"], context.person.name, type=body.type)
 
 
 @router.post(
-    "/api/review/items/{id}/reject", response_model=Ended, openapi_extra=body_of(Turned),
+    "/api/review/items/{id}/reject", response_model=Ended, openapi_extra=body_of(RejectionBody),
     summary="Reject a review item",
 )  # fmt: skip
 async def reject(request: Request, id: str) -> Response:  # noqa: A002
     """Rejects the document for one of the reasons that the item lists."""
-    async with item_change(request, id, Turned) as (context, body):
+    async with item_change(request, id, RejectionBody) as (context, body):
         await finishing.reject(
             context.store, id, context.person, body.code, body.reason, seconds=body.seconds,
             keystrokes=body.keystrokes,
@@ -122,7 +131,7 @@ async def reject(request: Request, id: str) -> Response:  # noqa: A002
     return await _answer_with_next(context, id, body)
 
 
-async def _answer_with_next(context: ReviewContext, id: str, spent: Spent) -> Response:  # noqa: A002
+async def _answer_with_next(context: ReviewContext, id: str, spent: ApprovalEffort) -> Response:  # noqa: A002
     with translate_errors():
         item = item_view.serialize_item(await items.row(context.store, id))
         next_id = None
@@ -135,11 +144,11 @@ async def _answer_with_next(context: ReviewContext, id: str, spent: Spent) -> Re
 
 
 @router.post(
-    "/api/review/items/{id}/reopen", response_model=WholeItem, openapi_extra=body_of(Why),
+    "/api/review/items/{id}/reopen", response_model=ItemDetail, openapi_extra=body_of(ReasonBody),
     summary="Reopen a review item",
 )  # fmt: skip
 async def reopen(request: Request, id: str) -> Response:  # noqa: A002
     """Puts a finished item back in the queue; corrections are kept."""
-    async with item_change(request, id, Why) as (context, body):
+    async with item_change(request, id, ReasonBody) as (context, body):
         await finishing.reopen(context.store, id, context.person, body.reason)
     return await render_item(context, id)

@@ -117,21 +117,21 @@ def translate_errors() -> Iterator[None]:
 
 
 def _problem(error: errors.ReviewError) -> Exception:
-    if isinstance(error, errors.Underway):
+    if isinstance(error, errors.ReprocessingUnderway):
         return Problem(409, "document_running", fix=Message("documents_api.fix_wait"))
     if isinstance(error, errors.TypeBroken):
         return Problem(409, "type_broken", str(error), file=error.file, line=error.line,
                        fix=Message("item.fix_type_file"))  # fmt: skip
-    if isinstance(error, errors.Stale):
+    if isinstance(error, errors.ItemChanged):
         current = {"version": error.version, "fields": error.fields}
         return Problem(409, "version_conflict", str(error), current=current, headers=tag(error.version),
                        fix=Message("item.fix_version"))  # fmt: skip
     if isinstance(error, errors.NotApprovable):
         return Problem(422, "review_gated", str(error), missing=error.missing, failing=error.failing,
                        fix=Message("item.fix_missing"))  # fmt: skip
-    if isinstance(error, errors.Untyped):
+    if isinstance(error, errors.NoDocumentType):
         return Problem(422, "type_missing", fix=Message("item.fix_type"))
-    if isinstance(error, errors.Unseen):
+    if isinstance(error, errors.FieldsUnreviewed):
         return Problem(409, "fields_unseen", str(error), fields=error.fields,
                        fix=Message("item.fix_unseen", unseen='{"unseen": true}'))  # fmt: skip
     if isinstance(error, errors.NotAllowed):
@@ -144,7 +144,7 @@ def _problem(error: errors.ReviewError) -> Exception:
 
 def _claim_problem(error: errors.ReviewError) -> Exception:
     """The problems about the holder or assignee of an item."""
-    if isinstance(error, errors.Held):
+    if isinstance(error, errors.ItemHeld):
         fix = (
             Message("item.fix_release_or_takeover", takeover=TAKEOVER)
             if error.takeover

@@ -29,7 +29,7 @@ Until = Annotated[Moment | None, Query(description="Finished before this time; d
 
 
 @router.get("/api/review/numbers", response_model=numbers.Numbers, summary="Review statistics")
-async def tell(request: Request, since: Since = None, until: Until = None) -> Response:
+async def get_numbers(request: Request, since: Since = None, until: Until = None) -> Response:
     """Seconds and keystrokes per document, corrections per field, agreement and deadlines, per person and in total."""
     return answer(await _numbers(request, since, until))
 
@@ -67,7 +67,7 @@ async def watch(request: Request) -> Response:
 async def _events(request: Request, context: ReviewContext) -> AsyncIterator[str]:
     known, last_sent = -1, time.monotonic()
     changes = context.served.review_changes
-    async with changes.looking():
+    async with changes.poll():
         while not request.app.state.closing.is_set():
             n = await changes.wait_for_change(known, LOOK)
             if n != known:

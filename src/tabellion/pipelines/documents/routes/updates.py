@@ -12,7 +12,7 @@ from typing import Any
 from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tabellion.errors import StoreError
-from tabellion.monitor.watching import Watched
+from tabellion.monitor.watching import PolledFeed
 from tabellion.pipelines.documents.lookup import ENDED
 
 logger = logging.getLogger("tabellion.web")
@@ -87,7 +87,7 @@ class UpdateSubscription:
             return None
 
 
-class Updates(Watched):
+class Updates(PolledFeed):
     """The watchers of the documents of one database."""
 
     def __init__(self, store: Store, every: float = EVERY) -> None:
@@ -102,7 +102,7 @@ class Updates(Watched):
         subscription = UpdateSubscription(id, began)
         self._watches.add(subscription)
         try:
-            async with self.looking():
+            async with self.poll():
                 yield subscription
         finally:
             self._watches.discard(subscription)

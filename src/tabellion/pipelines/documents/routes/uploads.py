@@ -74,7 +74,7 @@ def _upload() -> dict[str, Any]:
 UPLOAD = _upload()
 
 
-class Taken(Answer):
+class UploadedFile(Answer):
     """The outcome of one uploaded file."""
 
     id: Annotated[str | None, Doc("The id of the document; null if the file was rejected.")]
@@ -87,10 +87,10 @@ class Taken(Answer):
     translatable: NotRequired[Translatable]
 
 
-class Uploaded(Answer):
+class UploadResult(Answer):
     """The documents of one upload, in the order of the files."""
 
-    documents: list[Taken]
+    documents: list[UploadedFile]
 
 
 @dataclass(slots=True)
@@ -107,7 +107,7 @@ class Upload:
 
 
 @router.post(
-    "/api/documents", status_code=202, openapi_extra=UPLOAD, response_model=Uploaded,
+    "/api/documents", status_code=202, openapi_extra=UPLOAD, response_model=UploadResult,
     summary="Upload documents",
 )  # fmt: skip
 async def upload(
@@ -145,7 +145,7 @@ async def upload(
                 return answer(reservation.answer, 202, {REPLAYED: "true"})
             await _fetch_link(received, served.blobs, state.limits, state.rules)
             blobs = await received.settle()
-            taken: list[Taken] = []
+            taken: list[UploadedFile] = []
             for blob in blobs:
                 taken.append(await _submit_file(served, received, blob))
                 if (id_ := taken[-1]["id"]) is not None:
@@ -154,7 +154,7 @@ async def upload(
                 raise _build_rejection(taken)
             reservation.given = {"documents": taken}
     address = taken[0]["status_url"] if len(taken) == 1 else None
-    return answer(Uploaded(documents=taken), 202, {"Location": address} if address else None)
+    return answer(UploadResult(documents=taken), 202, {"Location": address} if address else None)
 
 
 def _check(served: ServedDocuments, received: Upload) -> None:
@@ -176,12 +176,12 @@ async def _check_webhook(served: ServedDocuments, id: str | None) -> None:  # no
     if id is None:
         return
     await endpoints.SCHEMA.prepare(served.store)
-    if id not in {endpoint["id"] for endpoint in await endpoints.listing(served.store)}:
+    if id not in {endpoint["id"] for endpoint in await endpoints.list_endpoints(served.store)}:
         raise Problem(422, "value_invalid", Message("upload.no_such_webhook"), field="/webhook",
                       expected="the id of an endpoint", fix=Message("upload.fix_webhook"))  # fmt: skip
 
 
-async def _submit_file(served: ServedDocuments, received: Upload, blob: Any) -> Taken:
+async def _submit_file(served: ServedDocuments, received: Upload, blob: Any) -> UploadedFile:
     """The outcome of one file; a rejected one has the reason, and does not affect the others."""
     options = received.options
     try:
@@ -207,7 +207,7 @@ async def _submit_file(served: ServedDocuments, received: Upload, blob: Any) -> 
     }  # fmt: skip
 
 
-def _build_rejection(documents: list[Taken]) -> Problem:
+def _build_rejection(documents: list[UploadedFile]) -> Problem:
     """The problem if every file was rejected: the first file's reason, and all files with their own."""
     first, reason = documents[0], documents[0].get("reason", "file_gone")
     fix = Message("upload.fix_again") if reason == "file_gone" else Message("upload.fix_original")

@@ -1,21 +1,21 @@
 // One document: its pages, fields and issues, the attempts at it, and what the user may do with it.
 import {
   ago, api, byId, bytes, cameFrom, capital, confirm, data, duration, el, empty, events, explain, field, fieldTitle, flash, formDialog, icon, keys, may, moment, money, notice, number,
-  Problem, t, tell, toast,
+  Problem, t, textOr, toast,
 } from "./base.js";
 import { localized } from "./messages.js";
-import { because } from "./review_because.js";
+import { describeReason } from "./review_reason_text.js";
 import { confidence, outcome, progress, review, status, verdict } from "./states.js";
 
 const where = `/api/documents/${data.id}`;
 const ENDED = new Set(["completed", "failed", "duplicate"]);
-let shown = null, watches = [], watched = null, lastDrawing = "", page = 1, chosen = null;
+let shown = null, streams = [], watchesEnded = null, lastDrawing = "", page = 1, chosen = null;
 
 // -- pages -------------------------------------------------------------------------------------------------------
 
 const leaf = byId("leaf"), paper = byId("paper");
 
-function turn(to) {
+function showPage(to) {
   const last = shown?.pages ?? 1;
   page = Math.max(1, Math.min(last, to));
   byId("page-tools").hidden = last < 2;
@@ -23,10 +23,10 @@ function turn(to) {
   byId("page-before").disabled = page <= 1;
   byId("page-after").disabled = page >= last;
   const source = `${where}/pages/${page}.png?width=1400`;
-  if (leaf.dataset.source === source) return mark();
+  if (leaf.dataset.source === source) return markFields();
   leaf.dataset.source = source;
   const picture = el("img", { src: source, alt: t("document.page_of", { n: page, of: last }), draggable: "false" });
-  picture.addEventListener("load", () => { if (leaf.dataset.source === source) { leaf.replaceChildren(picture); mark(); } });
+  picture.addEventListener("load", () => { if (leaf.dataset.source === source) { leaf.replaceChildren(picture); markFields(); } });
   picture.addEventListener("error", async () => {
     if (leaf.dataset.source !== source) return;
     let why = t("document.no_picture");
@@ -39,7 +39,7 @@ function turn(to) {
 }
 
 /** Marks the fields on the page, the chosen one highlighted. */
-function mark() {
+function markFields() {
   for (const box of leaf.querySelectorAll(".spot")) box.remove();
   if (!leaf.querySelector("img") || !shown) return;
   for (const [name, entry] of Object.entries(shown.fields)) {
@@ -52,32 +52,32 @@ function mark() {
   }
 }
 
-function zoom() {
+function toggleZoom() {
   const on = paper.classList.toggle("zoomed");
   byId("zoom").setAttribute("aria-pressed", String(on));
 }
 
 // -- fields ------------------------------------------------------------------------------------------------------
 
-const spec = (name) => data.fields[shown?.type]?.[name];
+const specOf = (name) => data.fields[shown?.type]?.[name];
 
-const title = (name) => fieldTitle(name, spec(name)?.title);
+const title = (name) => fieldTitle(name, specOf(name)?.title);
 
-function value(name, entry) {
+function valueCell(name, entry) {
   if (entry.state === "absent") return el("span", { class: "muted" }, t("document.absent"));
   const content = entry.value;
   if (content === null || content === "") return el("span", { class: "muted" }, "—");
-  if (Array.isArray(content)) return grid(name, content);
+  if (Array.isArray(content)) return gridTable(name, content);
   if (typeof content === "object") return el("span", { class: "mono small" }, JSON.stringify(content));
   if (typeof content === "boolean") return t(content ? "document.yes" : "document.no");
   return String(content);
 }
 
-function grid(name, list) {
+function gridTable(name, list) {
   if (!list.length) return el("span", { class: "muted" }, t("document.no_rows"));
   if (typeof list[0] !== "object" || list[0] === null) return list.join(", ");
   const columns = [...new Set(list.flatMap((row) => Object.keys(row)))].filter((key) => list.some((row) => row[key] !== null && row[key] !== ""));
-  const titles = spec(name)?.columns ?? {};
+  const titles = specOf(name)?.columns ?? {};
   const numeric = (key) => list.every((row) => row[key] === null || /^-?[\d.,]+$/.test(String(row[key] ?? "")));
   const cell = (tag, key, text) => el(tag, { class: numeric(key) ? "number" : "" }, text);
   return el("div", { class: "table-wrap" }, el("table", { class: "inner" },
@@ -88,12 +88,12 @@ function grid(name, list) {
 function fieldRow([name, entry]) {
   const wide = Array.isArray(entry.value) && typeof entry.value[0] === "object";
   const human = entry.locked || entry.manually_corrected;
-  const source = el("span", { class: `small ${human ? "text-human" : "muted"}`, title: t("document.source") }, human && icon(entry.locked ? "lock" : "pencil"), human ? t(entry.locked ? "document.locked" : "document.by_person") : tell(`document.source_${entry.source}`, entry.source));
+  const source = el("span", { class: `small ${human ? "text-human" : "muted"}`, title: t("document.source") }, human && icon(entry.locked ? "lock" : "pencil"), human ? t(entry.locked ? "document.locked" : "document.by_person") : textOr(`document.source_${entry.source}`, entry.source));
   const why = entry.reasons?.length || entry.quote
     ? el("div", { class: "why small muted" }, entry.quote && !wide && el("q", {}, entry.quote), entry.reasons?.length && el("span", {}, localized(entry, "reasons").join(" · "))) : null;
-  const button = el("button", { type: "button", class: "field-name", "aria-expanded": String(name === chosen), onclick: () => choose(name === chosen ? null : name) }, title(name), spec(name)?.required && el("abbr", { title: t("base.required") }, "*"));
+  const button = el("button", { type: "button", class: "field-name", "aria-expanded": String(name === chosen), onclick: () => choose(name === chosen ? null : name) }, title(name), specOf(name)?.required && el("abbr", { title: t("base.required") }, "*"));
   return el("div", { class: `field-row ${wide ? "wide" : ""} ${name === chosen ? "here" : ""}`, dataset: { field: name } },
-    button, el("div", { class: "field-value" }, value(name, entry), why), el("div", { class: "field-trust" }, source, human ? null : confidence(entry.confidence, spec(name)?.threshold)));
+    button, el("div", { class: "field-value" }, valueCell(name, entry), why), el("div", { class: "field-trust" }, source, human ? null : confidence(entry.confidence, specOf(name)?.threshold)));
 }
 
 function choose(name, scroll = false) {
@@ -105,11 +105,11 @@ function choose(name, scroll = false) {
     if (here && scroll) { row.scrollIntoView({ block: "nearest" }); row.querySelector(".field-name").focus({ preventScroll: true }); }
   }
   const entry = name && shown.fields[name];
-  if (entry?.page && entry.page !== page) turn(entry.page);
-  else mark();
+  if (entry?.page && entry.page !== page) showPage(entry.page);
+  else markFields();
 }
 
-function step(by) {
+function chooseNext(by) {
   const names = [...byId("fields").querySelectorAll(".field-row")].map((row) => row.dataset.field);
   if (!names.length) return;
   const place = names.indexOf(chosen);
@@ -127,7 +127,7 @@ function drawHead() {
   byId("actions").replaceChildren(...[
     item && el("a", { class: `button ${open && may("reviewer") ? "primary" : ""}`, href: item.url, id: "open-review" }, icon("eye"), t(open && may("reviewer") ? "document.review" : "document.see_review")),
     el("a", { class: "button", href: `${where}/file` }, icon("download"), t("document.download")),
-    may("operator") && el("button", { type: "button", id: "again", onclick: again, disabled: shown.status === "processing" || shown.status === "queued" }, icon("again"), t("document.again")),
+    may("operator") && el("button", { type: "button", id: "again", onclick: reprocess, disabled: shown.status === "processing" || shown.status === "queued" }, icon("again"), t("document.again")),
     may("operator") && el("button", { type: "button", class: "danger", id: "delete", onclick: remove, disabled: shown.status === "processing" }, icon("trash"), t("document.delete")),
   ].filter(Boolean));
 }
@@ -140,7 +140,7 @@ function drawNotices() {
   byId("notices").replaceChildren(...notices);
 }
 
-function drawDoubts() {
+function drawIssues() {
   const texts = new Set();
   const all = [
     ...(shown.issues ?? []).map((issue) => ({ kind: issue.severity === "error" ? "bad" : "warn", text: localized(issue), fields: issue.fields, rule: issue.rule })),
@@ -188,33 +188,33 @@ function drawAttempts() {
       el("tr", {}, el("td", { class: "mono small wrap" }, attempt.worker, attempt.queue !== "documents" && el("div", { class: "muted" }, attempt.queue)),
         el("td", { class: "nowrap", title: moment(attempt.claimed_at) }, ago(attempt.claimed_at)),
         el("td", { class: "nowrap" }, attempt.settled_at ? duration((Date.parse(attempt.settled_at) - Date.parse(attempt.claimed_at)) / 1000) : "…"),
-        el("td", {}, outcome(attempt.outcome), attempt.error && el("div", { class: "small text-bad wrap" }, localized(attempt.error)), !attempt.outcome && attempt.note && el("div", { class: "small muted" }, attempt.note),
+        el("td", {}, outcome(attempt.outcome), attempt.error && el("div", { class: "small text-bad wrap" }, localized(attempt.error)), !attempt.outcome && attempt.note && el("div", { class: "small muted" }, localized(attempt, "note")),
           !place && attempt.retry_at && el("div", { class: "small muted" }, t("document.next_attempt", { time: moment(attempt.retry_at) })))),
     ])))));
 }
 
-function short(content) {
+function shorten(content) {
   if (content === null || content === undefined || content === "") return "∅";
   const text = typeof content === "object" ? JSON.stringify(content) : String(content);
   return text.length > 120 ? `${text.slice(0, 119)}…` : text;
 }
 
-const changed = ({ before, after }) => JSON.stringify(before ?? null) !== JSON.stringify(after ?? null);
+const hasChanged = ({ before, after }) => JSON.stringify(before ?? null) !== JSON.stringify(after ?? null);
 
 /** Who did what, with the assignee or the former holder. */
-function done({ action, actor, before, after }) {
+function describeAction({ action, actor, before, after }) {
   if (action === "expired") return t("document.action_expired", { before: before ?? "" });
   const assignment = (action === "assigned" || action === "reassigned") && (after ? t("document.gave_to", { after }) : t("document.gave_nobody"));
-  return [el("strong", {}, actor), " ", assignment || tell(`document.action_${action}`, action)];
+  return [el("strong", {}, actor), " ", assignment || textOr(`document.action_${action}`, action)];
 }
 
 function drawHistory(entries) {
   byId("history-card").hidden = !entries.length;
   byId("history").replaceChildren(...entries.map((entry) => el("li", {},
     el("time", { datetime: entry.at, title: moment(entry.at), class: "small muted nowrap" }, ago(entry.at)),
-    el("div", {}, done(entry), entry.field && [" ", el("em", {}, title(entry.field))],
-      entry.field && changed(entry) ? el("div", { class: "small wrap" }, el("del", {}, short(entry.before)), " → ", el("ins", {}, short(entry.after))) : null,
-      entry.reason && el("div", { class: "small muted wrap" }, because(entry.reason, entry.more))))));
+    el("div", {}, describeAction(entry), entry.field && [" ", el("em", {}, title(entry.field))],
+      entry.field && hasChanged(entry) ? el("div", { class: "small wrap" }, el("del", {}, shorten(entry.before)), " → ", el("ins", {}, shorten(entry.after))) : null,
+      entry.reason && el("div", { class: "small muted wrap" }, describeReason(entry.reason, entry.more))))));
 }
 
 // -- loading -----------------------------------------------------------------------------------------------------
@@ -236,12 +236,12 @@ async function fetchAndDraw() {
     shown = { ...fresh, work };
     drawHead();
     drawNotices();
-    drawDoubts();
+    drawIssues();
     drawFields();
     drawAbout();
     drawAttempts();
     drawHistory(past?.entries ?? []);
-    turn(page);
+    showPage(page);
     if (focused) byId("fields").querySelector(`[data-field="${CSS.escape(focused)}"] .field-name`)?.focus({ preventScroll: true });
   } catch (error) {
     lastDrawing = "";
@@ -251,26 +251,26 @@ async function fetchAndDraw() {
 
 /** While it is read, its own stream reports progress; afterwards it may be reviewed or read again. */
 function listen(ended) {
-  if (watched === ended) return;
-  watched = ended;
-  for (const stream of watches) stream.close();
-  watches = ended ? [
-    events("/api/documents/events", { document: (update) => update.id === data.id && soon() }),
-    events("/api/review/events", { review: soon }, { onopen: soon }),
+  if (watchesEnded === ended) return;
+  watchesEnded = ended;
+  for (const stream of streams) stream.close();
+  streams = ended ? [
+    events("/api/documents/events", { document: (update) => update.id === data.id && scheduleLoad() }),
+    events("/api/review/events", { review: scheduleLoad }, { onopen: scheduleLoad }),
   ] : [events(`${where}/events`, {
     document(update) {
       if (update.status !== shown.status || update.version !== shown.version) return void load();
       shown.progress = update.progress;
       drawHead();
     },
-    deleted() { left(); location.assign("/documents"); },
+    deleted() { stopRequests(); location.assign("/documents"); },
   })];
 }
 
 /** The document is deleted: stops all requests for it. */
-function left() {
-  watched = null;
-  for (const stream of watches) stream.close();
+function stopRequests() {
+  watchesEnded = null;
+  for (const stream of streams) stream.close();
   clearTimeout(due);
   due = -1;
 }
@@ -278,13 +278,13 @@ function left() {
 let due = 0;
 
 /** Loads the document again soon, once for any number of events. */
-function soon() {
+function scheduleLoad() {
   due ||= setTimeout(() => { due = 0; load(); }, 400);
 }
 
 // -- actions -----------------------------------------------------------------------------------------------------
 
-async function again() {
+async function reprocess() {
   const options = (list, current) => list.map(([key, text]) => el("option", { value: key, selected: key === current }, text));
   const type = el("select", { name: "type" }, options([["", t("document.as_it_is")], ...Object.entries(data.types)], ""));
   const model = el("select", { name: "model" }, options([["", t("document.as_it_is")], ...data.models.map((name) => [name, name === "local" ? t("document.model_local") : name])], ""));
@@ -301,7 +301,7 @@ async function again() {
 async function remove() {
   const sure = await confirm(t("document.delete_title"), t("document.delete_text", { name: data.name }), t("document.delete"), { danger: true });
   if (!sure) return;
-  left(); // the event of its deletion must not make the page load it
+  stopRequests(); // the event of its deletion must not make the page load it
   await loading;
   try {
     await api("DELETE", where);
@@ -314,17 +314,17 @@ async function remove() {
   }
 }
 
-byId("page-before").addEventListener("click", () => turn(page - 1));
-byId("page-after").addEventListener("click", () => turn(page + 1));
-byId("zoom").addEventListener("click", zoom);
-leaf.addEventListener("dblclick", zoom);
+byId("page-before").addEventListener("click", () => showPage(page - 1));
+byId("page-after").addEventListener("click", () => showPage(page + 1));
+byId("zoom").addEventListener("click", toggleZoom);
+leaf.addEventListener("dblclick", toggleZoom);
 
 keys([
-  { key: "j", does: t("document.key_next_field"), run: () => step(1) },
-  { key: "k", does: t("document.key_previous_field"), run: () => step(-1) },
-  { key: "[", does: t("base.previous_page"), run: () => turn(page - 1) },
-  { key: "]", does: t("base.next_page"), run: () => turn(page + 1) },
-  { key: "z", does: t("base.zoom"), run: zoom },
+  { key: "j", does: t("document.key_next_field"), run: () => chooseNext(1) },
+  { key: "k", does: t("document.key_previous_field"), run: () => chooseNext(-1) },
+  { key: "[", does: t("base.previous_page"), run: () => showPage(page - 1) },
+  { key: "]", does: t("base.next_page"), run: () => showPage(page + 1) },
+  { key: "z", does: t("base.zoom"), run: toggleZoom },
   { key: "r", does: t("document.review"), run: () => byId("open-review")?.click() },
   { key: "Backspace", does: t("document.back"), run: () => byId("back").click() },
 ]);
@@ -335,5 +335,5 @@ byId("back").addEventListener("click", (event) => {
   history.back();
 });
 addEventListener("pageshow", (event) => { if (event.persisted) load(); });
-document.addEventListener("visibilitychange", () => { if (!document.hidden) soon(); });
+document.addEventListener("visibilitychange", () => { if (!document.hidden) scheduleLoad(); });
 load();

@@ -7,7 +7,7 @@ import { start } from "./uploads.js";
 const form = byId("filters"), body = byId("rows"), pager = byId("pager"), nothing = byId("nothing"), trouble = byId("trouble");
 const LIMIT = 50, MOST = 200; // documents in the first request, and at most in one
 const rows = new Map();
-let next = null, question = "", turn = 0, failed = false;
+let next = null, shownFilters = "", turn = 0, failed = false;
 
 function filters() {
   return Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value).trim()]).filter(([, value]) => value));
@@ -59,7 +59,7 @@ function updateControls() {
 /** Loads so many documents, newest first. The current rows stay until the response arrives. */
 async function load({ count = LIMIT } = {}) {
   const mine = (turn += 1);
-  question = JSON.stringify(filters());
+  shownFilters = JSON.stringify(filters());
   const shown = new URLSearchParams(filters()).toString();
   history.replaceState(null, "", shown ? `?${shown}` : location.pathname);
   body.setAttribute("aria-busy", "true");
@@ -94,7 +94,7 @@ async function more() {
   const button = byId("more");
   button.setAttribute("aria-busy", "true");
   try {
-    const requested = question;
+    const requested = shownFilters;
     const { data: got } = await api("GET", address(next));
     if (requested !== JSON.stringify(filters())) return;
     const before = body.children.length;
@@ -133,7 +133,7 @@ function refresh() {
   }, 700);
 }
 
-function merge(list, whole) {
+function merge(list, isComplete) {
   const wasEmpty = rows.size === 0;
   const fresh = list.filter((doc) => !rows.has(doc.id));
   list.forEach(draw);
@@ -144,11 +144,11 @@ function merge(list, whole) {
     if (!wasEmpty) row.classList.add("new");
   }
   const present = new Set(list.map((doc) => doc.id)), last = list.at(-1)?.id ?? "";
-  for (const [id, { row }] of rows) if (!present.has(id) && (whole || id > last)) { row.remove(); rows.delete(id); }
+  for (const [id, { row }] of rows) if (!present.has(id) && (isComplete || id > last)) { row.remove(); rows.delete(id); }
   updateControls();
 }
 
-function changed(update) {
+function handleUpdate(update) {
   const known = rows.get(update.id);
   if (known) {
     const before = known.item.status;
@@ -160,10 +160,10 @@ function changed(update) {
 
 // -- the page ----------------------------------------------------------------------------------------------------
 
-let typed = 0;
+let inputTimer = 0;
 form.addEventListener("input", (event) => {
-  clearTimeout(typed);
-  typed = setTimeout(() => load(), event.target.id === "q" ? 200 : 0);
+  clearTimeout(inputTimer);
+  inputTimer = setTimeout(() => load(), event.target.id === "q" ? 200 : 0);
 });
 form.addEventListener("submit", (event) => { event.preventDefault(); load(); });
 byId("clear").addEventListener("click", (event) => {
@@ -173,7 +173,7 @@ byId("clear").addEventListener("click", (event) => {
 });
 byId("more").addEventListener("click", more);
 
-events("/api/documents/events", { document: changed }, liveMark(refresh));
+events("/api/documents/events", { document: handleUpdate }, liveMark(refresh));
 events("/api/review/events", { review: refresh });
 addEventListener("online", refresh);
 setInterval(() => { for (const cell of body.querySelectorAll("[data-at]")) cell.textContent = ago(cell.dataset.at); }, 20000);
@@ -186,11 +186,11 @@ if (may("operator")) {
   keys([{ key: "u", does: t("documents.upload"), run: () => byId("files").click() }]);
 }
 
-async function begin() {
+async function openList() {
   const before = placeBefore();
   rememberPlace(() => rows.size);
   await load({ count: Math.max(LIMIT, before?.shown ?? 0) });
   if (before) scrollTo(0, before.y);
 }
 
-begin();
+openList();

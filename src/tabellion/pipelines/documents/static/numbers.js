@@ -11,7 +11,7 @@ const title = (name) => Object.values(pageData.fields).map((fields) => fieldTitl
 
 let requests = 0;
 
-function question() {
+function buildQuery() {
   const [since, until] = [byId("since").value, byId("until").value];
   const query = {};
   if (since) query.since = startOf(since).toISOString();
@@ -21,7 +21,7 @@ function question() {
 
 async function load() {
   const request = ++requests;
-  const query = question();
+  const query = buildQuery();
   byId("people-csv").href = `/api/review/numbers.csv?${query}`;
   byId("fields-csv").href = `/api/review/numbers.csv?${new URLSearchParams([...query, ["per", "field"]])}`;
   try {
@@ -40,8 +40,8 @@ function show({ people, totals, fields }) {
   byId("tiles").hidden = !some;
   byId("tiles").replaceChildren(
     tile(number(totals.documents), t("numbers.of_documents", { n: totals.documents })),
-    tile(rounded(totals.seconds.mean), t("numbers.of_seconds", { median: rounded(totals.seconds.median) })),
-    tile(rounded(totals.keystrokes.mean), t("numbers.of_keystrokes")),
+    tile(roundValue(totals.seconds.mean), t("numbers.of_seconds", { median: roundValue(totals.seconds.median) })),
+    tile(roundValue(totals.keystrokes.mean), t("numbers.of_keystrokes")),
     tile(percent(totals.agreement), t("numbers.of_agreement")),
     tile(percent(totals.in_time), t("numbers.of_sla")),
   );
@@ -51,44 +51,44 @@ function show({ people, totals, fields }) {
     keystrokes: Math.max(...people.map((person) => person.keystrokes.mean || 0), 1),
   };
   const busiest = [...people].sort((a, b) => b.documents - a.documents);
-  byId("people").replaceChildren(...busiest.map((person) => line(person.name, person, most)));
-  byId("all").replaceChildren(...(people.length > 1 ? [line(t("numbers.all"), totals, null)] : []));
+  byId("people").replaceChildren(...busiest.map((person) => personRow(person.name, person, most)));
+  byId("all").replaceChildren(...(people.length > 1 ? [personRow(t("numbers.all"), totals, null)] : []));
   const worst = Math.max(...fields.map((field) => field.share || 0), 0.01);
   byId("fields").replaceChildren(...fields.map((field) => el("tr", {},
     el("th", { scope: "row", title: field.name }, title(field.name)),
     el("td", { class: "number" }, number(field.seen)),
     el("td", { class: "number" }, number(field.corrected)),
-    el("td", {}, measured(percent(field.share), (field.share || 0) / worst, field.share > 0.1 ? "bad" : field.share > 0.03 ? "warn" : "")))));
+    el("td", {}, barCell(percent(field.share), (field.share || 0) / worst, field.share > 0.1 ? "bad" : field.share > 0.03 ? "warn" : "")))));
 }
 
-const rounded = (value) => (value === null || value === undefined ? "–" : number(value, value < 10 ? 1 : 0));
+const roundValue = (value) => (value === null || value === undefined ? "–" : number(value, value < 10 ? 1 : 0));
 
 const tile = (figure, words) => el("div", { class: "card figure" }, el("strong", {}, figure || "–"), el("span", {}, words));
 
-const measured = (text, share, kind = "", note = null) =>
+const barCell = (text, share, kind = "", note = null) =>
   el("div", { class: "measured" }, el("span", {}, text || "–", note && el("small", {}, note)), el("span", { class: `bar ${kind}` }, el("i", { style: { width: `${100 * Math.min(1, share || 0)}%` } })));
 
-function line(name, sums, most) {
+function personRow(name, sums, most) {
   const corrections = Object.entries(sums.corrections).sort((a, b) => b[1] - a[1]);
-  const spread = (value, of) => measured(rounded(value.mean), of ? value.mean / of : 0, "", value.median === null ? null : t("numbers.median", { median: rounded(value.median) }));
+  const spread = (value, of) => barCell(roundValue(value.mean), of ? value.mean / of : 0, "", value.median === null ? null : t("numbers.median", { median: roundValue(value.median) }));
   return el("tr", {},
     el("th", { scope: "row" }, name),
-    el("td", {}, measured(number(sums.documents), most ? sums.documents / most.documents : 0)),
-    el("td", {}, endings(sums)),
+    el("td", {}, barCell(number(sums.documents), most ? sums.documents / most.documents : 0)),
+    el("td", {}, endingsCell(sums)),
     el("td", {}, spread(sums.seconds, most?.seconds)),
     el("td", {}, spread(sums.keystrokes, most?.keystrokes)),
     el("td", { class: "number", title: corrections.map(([field, count]) => `${title(field)}: ${count}`).join("\n") }, number(corrections.reduce((sum, [, count]) => sum + count, 0))),
-    el("td", {}, measured(percent(sums.agreement), sums.agreement, "good")),
-    el("td", {}, measured(percent(sums.in_time), sums.in_time, sums.in_time < 0.9 ? "warn" : "good")));
+    el("td", {}, barCell(percent(sums.agreement), sums.agreement, "good")),
+    el("td", {}, barCell(percent(sums.in_time), sums.in_time, sums.in_time < 0.9 ? "warn" : "good")));
 }
 
-function endings(sums) {
+function endingsCell(sums) {
   const parts = ENDINGS.map((ending) => el("i", { class: ending, style: { width: `${(100 * sums[ending]) / (sums.documents || 1)}%` } }));
   const words = ENDINGS.map((ending) => t(`numbers.ended_${ending}`, { n: sums[ending] })).join(", ");
   return el("div", { class: "endings", title: words }, el("span", {}, ENDINGS.map((ending) => sums[ending]).join(" · ")), el("span", { class: "pieces", role: "img", "aria-label": words }, parts));
 }
 
-function days(count) {
+function showLastDays(count) {
   const today = new Date();
   byId("until").value = dayOf(today);
   byId("since").value = dayOf(addDays(today, 1 - count));
@@ -96,7 +96,7 @@ function days(count) {
   load();
 }
 
-for (const button of document.querySelectorAll("[data-days]")) button.addEventListener("click", () => days(Number(button.dataset.days)));
+for (const button of document.querySelectorAll("[data-days]")) button.addEventListener("click", () => showLastDays(Number(button.dataset.days)));
 for (const id of ["since", "until"])
   byId(id).addEventListener("change", () => {
     // A range that would end before it begins becomes that one day.
@@ -105,4 +105,4 @@ for (const id of ["since", "until"])
     for (const button of document.querySelectorAll("[data-days]")) button.setAttribute("aria-pressed", "false");
     load();
   });
-days(USUAL);
+showLastDays(USUAL);

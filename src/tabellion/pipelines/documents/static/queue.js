@@ -1,8 +1,8 @@
 // The review queue: open items, their order and the reasons for it; kept up to date by the server's events.
 
-import { api, badge, byId, data as pageData, el, empty, events, explain, fieldTitle, icon, keys, liveMark, me, moment, number, placeBefore, relative, rememberPlace, rowKeys, t, tell, toast } from "./base.js";
+import { api, badge, byId, data as pageData, el, empty, events, explain, fieldTitle, icon, keys, liveMark, me, moment, number, placeBefore, relative, rememberPlace, rowKeys, t, textOr, toast } from "./base.js";
 import { localized } from "./messages.js";
-import { countdown, span, urgency } from "./span.js";
+import { countdown, formatSpan, urgency } from "./durations.js";
 
 const PARTS = ["confidence", "proximity", "complexity", "value"];
 const CHIPS = 3, NAMED = 2; // reasons shown in a row, and fields shown for a reason
@@ -33,55 +33,55 @@ let skew = 0;
 
 const filters = () => Object.fromEntries(FILTERS.map((name) => [name, byId(name).value.trim()]).filter(([, value]) => value));
 const queryOf = (parameters) => new URLSearchParams(Object.entries(parameters).filter(([, value]) => value));
-const question = (cursor, limit) => queryOf({ ...VIEWS[view], ...filters(), limit, cursor });
+const buildQuery = (cursor, limit) => queryOf({ ...VIEWS[view], ...filters(), limit, cursor });
 
 /** Puts the view and filters into the URL, so that it can be bookmarked and shared. */
-function addressed() {
+function updateUrl() {
   const query = queryOf({ view: view === "open" ? "" : view, ...filters() }).toString();
   history.replaceState(history.state, "", query ? `?${query}` : location.pathname);
 }
 
-let height = null; // the former scroll position, until the rows are loaded
-let onward = null; // the index of the first row of the next page, until it is loaded
+let restoredScroll = null; // the former scroll position, until the rows are loaded
+let focusIndex = null; // the index of the first row of the next page, until it is loaded
 
 /** Loads so many items from the first one on, or the next ones; outdated responses are ignored. */
 async function load({ more = false, count = PAGE, refresh = false } = {}) {
   const request = ++requests;
-  if (more) onward = items.length;
-  else if (!refresh) onward = null;
+  if (more) focusIndex = items.length;
+  else if (!refresh) focusIndex = null;
   let found = more ? [...items] : [], cursor = more ? next : null;
   const target = (shown = more ? found.length + PAGE : Math.max(PAGE, count));
-  addressed();
+  updateUrl();
   try {
     do {
-      const { data } = await api("GET", `/api/review/items?${question(cursor, Math.min(MOST, target - found.length))}`);
+      const { data } = await api("GET", `/api/review/items?${buildQuery(cursor, Math.min(MOST, target - found.length))}`);
       if (request !== requests) return;
       const present = new Set(found.map((item) => item.id)); // priorities may change between two pages
       found = [...found, ...data.items.filter((item) => !present.has(item.id))];
       cursor = data.next;
       const known = data.items.find((item) => typeof item.sla_left === "number" && item.due_at);
       if (known) skew = Date.parse(known.due_at) - 1000 * known.sla_left - Date.now();
-      counted(data.counts);
+      showCounts(data.counts);
     } while (cursor && found.length < target);
     [items, next] = [found, cursor];
     show();
-    if (height !== null) scrollTo(0, height);
-    height = null;
-    if (onward !== null) rows.children[onward]?.querySelector("a").focus();
-    onward = null;
+    if (restoredScroll !== null) scrollTo(0, restoredScroll);
+    restoredScroll = null;
+    if (focusIndex !== null) rows.children[focusIndex]?.querySelector("a").focus();
+    focusIndex = null;
   } catch (error) {
     if (request === requests) toast(explain(error), "bad");
   }
 }
 
-const again = () => load({ count: shown, refresh: true });
+const reload = () => load({ count: shown, refresh: true });
 
-const soon = (pause = 300, work = again) => {
+const schedule = (pause = 300, work = reload) => {
   clearTimeout(timer);
   timer = setTimeout(work, pause);
 };
 
-function counted(counts) {
+function showCounts(counts) {
   for (const button of document.querySelectorAll("[data-view]")) {
     const count = COUNTED[button.dataset.view]?.(counts);
     button.querySelector("b").textContent = count ?? "";
@@ -97,11 +97,11 @@ function show() {
   const before = new Map([...rows.querySelectorAll("tr[data-row]")].map((row) => [row.dataset.row, row]));
   const focused = document.activeElement?.closest?.("tr[data-row]")?.dataset.row;
   const lines = items.map((item) => {
-    const sign = JSON.stringify(item, (key, value) => (key === "sla_left" ? undefined : value));
+    const signature = JSON.stringify(item, (key, value) => (key === "sla_left" ? undefined : value));
     const old = before.get(item.id);
-    if (old && old.dataset.sign === sign) return old;
-    const row = line(item);
-    row.dataset.sign = sign;
+    if (old && old.dataset.sign === signature) return old;
+    const row = makeRow(item);
+    row.dataset.sign = signature;
     if (old?.classList.contains("here")) row.classList.add("here");
     return row;
   });
@@ -113,13 +113,13 @@ function show() {
   byId("due-head").textContent = t(view === "done" ? "queue.ended" : "base.due");
   byId("pager").hidden = !next;
   const filtered = view !== "open" || Object.keys(filters()).length > 0;
-  const clear = el("button", { type: "button", onclick: cleared }, t("queue.clear"));
+  const clear = el("button", { type: "button", onclick: clearFilters }, t("queue.clear"));
   byId("none").hidden = items.length > 0;
   byId("none").replaceChildren(filtered ? empty("search", t("queue.empty_filtered"), t("queue.empty_filtered_note"), clear) : empty("check", t("queue.empty"), t("queue.empty_note")));
   tick();
 }
 
-function line(item) {
+function makeRow(item) {
   const link = el("a", { href: item.url, class: "title" }, item.name);
   const under = [item.type && (pageData.types[item.type] ?? item.type), t("queue.pages", { n: item.pages ?? 1 }), relative((Date.parse(item.created_at) - Date.now() - skew) / 1000)];
   return el("tr", { "data-row": item.id },
@@ -127,7 +127,7 @@ function line(item) {
     el("td", {}, score(item)),
     el("td", {}, reasons(item)),
     el("td", { class: "nowrap" }, due(item)),
-    el("td", {}, who(item)));
+    el("td", {}, holderCell(item)));
 }
 
 const share = (part) => (part ? part.points ?? part.value * part.weight : 0);
@@ -135,7 +135,7 @@ const share = (part) => (part ? part.points ?? part.value * part.weight : 0);
 function score(item) {
   const most = Math.max(...items.map((other) => other.priority), 0.2); // the most urgent item has the longest bar
   const bars = PARTS.map((name) => el("i", { class: `part-${name}`, style: { width: `${(100 * share(item.parts?.[name])) / most}%` } }));
-  return el("button", { type: "button", class: "score quiet", title: t("queue.why_here"), "aria-label": `${t("queue.priority")} ${points(item.priority)}. ${t("queue.why_here")}`, "aria-haspopup": "dialog", onclick: (event) => explained(item, event.currentTarget) },
+  return el("button", { type: "button", class: "score quiet", title: t("queue.why_here"), "aria-label": `${t("queue.priority")} ${points(item.priority)}. ${t("queue.why_here")}`, "aria-haspopup": "dialog", onclick: (event) => explainPriority(item, event.currentTarget) },
     el("b", {}, points(item.priority)), el("span", { class: "parts" }, bars));
 }
 
@@ -146,7 +146,7 @@ function reasons(item) {
   const shown = item.reasons.slice(0, CHIPS).map((reason) => {
     const rest = (reason.fields?.length ?? 0) - NAMED;
     const of = reason.fields?.length ? ` ${reason.fields.slice(0, NAMED).map(title).join(", ")}${rest > 0 ? ` +${rest}` : ""}` : "";
-    return el("span", { class: `cause reason-${reason.code}`, title: localized(reason) }, el("b", {}, tell(`queue.reason.${reason.code}`, reason.code)), of);
+    return el("span", { class: `cause reason-${reason.code}`, title: localized(reason) }, el("b", {}, textOr(`queue.reason.${reason.code}`, reason.code)), of);
   });
   const rest = item.reasons.slice(CHIPS);
   if (rest.length) shown.push(el("span", { class: "cause", title: rest.map((reason) => localized(reason)).join("\n") }, t("queue.more", { n: rest.length })));
@@ -161,12 +161,12 @@ function due(item) {
 }
 
 /** Why an item was rejected, in the language of the page. */
-const rejected = ({ rejection, reason }) => (rejection ? [localized(rejection, "text"), rejection.note].filter(Boolean).join(": ") : reason);
+const rejectionText = ({ rejection, reason }) => (rejection ? [localized(rejection, "text"), rejection.note].filter(Boolean).join(": ") : reason);
 
-function who(item) {
+function holderCell(item) {
   if (ENDED[item.status]) {
     const [kind, drawing] = ENDED[item.status];
-    return el("div", {}, badge(kind, drawing, t(`queue.status.${item.status}`), rejected(item)), " ", el("span", { class: "muted" }, item.reviewer || ""));
+    return el("div", {}, badge(kind, drawing, t(`queue.status.${item.status}`), rejectionText(item)), " ", el("span", { class: "muted" }, item.reviewer || ""));
   }
   if (item.holder) {
     const mine = item.holder === me.name;
@@ -180,7 +180,7 @@ function tick() {
   for (const node of rows.querySelectorAll("[data-due]")) {
     const left = (Date.parse(node.dataset.due) - now) / 1000;
     node.className = `badge ${{ bad: "bad", warn: "warn", calm: "idle" }[urgency(left)]}`;
-    setText(node.lastChild, left < 0 ? t("queue.late", { time: span(left) }) : t("queue.in", { time: span(left) }));
+    setText(node.lastChild, left < 0 ? t("queue.late", { time: formatSpan(left) }) : t("queue.in", { time: formatSpan(left) }));
   }
   for (const node of rows.querySelectorAll("[data-lease]")) setText(node, t("queue.lease", { time: countdown((Date.parse(node.dataset.lease) - now) / 1000) }));
 }
@@ -191,7 +191,7 @@ const setText = (node, text) => {
 
 // The explanation of a priority.
 
-function explained(item, button) {
+function explainPriority(item, button) {
   const lines = PARTS.map((name) => {
     const part = item.parts?.[name] || { value: 0, weight: 0, points: 0 };
     return [
@@ -234,14 +234,14 @@ function choose(name, count) {
   return load({ count });
 }
 
-function cleared() {
+function clearFilters() {
   for (const id of FILTERS) byId(id).value = "";
   choose("open");
 }
 
 byId("claim")?.addEventListener("click", claim);
 byId("more").addEventListener("click", () => load({ more: true }));
-byId("q").addEventListener("input", () => soon(200, load));
+byId("q").addEventListener("input", () => schedule(200, load));
 for (const id of ["type", "reason"]) byId(id).addEventListener("change", () => load());
 for (const button of document.querySelectorAll("[data-view]")) button.addEventListener("click", () => choose(button.dataset.view));
 
@@ -256,21 +256,21 @@ keys([
 byId("q").addEventListener("keydown", (event) => event.key === "Escape" && event.target.blur());
 setInterval(tick, 1000);
 
-async function begin() {
+async function openView() {
   const query = new URLSearchParams(location.search), before = placeBefore();
   for (const id of FILTERS) {
     byId(id).value = query.get(id) ?? "";
     if (byId(id).selectedIndex === -1) byId(id).value = ""; // the URL may name a type that no longer exists
   }
   rememberPlace(() => items.length);
-  height = before?.y ?? null; // an event may load the rows first
+  restoredScroll = before?.y ?? null; // an event may load the rows first
   await choose(Object.hasOwn(VIEWS, query.get("view")) ? query.get("view") : "open", before?.shown);
 }
 
-begin();
+openView();
 events("/api/review/events", {
   review: (update) => {
-    if (update?.counts) counted(update.counts);
-    soon();
+    if (update?.counts) showCounts(update.counts);
+    schedule();
   },
-}, liveMark(again));
+}, liveMark(reload));

@@ -4,46 +4,46 @@ import { api } from "./base.js";
 
 const PAUSE = 220; // milliseconds
 
-export class Check {
-  constructor({ came, failed }) {
-    this.came = came;
-    this.failed = failed;
+export class LiveCheck {
+  constructor({ onResult, onError }) {
+    this.onResult = onResult;
+    this.onError = onError;
     this.timer = null;
-    this.asking = null;
+    this.request = null;
   }
 
   // Whether the check of the last input is still pending.
-  get pending() {
-    return this.timer !== null || this.asking !== null;
+  get isPending() {
+    return this.timer !== null || this.request !== null;
   }
 
-  soon(item) {
+  schedule(item) {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.now(item), PAUSE);
+    this.timer = setTimeout(() => this.run(item), PAUSE);
   }
 
   stop() {
     clearTimeout(this.timer);
     this.timer = null;
-    this.asking?.abort();
-    this.asking = null;
+    this.request?.abort();
+    this.request = null;
   }
 
-  async now(item) {
+  async run(item) {
     clearTimeout(this.timer);
     this.timer = null;
-    this.asking?.abort();
-    const request = new AbortController();
-    this.asking = request;
+    this.request?.abort();
+    const controller = new AbortController();
+    this.request = controller;
     const fields = {};
     for (const name of item.edits.keys()) fields[name] = item.value(name);
     try {
-      const { data } = await api("POST", `/api/review/items/${encodeURIComponent(item.id)}/check`, { fields }, { signal: request.signal });
-      if (this.asking === request) this.came(item, data, fields);
+      const { data } = await api("POST", `/api/review/items/${encodeURIComponent(item.id)}/check`, { fields }, { signal: controller.signal });
+      if (this.request === controller) this.onResult(item, data, fields);
     } catch (error) {
-      if (error.name !== "AbortError") this.failed(error, item.id);
+      if (error.name !== "AbortError") this.onError(error, item.id);
     } finally {
-      if (this.asking === request) this.asking = null;
+      if (this.request === controller) this.request = null;
     }
   }
 }

@@ -2,129 +2,130 @@
 
 import { api, data, may, me } from "./base.js";
 import { same } from "./review_item.js";
-import { get, isAway, post } from "./review_net.js";
+import { get, isUnreachable, post } from "./review_api.js";
 
-const LOOK = 15000; // milliseconds between requests while somebody else has the item
+const REFRESH_PAUSE = 15000; // milliseconds between requests while somebody else has the item
 const OPEN = new Set(["pending", "in_review"]);
 
-export const isOpen = (whole) => OPEN.has(whole.status);
+export const isOpen = (loaded) => OPEN.has(loaded.status);
 
 // Until when an assigned item is reserved for its assignee, in milliseconds since 1970; 0: anybody may claim it.
-const keptUntil = async (whole) => {
-  const [people, trail] = await Promise.all([api("GET", "/api/people"), api("GET", `/api/review/items/${encodeURIComponent(whole.id)}/history`)]);
-  const owner = people.data.people.find(({ name }) => name === whole.assigned_to);
+const fetchReservation = async (loaded) => {
+  const [people, trail] = await Promise.all([api("GET", "/api/people"), api("GET", `/api/review/items/${encodeURIComponent(loaded.id)}/history`)]);
+  const owner = people.data.people.find(({ name }) => name === loaded.assigned_to);
   const assignment = trail.data.entries.findLast(({ action }) => action === "assigned" || action === "reassigned");
   if (!owner?.available || !assignment) return 0;
-  return Math.min(Date.parse(assignment.at) + 1000 * data.kept, Date.parse(whole.due_at));
+  return Math.min(Date.parse(assignment.at) + 1000 * data.kept, Date.parse(loaded.due_at));
 };
 
 export class Claim {
-  constructor(desk) {
-    this.desk = desk;
-    this.kept = 0; // until when the item is reserved for its assignee; null: not known yet
+  /** @param {import("./review.js").ReviewScreen} screen */
+  constructor(screen) {
+    this.screen = screen;
+    this.reservedUntil = 0; // until when the item is reserved for its assignee; null: not known yet
     this.timer = 0;
   }
 
   // Whether this person could claim the shown item.
-  get worth() {
-    const { claim, escalated } = this.desk.item.whole;
-    return may("operator") || (may("reviewer") && !claim && !escalated && this.kept === 0);
+  get canClaim() {
+    const { claim, escalated } = this.screen.item.data;
+    return may("operator") || (may("reviewer") && !claim && !escalated && this.reservedUntil === 0);
   }
 
   // Starts over: another document is shown, or its state has changed.
-  begin() {
-    const { desk } = this;
-    const { whole } = desk.item;
+  restart() {
+    const { screen } = this;
+    const { data: loaded } = screen.item;
     clearTimeout(this.timer);
-    const theirs = isOpen(whole) && !whole.claim && whole.assigned_to && whole.assigned_to !== me.name && may("reviewer") && !may("operator");
-    this.kept = theirs ? null : 0;
-    if (theirs) this.ask(whole);
-    this.later();
+    const isReserved = isOpen(loaded) && !loaded.claim && loaded.assigned_to && loaded.assigned_to !== me.name && may("reviewer") && !may("operator");
+    this.reservedUntil = isReserved ? null : 0;
+    if (isReserved) this.loadReservation(loaded);
+    this.scheduleRefresh();
   }
 
-  async ask(whole) {
-    const { desk } = this;
-    const until = await keptUntil(whole).catch(() => 0);
-    if (desk.item?.whole !== whole) return;
-    this.kept = until > desk.lease.now() ? until : 0;
-    desk.bar.update();
+  async loadReservation(loaded) {
+    const { screen } = this;
+    const until = await fetchReservation(loaded).catch(() => 0);
+    if (screen.item?.data !== loaded) return;
+    this.reservedUntil = until > screen.lease.now() ? until : 0;
+    screen.toolbar.update();
   }
 
   // Once a second: ends a reservation that has expired.
   tick() {
-    if (!this.kept || this.kept > this.desk.lease.now()) return;
-    this.kept = 0;
-    this.desk.bar.update();
+    if (!this.reservedUntil || this.reservedUntil > this.screen.lease.now()) return;
+    this.reservedUntil = 0;
+    this.screen.toolbar.update();
   }
 
-  later() {
-    const { desk } = this;
+  scheduleRefresh() {
+    const { screen } = this;
     clearTimeout(this.timer);
-    if (!desk.item || desk.ours || !isOpen(desk.item.whole) || (this.worth && !desk.lost?.holder)) return;
-    const { id } = desk.item;
-    this.timer = setTimeout(() => this.look(id), LOOK);
+    if (!screen.item || screen.isMineOrExpected || !isOpen(screen.item.data) || (this.canClaim && !screen.lost?.holder)) return;
+    const { id } = screen.item;
+    this.timer = setTimeout(() => this.refresh(id), REFRESH_PAUSE);
   }
 
   // Fetches the current state of an item that this person does not hold.
-  async look(id) {
-    const { desk } = this;
+  async refresh(id) {
+    const { screen } = this;
     try {
-      const whole = await get(id);
-      if (desk.item?.id !== id || desk.ours) return;
-      const { item, lost } = desk;
-      if (whole.claim?.mine) return void this.took(whole);
-      if (!isOpen(whole) || (!lost && whole.version !== item.version)) return void desk.open(whole);
-      const { claim, assigned_to, escalated, status } = whole;
-      const news = !same([claim, assigned_to, escalated], [item.whole.claim, item.whole.assigned_to, item.whole.escalated]);
-      Object.assign(item.whole, { claim, assigned_to, escalated, status });
+      const loaded = await get(id);
+      if (screen.item?.id !== id || screen.isMineOrExpected) return;
+      const { item, lost } = screen;
+      if (loaded.claim?.mine) return void this.accept(loaded);
+      if (!isOpen(loaded) || (!lost && loaded.version !== item.version)) return void screen.open(loaded);
+      const { claim, assigned_to, escalated, status } = loaded;
+      const hasChanged = !same([claim, assigned_to, escalated], [item.data.claim, item.data.assigned_to, item.data.escalated]);
+      Object.assign(item.data, { claim, assigned_to, escalated, status });
       if (lost) lost.holder = claim?.holder ?? null;
-      if (news) this.begin();
-      else this.later();
-      desk.bar.update();
+      if (hasChanged) this.restart();
+      else this.scheduleRefresh();
+      screen.toolbar.update();
     } catch (error) {
-      desk.trouble(error, id);
-      this.later();
+      screen.handleError(error, id);
+      this.scheduleRefresh();
     }
   }
 
   // This person now holds the shown item; nothing moves on the screen.
-  took(whole) {
-    const { desk } = this;
-    const { item } = desk;
-    if (!same(item.names, whole.fields.map((field) => field.name))) return desk.open(whole);
-    desk.lost = null;
-    desk.lease.clock(whole);
-    desk.lease.begin();
-    desk.lease.hold(whole.claim?.mine ? whole.claim.until : null);
-    const draft = desk.drafts.find(whole); // before the item changes, which would replace the draft by an empty one
-    item.accept(whole);
-    this.begin();
-    if (!item.dirty) desk.recall(draft);
-    else if (item.conflicts().length) desk.verbs.run(() => desk.verbs.merge());
-    desk.form.update(item.names);
-    desk.bar.show(desk);
-    if (desk.history.open) desk.history.load();
-    return desk.lookAhead();
+  accept(loaded) {
+    const { screen } = this;
+    const { item } = screen;
+    if (!same(item.names, loaded.fields.map((field) => field.name))) return screen.open(loaded);
+    screen.lost = null;
+    screen.lease.syncClock(loaded);
+    screen.lease.resetWork();
+    screen.lease.setExpiry(loaded.claim?.mine ? loaded.claim.until : null);
+    const draft = screen.drafts.find(loaded); // before the item changes, which would replace the draft by an empty one
+    item.accept(loaded);
+    this.restart();
+    if (!item.isDirty) screen.restoreDraft(draft);
+    else if (item.findConflicts().length) screen.actions.run(() => screen.actions.merge());
+    screen.form.update(item.names);
+    screen.toolbar.show(screen);
+    if (screen.history.isOpen) screen.history.load();
+    return screen.prefetchNext();
   }
 
   // Shows the next document before the server has confirmed this one, so that nobody waits for it.
-  foresee() {
-    const { desk } = this;
-    const { whole } = desk.ahead;
-    if (!whole || whole.id === desk.item.id || desk.check.pending || desk.item.broken.length) return false;
-    desk.open(whole, { push: true });
-    desk.lost = { coming: true };
-    desk.form.update(desk.item.names);
-    desk.bar.update();
+  showNextEarly() {
+    const { screen } = this;
+    const { loaded } = screen.prefetch;
+    if (!loaded || loaded.id === screen.item.id || screen.check.isPending || screen.item.failedRules.length) return false;
+    screen.open(loaded, { push: true });
+    screen.lost = { isExpected: true };
+    screen.form.update(screen.item.names);
+    screen.toolbar.update();
     return true;
   }
 
   async renew() {
-    const { id } = this.desk.item;
+    const { id } = this.screen.item;
     try {
       return (await post(id, "renew")).until;
     } catch (error) {
-      if (isAway(error) || error.status === 404) this.desk.trouble(error, id);
+      if (isUnreachable(error) || error.status === 404) this.screen.handleError(error, id);
       else await this.lose(error.problem?.holder ?? null);
       return null;
     }
@@ -132,16 +133,16 @@ export class Claim {
 
   // Input stays visible, and stored in this browser.
   async lose(holder) {
-    const { desk } = this;
-    if (!desk.mine) return;
-    const { whole } = desk.item;
-    desk.lost = { holder };
-    whole.claim = holder ? { mine: false, holder, until: whole.claim.until } : null;
-    desk.lease.hold(null);
-    desk.drafts.waiting = null;
-    desk.drafts.keep(desk.item, { here: true });
-    desk.bar.update();
-    desk.form.update(desk.item.names);
-    await this.look(desk.item.id);
+    const { screen } = this;
+    if (!screen.isMine) return;
+    const { data: loaded } = screen.item;
+    screen.lost = { holder };
+    loaded.claim = holder ? { mine: false, holder, until: loaded.claim.until } : null;
+    screen.lease.setExpiry(null);
+    screen.drafts.unsent = null;
+    screen.drafts.save(screen.item, { here: true });
+    screen.toolbar.update();
+    screen.form.update(screen.item.names);
+    await this.refresh(screen.item.id);
   }
 }

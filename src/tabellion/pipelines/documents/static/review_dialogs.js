@@ -22,12 +22,12 @@ const showDialog = (dialog, answer) =>
     });
   });
 
-// `tried`, if given, runs the action and returns whether it succeeded.
-const framed = (title, note, parts, tried = null) => {
+// `attempt`, if given, runs the action and returns whether it succeeded.
+const buildDialog = (title, note, parts, attempt = null) => {
   const heading = el("h2", { id: "question" }, title);
   const close = el("button", { type: "button", class: "quiet" }, t("base.cancel"), el("kbd", {}, "Esc"));
   const yes = el("button", { type: "submit", class: "primary" }, t("review.ok"), el("kbd", {}, "Enter"));
-  const form = el("form", { method: "dialog" }, heading, ...(note ? [el("p", { class: "note" }, note)] : []), ...parts, el("div", { class: "verbs" }, close, yes));
+  const form = el("form", { method: "dialog" }, heading, ...(note ? [el("p", { class: "note" }, note)] : []), ...parts, el("div", { class: "question-actions" }, close, yes));
   const dialog = el("dialog", { class: "question", "aria-labelledby": "question" }, form);
   close.addEventListener("click", () => dialog.close("no"));
   // A key that was already down when the dialog opened is not an answer.
@@ -38,7 +38,7 @@ const framed = (title, note, parts, tried = null) => {
     if (busy || !form.reportValidity()) return;
     busy = true;
     try {
-      if (!tried || (await tried())) dialog.close("yes");
+      if (!attempt || (await attempt())) dialog.close("yes");
     } catch (error) {
       dialog.dispatchEvent(new CustomEvent("broken", { detail: error }));
       dialog.close("no");
@@ -64,15 +64,15 @@ export const ask = async ({ title, note, choices = [], words = null, list: many 
   const text = el("textarea", { rows: "2", maxlength: "500", "aria-label": words?.label || "" });
   const select = el("select", many?.required ? { required: "" } : {}, ...(many?.options || []).map(({ value, label, disabled }) => el("option", { value, ...(disabled ? { disabled: "" } : {}), ...(value === many.chosen ? { selected: "" } : {}) }, label)));
   const fault = el("p", { class: "fault", role: "alert", hidden: "" });
-  const needs = () => Boolean(words?.required || choice?.words);
+  const needsText = () => Boolean(words?.required || choice?.words);
   const pick = (at) => {
     choice = choices[at];
     radios[at].checked = true;
-    text.required = needs();
+    text.required = needsText();
   };
   const parts = [...(choices.length ? [list] : []), ...(words ? [el("label", { class: "words" }, words.label, text)] : []), ...(many ? [el("label", { class: "words" }, many.label, select)] : []), fault];
   const currentAnswer = () => ({ choice: choice?.value ?? null, label: choice?.label ?? "", text: text.value.trim(), listed: select.value });
-  const tried = work && (async () => {
+  const attempt = work && (async () => {
     yes.setAttribute("aria-busy", "true");
     try {
       await work(currentAnswer());
@@ -86,10 +86,10 @@ export const ask = async ({ title, note, choices = [], words = null, list: many 
       yes.removeAttribute("aria-busy");
     }
   });
-  const { dialog, form, yes } = framed(title, note, parts, tried);
+  const { dialog, form, yes } = buildDialog(title, note, parts, attempt);
   if (verb) yes.firstChild.textContent = verb;
   if (danger) yes.classList.replace("primary", "danger");
-  text.required = needs();
+  text.required = needsText();
   dialog.addEventListener("keydown", (event) => {
     event.stopPropagation();
     if (event.defaultPrevented) return;
@@ -101,7 +101,7 @@ export const ask = async ({ title, note, choices = [], words = null, list: many 
     if (event.target === text || event.target === select || !choices[at] || event.ctrlKey || event.altKey) return;
     event.preventDefault();
     pick(at);
-    if (needs()) text.focus();
+    if (needsText()) text.focus();
     else dialog.close("yes");
   });
   const answer = showDialog(dialog, currentAnswer);
@@ -109,13 +109,13 @@ export const ask = async ({ title, note, choices = [], words = null, list: many 
   return answer;
 };
 
-const display = (value) => (isEmpty(value) ? t("review.nothing") : Array.isArray(value) ? t("review.rows", { n: value.length }) : textOf(value));
+const formatValue = (value) => (isEmpty(value) ? t("review.nothing") : Array.isArray(value) ? t("review.rows", { n: value.length }) : textOf(value));
 
 // Asks whether to approve fields that nobody has reviewed; shows the value and confidence of each.
 export const askUnseen = async (fields) => {
-  const rows = fields.map(({ name, label, value, confidence, threshold }) => el("tr", { "data-name": name }, el("th", { scope: "row" }, label || name), el("td", {}, display(value)), el("td", { class: "muted" }, t("review.unseen_sure", { sure: sure(confidence), wanted: sure(threshold) }))));
-  const table = el("div", { class: "unlooked", tabindex: "0", role: "group", "aria-label": t("review.unseen") }, el("table", { class: "conflicts" }, el("tbody", {}, ...rows)));
-  const { dialog, yes } = framed(t("review.unseen"), t("review.unseen_note"), [table]);
+  const rows = fields.map(({ name, label, value, confidence, threshold }) => el("tr", { "data-name": name }, el("th", { scope: "row" }, label || name), el("td", {}, formatValue(value)), el("td", { class: "muted" }, t("review.unseen_sure", { sure: sure(confidence), wanted: sure(threshold) }))));
+  const table = el("div", { class: "unseen-fields", tabindex: "0", role: "group", "aria-label": t("review.unseen") }, el("table", { class: "conflicts" }, el("tbody", {}, ...rows)));
+  const { dialog, yes } = buildDialog(t("review.unseen"), t("review.unseen_note"), [table]);
   yes.firstChild.textContent = t("review.unseen_verb");
   dialog.addEventListener("keydown", (event) => event.stopPropagation());
   const answer = showDialog(dialog, () => true);
@@ -124,14 +124,14 @@ export const askUnseen = async (fields) => {
 };
 
 // One line per field that two people changed; true in the answer means mine.
-export const settle = async (conflicts, by) => {
+export const askConflicts = async (conflicts, by) => {
   const mine = new Map(conflicts.map(({ name }) => [name, true]));
   const rows = conflicts.map((conflict) => {
     const side = (own) => {
       const radio = el("input", { type: "radio", name: `conflict-${conflict.name}` });
       radio.checked = own;
       radio.addEventListener("change", () => mine.set(conflict.name, own));
-      return el("td", {}, el("label", {}, radio, el("span", {}, display(own ? conflict.mine : conflict.theirs))));
+      return el("td", {}, el("label", {}, radio, el("span", {}, formatValue(own ? conflict.mine : conflict.theirs))));
     };
     const who = by[conflict.name] || {};
     const note = [who.by, who.at && moment(who.at)].filter(Boolean).join(", ");
@@ -139,7 +139,7 @@ export const settle = async (conflicts, by) => {
   });
   const head = ["review.field", "review.mine", "review.theirs", "review.their_when"].map((key) => el("th", { scope: "col" }, t(key)));
   const table = el("table", { class: "conflicts" }, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
-  const { dialog, yes } = framed(t("review.conflict"), t("review.conflict_note"), [table]);
+  const { dialog, yes } = buildDialog(t("review.conflict"), t("review.conflict_note"), [table]);
   dialog.addEventListener("keydown", (event) => event.stopPropagation());
   const answer = showDialog(dialog, () => mine);
   yes.focus();

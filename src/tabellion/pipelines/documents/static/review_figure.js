@@ -1,19 +1,19 @@
 // The figures of review on the dashboard: open and overdue items, and the share finished on time.
 
 import { byId, language, number, t } from "./base.js";
-import { Bars, put, ring, rounded } from "./charts.js";
+import { Bars, put, ring, formatShare } from "./charts.js";
 import { onOverview, showTile } from "./dashboard.js";
-import { aged, short } from "./monitor.js";
+import { liveAge, short } from "./monitor.js";
 
 const day = (options) => { const formatter = new Intl.DateTimeFormat(language, { ...options, timeZone: "UTC" }); return (at) => formatter.format(at); };
 
 const week = new Bars(byId("sla-week"), {
-  title: t("review_figure.week"), axis: day({ weekday: "short" }), whole: day({ weekday: "short", day: "numeric", month: "short" }), nothing: "", room: 42,
+  title: t("review_figure.week"), axis: day({ weekday: "short" }), tooltip: day({ weekday: "short", day: "numeric", month: "short" }), nothing: "", room: 42,
   kinds: [{ key: "kept", word: t("review_figure.kept"), css: "fill-kept" }, { key: "late", word: t("review_figure.late"), css: "fill-failed" }],
 });
-const circle = ring((share) => (share === null ? t("review_figure.none") : t("review_figure.ring", { share: rounded(share) })));
+const circle = ring((share) => (share === null ? t("review_figure.none") : t("review_figure.ring", { share: formatShare(share) })));
 byId("sla-ring").append(circle);
-const next = aged((seconds) => (seconds === null ? "–" : short(Math.max(0, -seconds))));
+const next = liveAge((seconds) => (seconds === null ? "–" : short(Math.max(0, -seconds))));
 byId("sla-next").append(next);
 
 onOverview(({ sla }) => {

@@ -1,45 +1,45 @@
 // The history of a document: who or what set which value when, newest first.
 
 import { api, el, fieldTitle, moment, t } from "./base.js";
-import { because } from "./review_because.js";
+import { describeReason } from "./review_reason_text.js";
 import { icon } from "./review_icons.js";
 import { isEmpty, same, textOf } from "./review_item.js";
 
-const display = (value) => (isEmpty(value) ? t("review.nothing") : Array.isArray(value) ? t("review.rows", { n: value.length }) : textOf(value));
+const formatValue = (value) => (isEmpty(value) ? t("review.nothing") : Array.isArray(value) ? t("review.rows", { n: value.length }) : textOf(value));
 
 /** The action, with the assignee or the former holder. */
-const done = ({ action, before, after }) => {
+const describeAction = ({ action, before, after }) => {
   if (action === "assigned" || action === "reassigned") return after ? t("review.given_to", { after }) : t("review.given_nobody");
   return action === "expired" && before ? t("review.ran_out", { before }) : t(`review.did.${action}`);
 };
 
 /** The label of a field in the form. */
-const named = (field) => fieldTitle(field, document.querySelector(`#fields [data-name="${CSS.escape(field)}"] label`)?.firstChild?.textContent);
+const fieldLabel = (field) => fieldTitle(field, document.querySelector(`#fields [data-name="${CSS.escape(field)}"] label`)?.firstChild?.textContent);
 
-const entry = ({ at, actor, action, field, before, after, reason, more }) => {
-  const changed = !same(before, after) && Boolean(field);
+const makeEntry = ({ at, actor, action, field, before, after, reason, more }) => {
+  const hasChanged = !same(before, after) && Boolean(field);
   return el(
     "li",
     { class: `entry-${action}` },
-    el("div", { class: "what" }, el("b", {}, done({ action, before, after })), ...(field ? [" ", el("em", {}, named(field))] : [])),
-    ...(changed ? [el("div", { class: "values" }, el("del", {}, display(before)), " → ", el("ins", {}, display(after)))] : []),
-    ...(field && !changed && !isEmpty(after) ? [el("div", { class: "values" }, el("ins", {}, display(after)))] : []),
-    ...(reason ? [el("div", { class: "reason" }, because(reason, more))] : []),
+    el("div", { class: "what" }, el("b", {}, describeAction({ action, before, after })), ...(field ? [" ", el("em", {}, fieldLabel(field))] : [])),
+    ...(hasChanged ? [el("div", { class: "values" }, el("del", {}, formatValue(before)), " → ", el("ins", {}, formatValue(after)))] : []),
+    ...(field && !hasChanged && !isEmpty(after) ? [el("div", { class: "values" }, el("ins", {}, formatValue(after)))] : []),
+    ...(reason ? [el("div", { class: "reason" }, describeReason(reason, more))] : []),
     el("div", { class: "muted" }, `${actor || ""} · ${moment(at)}`),
   );
 };
 
 export class History {
-  constructor(drawer, failed) {
+  constructor(drawer, onError) {
     this.drawer = drawer;
-    this.failed = failed;
-    this.list = el("ol", { class: "trail" });
+    this.onError = onError;
+    this.list = el("ol", { class: "history-list" });
     const close = el("button", { type: "button", class: "quiet square", "aria-label": t("base.close") }, icon("close"));
     close.addEventListener("click", () => this.toggle(false));
     drawer.replaceChildren(el("div", { class: "drawerhead" }, el("h2", {}, t("base.history")), el("kbd", {}, "t"), close), this.list);
   }
 
-  get open() {
+  get isOpen() {
     return !this.drawer.hidden;
   }
 
@@ -55,10 +55,10 @@ export class History {
     try {
       ({ data } = await api("GET", `/api/review/items/${encodeURIComponent(id)}/history`));
     } catch (error) {
-      return void this.failed(error, id);
+      return void this.onError(error, id);
     }
     if (id !== this.id) return;
     const entries = [...data.entries].sort((a, b) => b.n - a.n);
-    this.list.replaceChildren(...(entries.length ? entries.map(entry) : [el("li", { class: "muted" }, t("review.history_empty"))]));
+    this.list.replaceChildren(...(entries.length ? entries.map(makeEntry) : [el("li", { class: "muted" }, t("review.history_empty"))]));
   }
 }

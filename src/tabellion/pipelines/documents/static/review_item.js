@@ -15,7 +15,7 @@ export const fieldOf = (path) => path.split("[")[0].split(".")[0];
 export const fieldsOf = (issue) => [...new Set((issue.fields || []).map(fieldOf))];
 
 // A field with its title, and those of its columns, in the user's language.
-const titled = (field) => ({
+const withTitles = (field) => ({
   ...field,
   label: fieldTitle(field.name, field.label),
   columns: field.columns?.map((column) => ({ ...column, label: fieldTitle(column.name, column.label) })) ?? null,
@@ -25,7 +25,7 @@ const titled = (field) => ({
 const isUngrounded = (field) => (field.translatable?.reasons || []).some((form) => form?.code === "reason.ungrounded");
 
 // A change without `was`, the value it is based on.
-const bare = (edit) => {
+const withoutBase = (edit) => {
   if (!edit) return null;
   const rest = { ...edit };
   delete rest.was;
@@ -38,30 +38,30 @@ export const textOf = (value) => {
 };
 
 export class Item extends EventTarget {
-  constructor(whole) {
+  constructor(loaded) {
     super();
     this.edits = new Map();
     this.past = [];
     this.future = [];
     this.onchange = null; // the screen listens once, however often it is shown
-    this.accept(whole);
+    this.accept(loaded);
   }
 
   // Takes the server's current state; the person's changes stay on top of it.
-  accept(whole) {
-    this.whole = whole;
-    this.id = whole.id;
-    this.version = whole.version;
-    this.fields = new Map(whole.fields.map((field) => [field.name, titled(field)]));
+  accept(loaded) {
+    this.data = loaded;
+    this.id = loaded.id;
+    this.version = loaded.version;
+    this.fields = new Map(loaded.fields.map((field) => [field.name, withTitles(field)]));
     this.names = [...this.fields.keys()];
-    this.issues = whole.issues || [];
+    this.issues = loaded.issues || [];
     this.checked = {};
-    this.tidy();
-    this.tell(this.names);
+    this.dropSavedEdits();
+    this.emit(this.names);
   }
 
   // Drops changes that the server has already, such as a draft that was saved meanwhile.
-  tidy() {
+  dropSavedEdits() {
     for (const [name, edit] of [...this.edits]) {
       const field = this.fields.get(name);
       if (!field || (STATE_OF[edit.action] === field.state && this.isSaved(edit, field))) this.edits.delete(name);
@@ -73,11 +73,11 @@ export class Item extends EventTarget {
     return same(value, isTable(field) ? field.value : textOf(field.value)) && (!box || same(box, field.box));
   }
 
-  tell(names) {
+  emit(names) {
     this.dispatchEvent(new CustomEvent("change", { detail: { names } }));
   }
 
-  get dirty() {
+  get isDirty() {
     return this.edits.size > 0;
   }
 
@@ -88,7 +88,7 @@ export class Item extends EventTarget {
   }
 
   // The position of the value: as the person drew it, else as it was read.
-  place(name) {
+  positionOf(name) {
     const edit = this.edits.get(name);
     if (edit?.action === "absent") return null;
     const from = edit?.box ? edit : this.fields.get(name);
@@ -99,7 +99,7 @@ export class Item extends EventTarget {
     return this.checked[name]?.error ? this.checked[name] : null;
   }
 
-  failing(name) {
+  failingIssues(name) {
     return this.issues.filter((issue) => (issue.code !== "missing" || !issue.fields.includes(name)) && fieldsOf(issue).includes(name));
   }
 
@@ -108,11 +108,11 @@ export class Item extends EventTarget {
     if (STATE_OF[action]) return STATE_OF[action];
     const field = this.fields.get(name);
     if (!action && DECIDED.has(field.state)) return field.state;
-    return this.undecided(field);
+    return this.automaticState(field);
   }
 
-  undecided(field) {
-    const wrong = this.failing(field.name);
+  automaticState(field) {
+    const wrong = this.failingIssues(field.name);
     if (wrong.some((issue) => issue.severity === "error")) return "rule_failed";
     const unsure = isEmpty(field.value)
       ? field.required
@@ -121,35 +121,35 @@ export class Item extends EventTarget {
     return unsure || flagged || wrong.length ? "needs_look" : "auto";
   }
 
-  missing(name) {
+  isMissing(name) {
     return this.fields.get(name).required && isEmpty(this.value(name)) && this.state(name) !== "absent";
   }
 
-  unresolved(name) {
+  isUnresolved(name) {
     const state = this.state(name);
-    return Boolean(this.error(name)) || this.missing(name) || state === "needs_look" || state === "rule_failed";
+    return Boolean(this.error(name)) || this.isMissing(name) || state === "needs_look" || state === "rule_failed";
   }
 
   // The uncertain fields that nobody has reviewed.
-  get unseen() {
+  get unseenFields() {
     return this.names.filter((name) => {
       const field = this.fields.get(name);
       return !isEmpty(this.value(name)) && !DECIDED.has(this.state(name)) && ((field.confidence ?? 1) < (field.threshold ?? 0) || isUngrounded(field));
     });
   }
 
-  get broken() {
+  get failedRules() {
     return this.issues.filter((issue) => issue.code !== "missing" && issue.severity === "error");
   }
 
   // The next field that needs a decision: uncertain ones first, then failed rules; starts after `name` and wraps around.
-  next(name) {
+  nextUnresolved(name) {
     const at = this.names.indexOf(name);
-    const around = [...this.names.slice(at + 1), ...this.names.slice(0, at + 1)].filter((other) => other !== name && this.unresolved(other));
+    const around = [...this.names.slice(at + 1), ...this.names.slice(0, at + 1)].filter((other) => other !== name && this.isUnresolved(other));
     return around.find((other) => this.state(other) !== "rule_failed") || around[0] || null;
   }
 
-  locked(name) {
+  isLocked(name) {
     const action = this.edits.get(name)?.action;
     if (action === "unlock") return false;
     return action === "correct" || action === "absent" || Boolean(this.fields.get(name).locked);
@@ -157,7 +157,7 @@ export class Item extends EventTarget {
 
   // `edit` is null for "as the server has it". `cell` identifies the input, so that bursts of typing are not mixed.
   change(name, edit, { cell = null } = {}) {
-    const before = bare(this.edits.get(name));
+    const before = withoutBase(this.edits.get(name));
     if (same(before, edit)) return;
     const now = Date.now();
     const last = this.past.at(-1);
@@ -168,18 +168,18 @@ export class Item extends EventTarget {
       this.past.push({ name, before, after: edit, cell, at: now });
     }
     this.future = [];
-    this.put(name, edit);
+    this.setEdit(name, edit);
   }
 
-  put(name, edit) {
+  setEdit(name, edit) {
     const field = this.fields.get(name);
     if (edit) this.edits.set(name, { ...edit, was: edit.was ?? { value: field.value, state: field.state } });
     else this.edits.delete(name);
     delete this.checked[name];
-    this.tell([name]);
+    this.emit([name]);
   }
 
-  type(name, value, cell = "text") {
+  enter(name, value, cell = "text") {
     const field = this.fields.get(name);
     const before = this.edits.get(name);
     const spot = before?.box ? { page: before.page, box: before.box, quote: before.quote } : {};
@@ -190,7 +190,11 @@ export class Item extends EventTarget {
   }
 
   // Takes a value with its position: a candidate, words from the page, one of three readings.
-  take(name, { value, page, box, quote }) {
+  /**
+   * @param {string} name
+   * @param {{ value: any, page?: number, box?: number[], quote?: string }} found
+   */
+  takeValue(name, { value, page, box, quote }) {
     const edit = { action: "correct", value };
     if (page && box) Object.assign(edit, { page, box, quote: quote ?? null });
     this.change(name, edit);
@@ -210,45 +214,45 @@ export class Item extends EventTarget {
     return true;
   }
 
-  absent(name) {
-    const gone = this.state(name) === "absent";
-    if (gone && this.edits.get(name)?.action === "absent") this.change(name, null);
-    else if (gone) this.change(name, { action: "unlock", value: this.fields.get(name).value });
+  toggleAbsent(name) {
+    const isAbsent = this.state(name) === "absent";
+    if (isAbsent && this.edits.get(name)?.action === "absent") this.change(name, null);
+    else if (isAbsent) this.change(name, { action: "unlock", value: this.fields.get(name).value });
     else this.change(name, { action: "absent" });
   }
 
   toggleLock(name) {
     const field = this.fields.get(name);
-    if (this.locked(name)) this.change(name, field.locked ? { action: "unlock", value: field.three_way?.new_model ?? field.value } : null);
+    if (this.isLocked(name)) this.change(name, field.locked ? { action: "unlock", value: field.three_way?.new_model ?? field.value } : null);
     else if (!isEmpty(this.value(name))) {
       // A correction to the same value, with its position, makes it a person's decision.
-      const { page = null, box = null, quote = null } = this.place(name) || {};
+      const { page = null, box = null, quote = null } = this.positionOf(name) || {};
       this.change(name, { action: "correct", value: isTable(field) ? this.value(name) : textOf(this.value(name)), ...(page ? { page, box, quote } : {}) });
     }
   }
 
   undo() {
-    return this.step(this.past, this.future, "before");
+    return this.moveThrough(this.past, this.future, "before");
   }
 
   redo() {
-    return this.step(this.future, this.past, "after");
+    return this.moveThrough(this.future, this.past, "after");
   }
 
-  step(from, to, side) {
+  moveThrough(from, to, side) {
     const entry = from.pop();
     if (!entry) return null;
     to.push({ ...entry, cell: null });
-    this.put(entry.name, entry[side]);
+    this.setEdit(entry.name, entry[side]);
     return entry.name;
   }
 
   // The body of PATCH; invalid values stay in the draft.
-  changes() {
+  unsavedChanges() {
     const fields = {};
     for (const [name, edit] of this.edits) {
       if (this.error(name)) continue;
-      const sent = bare(edit);
+      const sent = withoutBase(edit);
       if (sent.action !== "correct") delete sent.value;
       fields[name] = sent;
     }
@@ -257,16 +261,16 @@ export class Item extends EventTarget {
 
   // The server has stored what was `sent`. Undo now starts from there: undoing a saved change is a new change,
   // and input that was typed meanwhile stays.
-  saved(whole, sent) {
+  applySaved(loaded, sent) {
     const inverse = new Map();
     for (const name of Object.keys(sent)) {
       const { value, state } = this.fields.get(name);
       const back = DECIDED.has(state) ? { action: state === "absent" ? "absent" : "correct", value } : { action: "unlock", value };
-      const now = bare(this.edits.get(name));
+      const now = withoutBase(this.edits.get(name));
       inverse.set(name, { saved: now, back });
       if (now && now.action === sent[name].action && (now.action !== "correct" || same(now.value, sent[name].value))) this.edits.delete(name);
     }
-    const moved = (name, edit) => {
+    const rebase = (name, edit) => {
       const known = inverse.get(name);
       if (!known) return edit;
       if (!edit) return known.back;
@@ -274,16 +278,16 @@ export class Item extends EventTarget {
     };
     for (const stack of [this.past, this.future])
       for (const entry of stack) {
-        entry.before = moved(entry.name, entry.before);
-        entry.after = moved(entry.name, entry.after);
+        entry.before = rebase(entry.name, entry.before);
+        entry.after = rebase(entry.name, entry.after);
       }
     for (const name of this.edits.keys()) if (inverse.has(name)) this.edits.get(name).was = null;
-    this.accept(whole);
+    this.accept(loaded);
     for (const name of inverse.keys()) if (this.edits.has(name)) this.keepMine(name);
   }
 
   // Fields that somebody else has changed after this person.
-  conflicts() {
+  findConflicts() {
     const found = [];
     for (const [name, edit] of this.edits) {
       const field = this.fields.get(name);
@@ -295,14 +299,14 @@ export class Item extends EventTarget {
   keepMine(name) {
     const edit = this.edits.get(name);
     const field = this.fields.get(name);
-    if (edit) this.put(name, { ...edit, was: { value: field.value, state: field.state } });
+    if (edit) this.setEdit(name, { ...edit, was: { value: field.value, state: field.state } });
   }
 
   keepTheirs(name) {
     this.change(name, null);
   }
 
-  draft() {
+  toDraft() {
     const fields = {};
     for (const name of this.edits.keys()) fields[name] = textOf(this.value(name));
     return { fields, edits: Object.fromEntries(this.edits), version: this.version };
@@ -311,7 +315,7 @@ export class Item extends EventTarget {
   restore(draft) {
     for (const [name, edit] of Object.entries(draft?.edits || {}))
       if (this.fields.has(name) && edit && typeof edit === "object") this.edits.set(name, edit);
-    this.tidy();
-    this.tell(this.names);
+    this.dropSavedEdits();
+    this.emit(this.names);
   }
 }

@@ -49,15 +49,15 @@ export const MAP = [
 ];
 
 // Commands that repeat while a key is held: navigation. A command that changes something needs a press of its own.
-const HELD = new Set(["nextField", "previousField", "nextRule", "previousRule", "zoomIn", "zoomOut", "pageBack", "pageOn", "downField", "upField"]);
+const REPEATING = new Set(["nextField", "previousField", "nextRule", "previousRule", "zoomIn", "zoomOut", "pageBack", "pageOn", "downField", "upField"]);
 
 const SHOWN = { ArrowDown: "↓", ArrowUp: "↑", Escape: "Esc", "-": "−" };
-const spoken = (keys) => (keys === "+" ? keys : keys.split("+").map((part) => SHOWN[part] || (keys.includes("+") && part.length === 1 ? part.toUpperCase() : part)).join("+"));
+const formatKeys = (keys) => (keys === "+" ? keys : keys.split("+").map((part) => SHOWN[part] || (keys.includes("+") && part.length === 1 ? part.toUpperCase() : part)).join("+"));
 
 // For the help that `?` opens: each command once, with the first of its keys.
-export const sheet = () => {
+export const keyHelp = () => {
   const listed = new Set();
-  const lines = MAP.filter(([, verb]) => !listed.has(verb) && listed.add(verb)).map(([keys, verb]) => ({ key: spoken(keys), does: t(`review.key.${verb}`) }));
+  const lines = MAP.filter(([, verb]) => !listed.has(verb) && listed.add(verb)).map(([keys, verb]) => ({ key: formatKeys(keys), does: t(`review.key.${verb}`) }));
   lines.splice(3, 0, { key: "1…9", does: t("review.key.candidate") });
   return [
     ...lines,
@@ -70,7 +70,7 @@ export const sheet = () => {
 
 const isTyping = (node) => node.matches?.("input:not([type=radio]):not([type=checkbox]):not([type=button]), textarea, select, [contenteditable]");
 
-const named = (event) => {
+const keyName = (event) => {
   const graph = event.getModifierState?.("AltGraph"); // with which many keyboards type [ and ]
   const ctrl = (event.ctrlKey || event.metaKey) && !graph;
   const alt = event.altKey && !graph;
@@ -84,13 +84,14 @@ const named = (event) => {
 const BOUND = new Map(MAP.map(([keys, verb, typing]) => [keys, { verb, typing: Boolean(typing) }]));
 const FIRSTS = new Set(MAP.filter(([keys]) => keys.includes(" ")).map(([keys]) => keys.split(" ")[0]));
 
-export const listen = (desk) => {
+/** @param {import("./review.js").ReviewScreen} screen */
+export const bindKeys = (screen) => {
   let first = null;
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
     const typing = isTyping(event.target);
-    const name = named(event);
-    if (event.repeat && !HELD.has(BOUND.get(name)?.verb)) {
+    const name = keyName(event);
+    if (event.repeat && !REPEATING.has(BOUND.get(name)?.verb)) {
       if (BOUND.has(name) && (BOUND.get(name).typing || !typing)) event.preventDefault();
       return;
     }
@@ -104,11 +105,11 @@ export const listen = (desk) => {
       return;
     }
     if (found && (found.typing || !typing)) {
-      if (desk.key(found.verb, event) !== false) event.preventDefault();
+      if (screen.handleKey(found.verb, event) !== false) event.preventDefault();
       return;
     }
     // On keyboards that type digits with Shift, the key itself counts.
     const digit = /^[1-9]$/.test(event.key) ? event.key : /^Digit[1-9]$/.test(event.code) && event.key.length === 1 ? event.code.at(-1) : null;
-    if (digit && !typing && !event.ctrlKey && !event.altKey && !event.metaKey && desk.filling.candidate(Number(digit) - 1)) event.preventDefault();
+    if (digit && !typing && !event.ctrlKey && !event.altKey && !event.metaKey && screen.valuePicker.takeCandidate(Number(digit) - 1)) event.preventDefault();
   });
 };

@@ -5,40 +5,40 @@ const AWAY = 600; // seconds without input after which the lease is left to expi
 const PAUSED = 60; // seconds without input that no longer count as work
 
 export class Lease {
-  constructor({ renew, tick, lost }) {
+  constructor({ renew, onTick, onExpired }) {
     this.renew = renew;
-    this.tick = tick;
-    this.lost = lost;
+    this.onTick = onTick;
+    this.onExpired = onExpired;
     this.until = null;
     this.skew = 0;
     this.seconds = 0;
     this.keystrokes = 0;
-    this.touched = Date.now();
+    this.lastInputAt = Date.now();
     for (const type of ["keydown", "pointerdown", "wheel"])
-      addEventListener(type, (event) => this.touch(event), { capture: true, passive: true });
-    setInterval(() => this.beat(), 1000);
-    addEventListener("visibilitychange", () => this.beat());
+      addEventListener(type, (event) => this.recordInput(event), { capture: true, passive: true });
+    setInterval(() => this.tick(), 1000);
+    addEventListener("visibilitychange", () => this.tick());
   }
 
   // The offset of the server's clock, from the deadline and the time left until it.
-  clock(whole) {
-    if (typeof whole.sla_left === "number" && whole.due_at) this.skew = Date.parse(whole.due_at) - 1000 * whole.sla_left - Date.now();
+  syncClock(loaded) {
+    if (typeof loaded.sla_left === "number" && loaded.due_at) this.skew = Date.parse(loaded.due_at) - 1000 * loaded.sla_left - Date.now();
   }
 
   now() {
     return Date.now() + this.skew;
   }
 
-  hold(until) {
+  setExpiry(until) {
     this.until = until ? Date.parse(until) : null;
     this.span = this.until ? (this.until - this.now()) / 1000 : 0;
-    this.renewed = Date.now();
+    this.renewedAt = Date.now();
   }
 
-  begin() {
+  resetWork() {
     this.seconds = 0;
     this.keystrokes = 0;
-    this.touched = Date.now();
+    this.lastInputAt = Date.now();
   }
 
   get left() {
@@ -46,35 +46,35 @@ export class Lease {
   }
 
   get idle() {
-    return (Date.now() - this.touched) / 1000;
+    return (Date.now() - this.lastInputAt) / 1000;
   }
 
-  touch(event) {
-    const back = this.idle > AWAY;
-    this.touched = Date.now();
+  recordInput(event) {
+    const isBack = this.idle > AWAY;
+    this.lastInputAt = Date.now();
     if (event.type === "keydown" && !event.repeat && !["Control", "Shift", "Alt", "Meta"].includes(event.key)) this.keystrokes += 1;
-    if (back && this.until !== null) this.ask();
+    if (isBack && this.until !== null) this.renewNow();
   }
 
-  beat() {
+  tick() {
     if (this.until !== null) {
       if (!document.hidden && this.idle < PAUSED) this.seconds += 1;
       const due = Math.min(OFTEN, this.span / 3);
-      if ((Date.now() - this.renewed) / 1000 >= due && this.idle < AWAY) this.ask();
-      if (this.left <= 0 && !this.asking) this.lost();
+      if ((Date.now() - this.renewedAt) / 1000 >= due && this.idle < AWAY) this.renewNow();
+      if (this.left <= 0 && !this.isRenewing) this.onExpired();
     }
-    this.tick(this.left);
+    this.onTick(this.left);
   }
 
-  async ask() {
-    if (this.asking) return;
-    this.asking = true;
-    this.renewed = Date.now();
+  async renewNow() {
+    if (this.isRenewing) return;
+    this.isRenewing = true;
+    this.renewedAt = Date.now();
     try {
       const until = await this.renew();
-      if (until && this.until !== null) this.hold(until);
+      if (until && this.until !== null) this.setExpiry(until);
     } finally {
-      this.asking = false;
+      this.isRenewing = false;
     }
   }
 }

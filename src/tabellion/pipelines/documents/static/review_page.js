@@ -11,11 +11,11 @@ const CLOSEST = 2.4; // the maximum zoom of a field in a zone as wide as ROOM; h
 const ROOM = 640;
 const LEAST = 0.3;
 const MOST = 6;
-const SLIP = 5; // pixels: a drag shorter than this was a click
+const CLICK_SLACK = 5; // pixels: a drag shorter than this was a click
 const SVG = "http://www.w3.org/2000/svg";
 
 const clamp = (value, least, most) => Math.min(Math.max(value, least), most);
-const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+const prefersReducedMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 export class Pages extends EventTarget {
   constructor(zone) {
@@ -23,138 +23,138 @@ export class Pages extends EventTarget {
     this.zone = zone;
     this.strip = el("div", { class: "strip" });
     zone.replaceChildren(this.strip);
-    this.leaves = [];
+    this.sheets = [];
     this.zoom = 1;
-    this.byHand = false;
-    this.selecting = false;
-    new ResizeObserver(() => this.resized()).observe(zone);
-    zone.addEventListener("scroll", () => this.scrolled(), { passive: true });
-    zone.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    this.seen = new IntersectionObserver((entries) => this.came(entries), { root: zone, rootMargin: "600px" });
+    this.isZoomedByHand = false;
+    this.isSelecting = false;
+    new ResizeObserver(() => this.handleResize()).observe(zone);
+    zone.addEventListener("scroll", () => this.handleScroll(), { passive: true });
+    zone.addEventListener("wheel", (event) => this.handleWheel(event), { passive: false });
+    this.observer = new IntersectionObserver((entries) => this.handleVisibility(entries), { root: zone, rootMargin: "600px" });
     this.listenToDrags();
   }
 
-  tell(type, detail) {
+  emit(type, detail) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 
   show(documentId, pages) {
-    this.seen.disconnect();
+    this.observer.disconnect();
     this.documentId = documentId;
     this.zoom = 1;
-    this.byHand = false;
-    this.turn = new Map();
+    this.isZoomedByHand = false;
+    this.rotations = new Map();
     this.current = null;
     this.hits = [];
     this.wordBoxes = null;
-    this.leaves = (pages.length ? pages : [{ number: 1 }]).map((page) => this.leaf(page));
-    this.strip.replaceChildren(...this.leaves.map((leaf) => leaf.node));
+    this.sheets = (pages.length ? pages : [{ number: 1 }]).map((page) => this.makeSheet(page));
+    this.strip.replaceChildren(...this.sheets.map((sheet) => sheet.node));
     this.layout();
     this.zone.scrollTo(0, 0);
-    for (const leaf of this.leaves) this.seen.observe(leaf.node);
-    this.page = this.leaves[0].number;
-    this.tell("page", { page: this.page });
+    for (const sheet of this.sheets) this.observer.observe(sheet.node);
+    this.page = this.sheets[0].number;
+    this.emit("page", { page: this.page });
   }
 
-  leaf(page) {
+  makeSheet(page) {
     const image = el("img", { alt: t("review.page_picture", { n: page.number }), draggable: "false" });
     const boxes = el("div", { class: "boxes", "aria-hidden": "true" });
-    const paper = el("div", { class: "print loading" }, image, boxes);
+    const paper = el("div", { class: "page-paper loading" }, image, boxes);
     const node = el("div", { class: "sheet", "data-page": page.number }, paper);
-    return { number: page.number, size: page.size || PAPER, node, paper, image, boxes, width: 0, near: false };
+    return { number: page.number, size: page.size || PAPER, node, paper, image, boxes, width: 0, isNear: false };
   }
 
   // Sizes. The widest page fills the zone at zoom 1.
 
-  get fit() {
-    const widest = Math.max(...this.leaves.map((leaf) => this.sizeOf(leaf)[0]));
+  get fitScale() {
+    const widest = Math.max(...this.sheets.map((sheet) => this.sizeOf(sheet)[0]));
     return Math.max(this.zone.clientWidth - 2 * GAP, 120) / widest;
   }
 
-  sizeOf(leaf) {
-    const [width, height] = leaf.size;
-    return (this.turn?.get(leaf.number) || 0) % 180 ? [height, width] : [width, height];
+  sizeOf(sheet) {
+    const [width, height] = sheet.size;
+    return (this.rotations?.get(sheet.number) || 0) % 180 ? [height, width] : [width, height];
   }
 
   layout() {
-    const scale = this.fit * this.zoom;
-    for (const leaf of this.leaves) {
-      const [width, height] = leaf.size.map((side) => side * scale);
-      const [outerWidth, outerHeight] = this.sizeOf(leaf).map((side) => side * scale);
-      const turn = this.turn.get(leaf.number) || 0;
-      Object.assign(leaf.node.style, { width: `${outerWidth}px`, height: `${outerHeight}px` });
-      Object.assign(leaf.paper.style, {
+    const scale = this.fitScale * this.zoom;
+    for (const sheet of this.sheets) {
+      const [width, height] = sheet.size.map((side) => side * scale);
+      const [outerWidth, outerHeight] = this.sizeOf(sheet).map((side) => side * scale);
+      const turn = this.rotations.get(sheet.number) || 0;
+      Object.assign(sheet.node.style, { width: `${outerWidth}px`, height: `${outerHeight}px` });
+      Object.assign(sheet.paper.style, {
         width: `${width}px`,
         height: `${height}px`,
         transform: turn ? `translate(${(outerWidth - width) / 2}px, ${(outerHeight - height) / 2}px) rotate(${turn}deg)` : "",
       });
-      if (leaf.near) this.sharpen(leaf);
+      if (sheet.isNear) this.sharpen(sheet);
     }
-    this.tell("zoom", { zoom: this.zoom });
+    this.emit("zoom", { zoom: this.zoom });
   }
 
-  resized() {
-    if (!this.leaves.length || this.zone.clientWidth === this.lastWidth) return;
+  handleResize() {
+    if (!this.sheets.length || this.zone.clientWidth === this.lastWidth) return;
     this.lastWidth = this.zone.clientWidth;
     this.layout();
-    if (this.current) this.bring(this.current, { smooth: false });
+    if (this.current) this.scrollTo(this.current, { smooth: false });
   }
 
   // Images: a page near the viewport gets one as wide as it is shown, and a sharper one when zoomed.
 
-  came(entries) {
+  handleVisibility(entries) {
     for (const entry of entries) {
-      const leaf = this.leaves.find((candidate) => candidate.node === entry.target);
-      if (!leaf) continue;
-      leaf.near = entry.isIntersecting;
-      if (leaf.near) this.sharpen(leaf);
+      const sheet = this.sheets.find((candidate) => candidate.node === entry.target);
+      if (!sheet) continue;
+      sheet.isNear = entry.isIntersecting;
+      if (sheet.isNear) this.sharpen(sheet);
     }
   }
 
-  sharpen(leaf) {
-    const width = widthFor(leaf.size[0] * this.fit * this.zoom);
-    if (width <= leaf.width || width <= leaf.asked) return;
-    leaf.asked = width;
+  sharpen(sheet) {
+    const width = widthFor(sheet.size[0] * this.fitScale * this.zoom);
+    if (width <= sheet.width || width <= sheet.asked) return;
+    sheet.asked = width;
     const picture = new Image();
     picture.onload = () => {
-      if (width < leaf.width) return;
-      leaf.width = width;
-      leaf.image.src = picture.src;
-      leaf.paper.classList.remove("loading", "broken");
-      this.settleSize(leaf, picture);
+      if (width < sheet.width) return;
+      sheet.width = width;
+      sheet.image.src = picture.src;
+      sheet.paper.classList.remove("loading", "broken");
+      this.settleSize(sheet, picture);
     };
     picture.onerror = () => {
-      leaf.asked = 0;
-      if (!leaf.width) leaf.paper.classList.replace("loading", "broken");
+      sheet.asked = 0;
+      if (!sheet.width) sheet.paper.classList.replace("loading", "broken");
     };
-    picture.src = pictureUrl(this.documentId, leaf.number, width);
+    picture.src = pageImageUrl(this.documentId, sheet.number, width);
   }
 
   // The image has the true shape of the page; the sizes are from before it was rotated upright.
-  settleSize(leaf, picture) {
-    const [width, height] = leaf.size;
+  settleSize(sheet, picture) {
+    const [width, height] = sheet.size;
     const shape = picture.naturalHeight / picture.naturalWidth;
     if (Math.abs(shape - height / width) < 0.01) return;
-    leaf.size = [width, width * shape];
+    sheet.size = [width, width * shape];
     this.layout();
   }
 
   reload() {
-    for (const leaf of this.leaves) if (leaf.near && !leaf.width) this.sharpen(leaf);
+    for (const sheet of this.sheets) if (sheet.isNear && !sheet.width) this.sharpen(sheet);
   }
 
   // Boxes.
 
-  draw(marks) {
-    for (const leaf of this.leaves) {
-      const drawn = marks.filter((mark) => mark.page === leaf.number).map((mark) => {
+  drawBoxes(marks) {
+    for (const sheet of this.sheets) {
+      const drawn = marks.filter((mark) => mark.page === sheet.number).map((mark) => {
         const box = el("div", { class: `box ${mark.state}`, "data-name": mark.name }, el("span", { class: "tag" }, mark.label));
-        placed(box, mark.box);
+        setBox(box, mark.box);
         box.classList.toggle("current", mark.name === this.current?.name);
         return box;
       });
-      const others = [...leaf.boxes.querySelectorAll(".hit, .line, .words, .rubber")];
-      leaf.boxes.replaceChildren(...drawn, ...others);
+      const others = [...sheet.boxes.querySelectorAll(".hit, .line, .words, .selection-box")];
+      sheet.boxes.replaceChildren(...drawn, ...others);
     }
   }
 
@@ -165,36 +165,36 @@ export class Pages extends EventTarget {
     this.current = place ? { name, ...place } : null;
     if (!place) return;
     this.strip.querySelector(`.sheet[data-page="${place.page}"] .box[data-name="${CSS.escape(name)}"]`)?.classList.add("current");
-    this.bring(this.current);
+    this.scrollTo(this.current);
   }
 
   // Shows a row of a table, which may be pages away from the table's box.
   underline(name, place) {
-    const leaf = this.leaves.find((candidate) => candidate.number === place.page);
-    if (!leaf) return;
+    const sheet = this.sheets.find((candidate) => candidate.number === place.page);
+    if (!sheet) return;
     this.strip.querySelector(".line")?.remove();
     const line = el("div", { class: "line" });
-    placed(line, place.box);
-    leaf.boxes.append(line);
+    setBox(line, place.box);
+    sheet.boxes.append(line);
     this.current = { name, ...place };
-    this.bring(this.current);
+    this.scrollTo(this.current);
   }
 
-  bring({ page, box, quote }, { smooth = true } = {}) {
-    const leaf = this.leaves.find((candidate) => candidate.number === page);
-    if (!leaf) return;
-    if (!this.byHand) smooth = !this.zoomTo(leaf, box, quote) && smooth;
-    const spot = this.spot(leaf, box);
+  scrollTo({ page, box, quote }, { smooth = true } = {}) {
+    const sheet = this.sheets.find((candidate) => candidate.number === page);
+    if (!sheet) return;
+    if (!this.isZoomedByHand) smooth = !this.zoomTo(sheet, box, quote) && smooth;
+    const spot = this.positionOf(sheet, box);
     const { clientWidth, clientHeight } = this.zone;
     const top = spot.top + spot.height / 2 - clientHeight * (spot.height > clientHeight * 0.8 ? 0.5 : 0.42);
     const left = spot.width > clientWidth * 0.9 ? spot.left - GAP : spot.left + spot.width / 2 - clientWidth / 2;
-    this.zone.scrollTo({ top, left, behavior: smooth && !calm() ? "smooth" : "instant" });
+    this.zone.scrollTo({ top, left, behavior: smooth && !prefersReducedMotion() ? "smooth" : "instant" });
   }
 
-  zoomTo(leaf, box, quote) {
+  zoomTo(sheet, box, quote) {
     const lines = Math.max(1, (quote || "").split("\n").length);
-    const line = ((box[3] - box[1]) * leaf.size[1] * this.fit) / (lines > 4 ? Math.max(lines / 4, 4) : lines);
-    const widest = (0.94 * this.zone.clientWidth) / ((box[2] - box[0]) * leaf.size[0] * this.fit);
+    const line = ((box[3] - box[1]) * sheet.size[1] * this.fitScale) / (lines > 4 ? Math.max(lines / 4, 4) : lines);
+    const widest = (0.94 * this.zone.clientWidth) / ((box[2] - box[0]) * sheet.size[0] * this.fitScale);
     const now = line * this.zoom;
     if (now >= READABLE[0] && now <= READABLE[1] && this.zoom <= widest) return false;
     const zoom = clamp(Math.min(WANTED / line, widest), Math.min(1, widest), Math.max(CLOSEST, (CLOSEST * ROOM) / this.zone.clientWidth));
@@ -205,32 +205,32 @@ export class Pages extends EventTarget {
   }
 
   // The position of a box in the strip, rotated as the page is.
-  spot(leaf, [x0, y0, x1, y1]) {
-    const turn = (this.turn.get(leaf.number) || 0) % 360;
+  positionOf(sheet, [x0, y0, x1, y1]) {
+    const turn = (this.rotations.get(sheet.number) || 0) % 360;
     const corners = [[x0, y0], [x1, y1]].map(([x, y]) => ({ 0: [x, y], 90: [1 - y, x], 180: [1 - x, 1 - y], 270: [y, 1 - x] })[turn]);
     const [a, b] = [Math.min(corners[0][0], corners[1][0]), Math.min(corners[0][1], corners[1][1])];
     const [c, d] = [Math.max(corners[0][0], corners[1][0]), Math.max(corners[0][1], corners[1][1])];
-    const { offsetLeft, offsetTop, offsetWidth, offsetHeight } = leaf.node;
+    const { offsetLeft, offsetTop, offsetWidth, offsetHeight } = sheet.node;
     return { left: offsetLeft + a * offsetWidth, top: offsetTop + b * offsetHeight, width: (c - a) * offsetWidth, height: (d - b) * offsetHeight };
   }
 
-  mark(hits, at) {
+  markHits(hits, at) {
     this.hits = hits;
-    for (const leaf of this.leaves) {
-      leaf.boxes.querySelectorAll(".hit").forEach((node) => node.remove());
+    for (const sheet of this.sheets) {
+      sheet.boxes.querySelectorAll(".hit").forEach((node) => node.remove());
       hits.forEach((hit, place) => {
-        if (hit.page !== leaf.number) return;
+        if (hit.page !== sheet.number) return;
         const node = el("div", { class: place === at ? "hit now" : "hit" });
-        placed(node, hit.box);
-        leaf.boxes.append(node);
+        setBox(node, hit.box);
+        sheet.boxes.append(node);
       });
     }
-    if (hits[at]) this.bring(hits[at], { smooth: false });
+    if (hits[at]) this.scrollTo(hits[at], { smooth: false });
   }
 
   // All words of a page as one shape: thousands of nodes would slow down every key press.
   outline(page, words) {
-    const leaf = this.leaves.find((candidate) => candidate.number === page);
+    const sheet = this.sheets.find((candidate) => candidate.number === page);
     const path = document.createElementNS(SVG, "path");
     path.setAttribute("d", words.map(([, a, b, c, d]) => `M${a} ${b}H${c}V${d}H${a}Z`).join(""));
     const svg = document.createElementNS(SVG, "svg");
@@ -238,11 +238,11 @@ export class Pages extends EventTarget {
     svg.setAttribute("viewBox", "0 0 1 1");
     svg.setAttribute("preserveAspectRatio", "none");
     svg.append(path);
-    leaf.boxes.querySelectorAll(".words").forEach((node) => node.remove());
-    leaf.boxes.append(svg);
+    sheet.boxes.querySelectorAll(".words").forEach((node) => node.remove());
+    sheet.boxes.append(svg);
   }
 
-  unoutline() {
+  removeOutlines() {
     this.strip.querySelectorAll(".words").forEach((node) => node.remove());
   }
 
@@ -253,7 +253,7 @@ export class Pages extends EventTarget {
     const at = around || [clientWidth / 2, clientHeight / 2];
     const [x, y] = [(scrollLeft + at[0]) / this.zone.scrollWidth, (scrollTop + at[1]) / this.zone.scrollHeight];
     this.zoom = clamp(this.zoom * factor, LEAST, MOST);
-    this.byHand = true;
+    this.isZoomedByHand = true;
     this.layout();
     this.zone.scrollTo({ left: x * this.zone.scrollWidth - at[0], top: y * this.zone.scrollHeight - at[1], behavior: "instant" });
   }
@@ -261,12 +261,12 @@ export class Pages extends EventTarget {
   // Fits the width of the page; from here on the zoom follows the fields again.
   fitPage() {
     this.zoom = 1;
-    this.byHand = false;
+    this.isZoomedByHand = false;
     this.layout();
     this.turnTo(this.page);
   }
 
-  wheel(event) {
+  handleWheel(event) {
     if (!event.ctrlKey) return;
     event.preventDefault();
     const edge = this.zone.getBoundingClientRect();
@@ -274,27 +274,27 @@ export class Pages extends EventTarget {
   }
 
   turnTo(number) {
-    const leaf = this.leaves.find((candidate) => candidate.number === number);
-    if (leaf) this.zone.scrollTo({ top: leaf.node.offsetTop - GAP, behavior: "instant" });
+    const sheet = this.sheets.find((candidate) => candidate.number === number);
+    if (sheet) this.zone.scrollTo({ top: sheet.node.offsetTop - GAP, behavior: "instant" });
   }
 
   pageBy(step) {
-    const at = this.leaves.findIndex((leaf) => leaf.number === this.page);
-    this.turnTo(this.leaves[clamp(at + step, 0, this.leaves.length - 1)].number);
+    const at = this.sheets.findIndex((sheet) => sheet.number === this.page);
+    this.turnTo(this.sheets[clamp(at + step, 0, this.sheets.length - 1)].number);
   }
 
   rotate() {
-    this.turn.set(this.page, ((this.turn.get(this.page) || 0) + 90) % 360);
+    this.rotations.set(this.page, ((this.rotations.get(this.page) || 0) + 90) % 360);
     this.layout();
     this.turnTo(this.page);
   }
 
-  scrolled() {
+  handleScroll() {
     const middle = this.zone.scrollTop + this.zone.clientHeight * 0.4;
-    const leaf = this.leaves.findLast((candidate) => candidate.node.offsetTop <= middle) || this.leaves[0];
-    if (!leaf || leaf.number === this.page) return;
-    this.page = leaf.number;
-    this.tell("page", { page: this.page });
+    const sheet = this.sheets.findLast((candidate) => candidate.node.offsetTop <= middle) || this.sheets[0];
+    if (!sheet || sheet.number === this.page) return;
+    this.page = sheet.number;
+    this.emit("page", { page: this.page });
   }
 
   // Drawing: with mouse or pen anywhere on a page; with a finger only while selecting, since fingers scroll.
@@ -302,55 +302,55 @@ export class Pages extends EventTarget {
   listenToDrags() {
     let drag = null;
     this.strip.addEventListener("pointerdown", (event) => {
-      const leaf = this.leaves.find((candidate) => candidate.node.contains(event.target));
-      if (!leaf || event.button !== 0 || (event.pointerType === "touch" && !this.selecting)) return;
-      drag = { leaf, from: this.point(leaf, event), x: event.clientX, y: event.clientY, target: event.target };
+      const sheet = this.sheets.find((candidate) => candidate.node.contains(event.target));
+      if (!sheet || event.button !== 0 || (event.pointerType === "touch" && !this.isSelecting)) return;
+      drag = { sheet, from: this.pointOn(sheet, event), x: event.clientX, y: event.clientY, target: event.target };
       this.strip.setPointerCapture(event.pointerId);
       event.preventDefault(); // the current field keeps the focus
     });
     this.strip.addEventListener("pointermove", (event) => {
-      if (!drag || Math.hypot(event.clientX - drag.x, event.clientY - drag.y) < SLIP) return;
-      drag.rubber ||= drag.leaf.boxes.appendChild(el("div", { class: "rubber" }));
-      placed(drag.rubber, between(drag.from, this.point(drag.leaf, event)));
+      if (!drag || Math.hypot(event.clientX - drag.x, event.clientY - drag.y) < CLICK_SLACK) return;
+      drag.selection ||= drag.sheet.boxes.appendChild(el("div", { class: "selection-box" }));
+      setBox(drag.selection, boxBetween(drag.from, this.pointOn(drag.sheet, event)));
     });
-    const ended = (event) => {
+    const endDrag = (event) => {
       if (!drag) return;
-      const { leaf, from, rubber, target } = drag;
+      const { sheet, from, selection, target } = drag;
       drag = null;
-      rubber?.remove();
+      selection?.remove();
       if (event.type === "pointercancel") return;
-      const to = this.point(leaf, event);
-      if (rubber) this.tell("drawn", { page: leaf.number, box: between(from, to) });
-      else if (event.ctrlKey || event.metaKey) this.tell("word", { page: leaf.number, x: to[0], y: to[1], add: event.shiftKey });
-      else this.tell("box", { name: target.closest(".box")?.dataset.name || null });
+      const to = this.pointOn(sheet, event);
+      if (selection) this.emit("drawn", { page: sheet.number, box: boxBetween(from, to) });
+      else if (event.ctrlKey || event.metaKey) this.emit("word", { page: sheet.number, x: to[0], y: to[1], add: event.shiftKey });
+      else this.emit("box", { name: target.closest(".box")?.dataset.name || null });
     };
-    this.strip.addEventListener("pointerup", ended);
-    this.strip.addEventListener("pointercancel", ended);
+    this.strip.addEventListener("pointerup", endDrag);
+    this.strip.addEventListener("pointercancel", endDrag);
     this.strip.addEventListener("click", (event) => {
       // Without selecting, a finger cannot draw, but it can tap a box.
-      if (event.pointerType === "touch" && !this.selecting)
-        this.tell("box", { name: event.target.closest(".box")?.dataset.name || null });
+      if (event.pointerType === "touch" && !this.isSelecting)
+        this.emit("box", { name: event.target.closest(".box")?.dataset.name || null });
     });
   }
 
-  select(on) {
-    this.selecting = on;
+  setSelecting(on) {
+    this.isSelecting = on;
     this.zone.classList.toggle("selecting", on);
   }
 
   // A position on the screen as fractions of the page, whatever its rotation.
-  point(leaf, event) {
-    const edge = leaf.node.getBoundingClientRect();
+  pointOn(sheet, event) {
+    const edge = sheet.node.getBoundingClientRect();
     const x = clamp((event.clientX - edge.left) / edge.width, 0, 1);
     const y = clamp((event.clientY - edge.top) / edge.height, 0, 1);
-    return { 0: [x, y], 90: [y, 1 - x], 180: [1 - x, 1 - y], 270: [1 - y, x] }[(this.turn.get(leaf.number) || 0) % 360];
+    return { 0: [x, y], 90: [y, 1 - x], 180: [1 - x, 1 - y], 270: [1 - y, x] }[(this.rotations.get(sheet.number) || 0) % 360];
   }
 }
 
 /** @returns {[number, number, number, number]} */
-const between = ([a, b], [c, d]) => [Math.min(a, c), Math.min(b, d), Math.max(a, c), Math.max(b, d)];
+const boxBetween = ([a, b], [c, d]) => [Math.min(a, c), Math.min(b, d), Math.max(a, c), Math.max(b, d)];
 
-const placed = (node, [x0, y0, x1, y1]) =>
+const setBox = (node, [x0, y0, x1, y1]) =>
   Object.assign(node.style, {
     left: `${100 * x0}%`,
     top: `${100 * y0}%`,
@@ -363,5 +363,5 @@ export const widthFor = (pixels) => {
   return STEPS.find((step) => step >= needed * 0.95) || STEPS.at(-1);
 };
 
-export const pictureUrl = (documentId, page, width) =>
+export const pageImageUrl = (documentId, page, width) =>
   `/api/documents/${encodeURIComponent(documentId)}/pages/${page}.png?width=${width}`;

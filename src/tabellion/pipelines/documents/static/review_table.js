@@ -28,10 +28,10 @@ export const columnsOf = (field) =>
 const isBlank = (row) => Object.values(row).every((value) => value === null || value === undefined || value === "");
 
 // The rows without empty ones.
-export const filled = (rows) => rows.filter((row) => !isBlank(row));
+export const withoutBlankRows = (rows) => rows.filter((row) => !isBlank(row));
 
 // The column that is summed: `amount`, else the last one with money.
-const summed = (columns) => columns.find((column) => column.name === "amount" && NUMERIC.has(column.kind)) || columns.findLast((column) => column.kind === "money");
+const sumColumn = (columns) => columns.find((column) => column.name === "amount" && NUMERIC.has(column.kind)) || columns.findLast((column) => column.kind === "money");
 
 export class Grid {
   constructor(field, { id, value, change, editable }) {
@@ -43,11 +43,11 @@ export class Grid {
     this.body = el("tbody");
     this.foot = el("tfoot");
     this.heads = this.columns.map((column) => el("th", { scope: "col", class: NUMERIC.has(column.kind) ? "number" : "text" }, column.label));
-    const table = el("table", { class: "cells", id, "aria-label": field.label }, el("thead", {}, el("tr", {}, ...this.heads, el("th", { class: "rowverbs" }))), this.body, this.foot);
+    const table = el("table", { class: "cells", id, "aria-label": field.label }, el("thead", {}, el("tr", {}, ...this.heads, el("th", { class: "row-actions" }))), this.body, this.foot);
     this.node = el("div", { class: "gridframe" }, table);
-    table.addEventListener("keydown", (event) => this.key(event));
-    table.addEventListener("paste", (event) => this.paste(event));
-    table.addEventListener("input", (event) => this.typed(event));
+    table.addEventListener("keydown", (event) => this.handleKey(event));
+    table.addEventListener("paste", (event) => this.handlePaste(event));
+    table.addEventListener("input", (event) => this.handleInput(event));
     table.addEventListener("focusin", (event) => event.target.matches("input") && event.target.select());
     this.fill();
   }
@@ -62,7 +62,7 @@ export class Grid {
     const rows = this.rows;
     while (this.body.rows.length > rows.length) this.body.deleteRow(-1);
     rows.forEach((row, at) => {
-      const line = this.body.rows[at] || this.body.appendChild(this.line(at));
+      const line = this.body.rows[at] || this.body.appendChild(this.makeLine(at));
       this.columns.forEach((column, place) => {
         const cell = line.cells[place].firstChild;
         const text = row[column.name] === null || row[column.name] === undefined ? "" : String(row[column.name]);
@@ -73,13 +73,13 @@ export class Grid {
       line.querySelector("button").hidden = !this.editable();
     });
     this.columns.forEach((column, place) => {
-      const bare = isBlank(rows.map((row) => row[column.name])); // an empty column gives its width to the others
-      for (const line of [this.heads[place].parentNode, ...this.body.rows]) line.cells[place].classList.toggle("bare", bare);
+      const isColumnBlank = isBlank(rows.map((row) => row[column.name])); // an empty column gives its width to the others
+      for (const line of [this.heads[place].parentNode, ...this.body.rows]) line.cells[place].classList.toggle("blank", isColumnBlank);
     });
-    this.node.classList.toggle("vacant", !rows.length);
+    this.node.classList.toggle("empty-grid", !rows.length);
   }
 
-  line(at) {
+  makeLine(at) {
     const line = el("tr");
     for (const column of this.columns) {
       const label = t("review.cell", { column: column.label, n: at + 1 });
@@ -89,13 +89,13 @@ export class Grid {
     }
     const remove = el("button", { type: "button", class: "quiet", tabindex: "-1", title: `${t("review.row_delete")} (Alt+Del)`, "aria-label": t("review.row_delete") }, icon("close"));
     remove.addEventListener("click", () => this.remove(this.indexOf(remove)));
-    line.append(el("td", { class: "rowverbs" }, remove));
+    line.append(el("td", { class: "row-actions" }, remove));
     return line;
   }
 
   // The sum under the table, and the field it should be.
-  sum(others) {
-    const column = summed(this.columns);
+  showSum(others) {
+    const column = sumColumn(this.columns);
     const add = el("button", { type: "button", class: "quiet", tabindex: "-1" }, icon("plus"), t("review.row_add"), el("kbd", {}, "Alt+Ins"));
     add.addEventListener("click", () => this.insert(this.rows.length));
     add.hidden = !this.editable();
@@ -119,21 +119,21 @@ export class Grid {
     return node.closest("tr").sectionRowIndex;
   }
 
-  cell(row, column) {
+  cellAt(row, column) {
     return this.body.rows[row]?.cells[column]?.firstChild || null;
   }
 
-  placeOf(cell) {
+  positionOf(cell) {
     return [this.indexOf(cell), cell.parentNode.cellIndex];
   }
 
   focus(row = 0, column = 0) {
-    const cell = this.cell(Math.min(row, this.rows.length - 1), column);
+    const cell = this.cellAt(Math.min(row, this.rows.length - 1), column);
     if (cell) cell.focus();
     return Boolean(cell);
   }
 
-  typed(event) {
+  handleInput(event) {
     const row = this.indexOf(event.target);
     const column = event.target.dataset.column;
     const rows = this.rows.map((other, at) => (at === row ? { ...other, [column]: event.target.value || null } : other));
@@ -155,10 +155,10 @@ export class Grid {
     this.focus(Math.min(at, this.rows.length - 1), 0);
   }
 
-  key(event) {
+  handleKey(event) {
     const cell = event.target;
     if (!cell.matches("input")) return;
-    const [row, column] = this.placeOf(cell);
+    const [row, column] = this.positionOf(cell);
     if (event.altKey && (event.key === "Insert" || event.key === "Delete")) {
       event.preventDefault();
       event.stopPropagation();
@@ -170,10 +170,10 @@ export class Grid {
     if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
     const all = cell.selectionStart === 0 && cell.selectionEnd === cell.value.length;
     const target = {
-      ArrowUp: () => this.cell(row - 1, column),
-      ArrowDown: () => this.cell(row + 1, column),
-      ArrowLeft: () => (all || cell.selectionEnd === 0 ? this.cell(row, column - 1) : null),
-      ArrowRight: () => (all || cell.selectionStart === cell.value.length ? this.cell(row, column + 1) : null),
+      ArrowUp: () => this.cellAt(row - 1, column),
+      ArrowDown: () => this.cellAt(row + 1, column),
+      ArrowLeft: () => (all || cell.selectionEnd === 0 ? this.cellAt(row, column - 1) : null),
+      ArrowRight: () => (all || cell.selectionStart === cell.value.length ? this.cellAt(row, column + 1) : null),
     }[event.key]?.();
     if (!target?.matches("input")) return;
     event.preventDefault();
@@ -181,12 +181,12 @@ export class Grid {
   }
 
   // Pastes cells of a spreadsheet (lines and tabs) from this cell on, adding rows as needed.
-  paste(event) {
+  handlePaste(event) {
     const cell = event.target;
     const text = event.clipboardData?.getData("text/plain").replace(/\r\n?/g, "\n").replace(/\n$/, "") || "";
     if (!cell.matches("input") || !this.editable() || !/[\t\n]/.test(text)) return;
     event.preventDefault();
-    const [row, column] = this.placeOf(cell);
+    const [row, column] = this.positionOf(cell);
     const rows = this.rows.map((copied) => ({ ...copied }));
     text.split("\n").forEach((line, down) => {
       rows[row + down] ||= Object.fromEntries(this.columns.map((added) => [added.name, null]));

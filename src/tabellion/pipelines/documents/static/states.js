@@ -1,5 +1,5 @@
 // The states of documents and their parts, drawn the same way on every page.
-import { badge, el, number, sure, t, tell } from "./base.js";
+import { badge, el, number, sure, t, textOr } from "./base.js";
 
 const STATUS = {
   queued: ["idle", "clock"], processing: ["info", "again"], completed: ["good", "check"], failed: ["bad", "stop"], duplicate: ["idle", "copy"],
@@ -13,16 +13,16 @@ const OUTCOME = {
   crashed: ["bad", "warn"], superseded: ["idle", "minus"],
 };
 
-const drawn = (table, prefix) => (value) =>
-  value ? badge(...(table[value] ?? ["idle", ""]), tell(`${prefix}${value}`, value)) : "";
+const badgeFor = (table, prefix) => (value) =>
+  value ? badge(...(table[value] ?? ["idle", ""]), textOr(`${prefix}${value}`, value)) : "";
 
-export const status = drawn(STATUS, "documents.status_");
-export const verdict = drawn(VERDICT, "documents.verdict_");
-export const review = drawn(REVIEW, "documents.review_");
-export const outcome = (value) => (value ? badge(...(OUTCOME[value] ?? ["idle", ""]), tell(`documents.outcome_${value}`, value)) : badge("info", "again", t("documents.outcome_live")));
+export const status = badgeFor(STATUS, "documents.status_");
+export const verdict = badgeFor(VERDICT, "documents.verdict_");
+export const review = badgeFor(REVIEW, "documents.review_");
+export const outcome = (value) => (value ? badge(...(OUTCOME[value] ?? ["idle", ""]), textOr(`documents.outcome_${value}`, value)) : badge("info", "again", t("documents.outcome_live")));
 
 /** A progress bar. */
-export function bar(share, kind = "", label = "") {
+export function progressBar(share, kind = "", label = "") {
   const fill = el("i", {});
   fill.style.width = `${Math.round(100 * Math.max(0, Math.min(1, share)))}%`;
   return el("span", { class: `bar ${kind}`, role: "progressbar", "aria-label": label, "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(share * 100) }, fill);
@@ -32,7 +32,7 @@ export function bar(share, kind = "", label = "") {
 export function progress(doc) {
   if (doc.status !== "processing" || !doc.progress?.pages) return null;
   const { done, pages } = doc.progress;
-  return el("span", { class: "progress" }, bar((done ?? 0) / pages, "", t("documents.reading")), el("span", { class: "muted small" }, `${number(done ?? 0)}/${number(pages)}`));
+  return el("span", { class: "progress" }, progressBar((done ?? 0) / pages, "", t("documents.reading")), el("span", { class: "muted small" }, `${number(done ?? 0)}/${number(pages)}`));
 }
 
 /** The confidence of a value, compared with the threshold of its type. */
@@ -40,5 +40,5 @@ export function confidence(share, threshold) {
   if (share === null || share === undefined) return "";
   const kind = threshold !== undefined && share < threshold ? "warn" : "good";
   const title = threshold === undefined ? "" : t("documents.threshold", { share: sure(threshold) });
-  return el("span", { class: "meter", title }, bar(share, kind, t("documents.confidence")), sure(share));
+  return el("span", { class: "meter", title }, progressBar(share, kind, t("documents.confidence")), sure(share));
 }

@@ -11,8 +11,9 @@ from tabellion import Store
 from tabellion.cli.installation import Installation
 from tabellion.config import load
 from tabellion.errors import ConfigurationError
-from tabellion.pipelines.documents import configured as pipeline
 from tabellion.pipelines.documents.pipeline import PIPELINE
+from tabellion.pipelines.documents.queues import queues_of, views_of
+from tabellion.pipelines.documents.settings import gates_of, settings_of
 from tabellion.web.app import serve_environment
 from tests.pipelines.documents.papers import settings_in
 
@@ -32,7 +33,7 @@ def test_each_environment_has_its_own_folders(tmp_path: Path) -> None:
     """The first has the configured ones, another one a folder of its name in them."""
     (tmp_path / "tabellion.toml").write_text(CONFIG.format(folder=tmp_path))
     config = load(tmp_path / "tabellion.toml", {})
-    first, second = (pipeline.settings_of(config, one) for one in config.environments)
+    first, second = (settings_of(config, one) for one in config.environments)
     assert (first.blobs.root, str(first.lake.url)) == (tmp_path / "data" / "blobs", str(tmp_path / "lake"))
     assert (second.blobs.root, str(second.lake.url)) == (
         tmp_path / "data" / "dev" / "blobs",
@@ -43,7 +44,7 @@ def test_each_environment_has_its_own_folders(tmp_path: Path) -> None:
 def test_every_model_has_a_queue_and_deliveries_have_theirs(tmp_path: Path) -> None:
     """Behind the gate that the configuration names."""
     (tmp_path / "tabellion.toml").write_text(CONFIG.format(folder=tmp_path))
-    queues = {queue.name: queue for queue in pipeline.queues_of(load(tmp_path / "tabellion.toml", {}))}
+    queues = {queue.name: queue for queue in queues_of(load(tmp_path / "tabellion.toml", {}))}
     assert list(queues) == [
         "documents", "documents_gemini", "followers", "failures", "reviewed", "superseded",
     ]  # fmt: skip
@@ -71,7 +72,7 @@ def test_own_queues_are_listed(tmp_path: Path) -> None:
 
 def test_every_queue_is_listed(tmp_path: Path) -> None:
     """One per model, review in each of its endings, and the follow-up queues."""
-    views = pipeline.views_of(settings_in(tmp_path, models={"gemini": "gate"}))
+    views = views_of(settings_in(tmp_path, models={"gemini": "gate"}))
     assert [view.name for view in views][:3] == ["documents", "documents_gemini", "review"]
     assert {view.name for view in views if view.chore} == {"followers", "failures", "reviewed", "superseded"}
     [review] = [view for view in views if view.people]
@@ -84,7 +85,7 @@ def test_a_model_with_a_key_in_a_variable_is_offered(tmp_path: Path, monkeypatch
     (tmp_path / "tabellion.toml").write_text(CONFIG.format(folder=tmp_path))
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     config = load(tmp_path / "tabellion.toml", {})
-    assert pipeline.settings_of(config).gates() == {"local": None, "gemini": "google", "openai": "openai"}
+    assert settings_of(config).gates() == {"local": None, "gemini": "google", "openai": "openai"}
 
 
 def test_a_type_that_names_its_model_sets_the_breaker_of_its_gate(tmp_path: Path) -> None:
@@ -104,10 +105,10 @@ processing:
         )
     text = f'types = ["{types}"]\n' + CONFIG.format(folder=tmp_path)
     (tmp_path / "tabellion.toml").write_text(text)
-    gates = pipeline.gates_of(load(tmp_path / "tabellion.toml", {}))
+    gates = gates_of(load(tmp_path / "tabellion.toml", {}))
     assert (gates["google"].threshold, gates["google"].recovery) == (3, 90)
     (tmp_path / "tabellion.toml").write_text(text + "\n[gates.google]\nthreshold = 7\n")
-    assert "google" not in pipeline.gates_of(load(tmp_path / "tabellion.toml", {}))
+    assert "google" not in gates_of(load(tmp_path / "tabellion.toml", {}))
 
 
 def test_settings_follow_the_configuration(tmp_path: Path) -> None:
@@ -116,13 +117,13 @@ def test_settings_follow_the_configuration(tmp_path: Path) -> None:
         '[documents]\nmodel = "gemini"\nocr = "always"\nsla = 60\ntimeout = 5\nmodel_deadline = 7\npages_sent = 2\n'
     )
     (tmp_path / "tabellion.toml").write_text(text)
-    settings = pipeline.settings_of(load(tmp_path / "tabellion.toml", {}))
+    settings = settings_of(load(tmp_path / "tabellion.toml", {}))
     assert settings.choose_model(None, None) == "gemini"
     assert (settings.ocr, settings.sla, settings.timeout) == ("always", 60.0, 5.0)
     assert (settings.model_deadline, settings.pages_sent) == (7.0, 2)
     (tmp_path / "tabellion.toml").write_text(text.replace('model = "gemini"', 'model = "gemniy"'))
     with pytest.raises(ConfigurationError, match=r"documents\.model: unknown model 'gemniy'; known: local, gemini"):
-        pipeline.settings_of(load(tmp_path / "tabellion.toml", {}))
+        settings_of(load(tmp_path / "tabellion.toml", {}))
 
 
 def test_an_unavailable_configured_model_is_rejected_at_the_start(tmp_path: Path) -> None:
@@ -130,4 +131,4 @@ def test_an_unavailable_configured_model_is_rejected_at_the_start(tmp_path: Path
     text = CONFIG.format(folder=tmp_path) + '[models]\ngpt = { model = "gpt-5" }\n[documents]\nmodel = "gpt"\n'
     (tmp_path / "tabellion.toml").write_text(text)
     with pytest.raises(ConfigurationError, match=r"models\.gpt: unknown model 'gpt'; known: gemini, "):
-        pipeline.settings_of(load(tmp_path / "tabellion.toml", {}))
+        settings_of(load(tmp_path / "tabellion.toml", {}))

@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 
 from tabellion import Store
-from tabellion.pipelines.documents import intake
-from tabellion.pipelines.documents.intake import NotTaken, take_in
+from tabellion.pipelines.documents import local_files
+from tabellion.pipelines.documents.local_files import FileRejected, submit_local
 from tabellion.pipelines.documents.settings import Settings
-from tabellion.pipelines.documents.submit import Submitted, submit
+from tabellion.pipelines.documents.submit import SubmittedDocument, submit
 from tabellion.storage.blobs import StoredBlob
 from tests.pipelines.documents.papers import paper, write_type
 from tests.table_owner import owning
 from tests.workers import ask
 
 
-def submit_one(url: str, settings: Settings, source: Path | bytes, **how: Any) -> Submitted:
+def submit_one(url: str, settings: Settings, source: Path | bytes, **how: Any) -> SubmittedDocument:
     """Take the file in."""
 
-    async def go(store: Store) -> Submitted:
-        return await take_in(store, settings, source, **how)
+    async def go(store: Store) -> SubmittedDocument:
+        return await submit_local(store, settings, source, **how)
 
     return ask(url, go)
 
@@ -52,7 +52,7 @@ def test_an_unsupported_file_is_rejected(sqlite_url: str, settings: Settings, tm
     os.mkfifo(tmp_path / "pipe.pdf")
     codes = {}
     for name in ("empty.pdf", "text.pdf", "two.pdf", "link.pdf", "large.pdf", "pipe.pdf", "none.pdf", ""):
-        with pytest.raises(NotTaken) as caught:
+        with pytest.raises(FileRejected) as caught:
             submit_one(sqlite_url, settings, tmp_path / name, limit=len(paper()) * 2)
         codes[name] = caught.value.code
     assert codes == {
@@ -68,12 +68,12 @@ def test_a_file_deleted_while_it_arrives_is_copied_again(
     """Its last document is deleted between the copy and its row: the caller does not notice."""
     going = [True, False]
 
-    async def racing(store: Store, settings: Settings, content: StoredBlob, **how: Any) -> Submitted:
+    async def racing(store: Store, settings: Settings, content: StoredBlob, **how: Any) -> SubmittedDocument:
         if going.pop(0):
             content.path.unlink()
         return await submit(store, settings, content, **how)
 
-    monkeypatch.setattr(intake, "submit", racing)
+    monkeypatch.setattr(local_files, "submit", racing)
     one = submit_one(sqlite_url, settings, paper(), name="a.pdf")
     assert (one.status, going) == ("queued", [])
     with owning(sqlite_url, create=False) as owner:
@@ -83,11 +83,11 @@ def test_a_file_deleted_while_it_arrives_is_copied_again(
 
 def test_an_unknown_type_and_a_rejected_duplicate(sqlite_url: str, settings: Settings) -> None:
     """Reported as errors of the sender, in a sentence."""
-    with pytest.raises(NotTaken, match="unknown document type 'poem'") as caught:
+    with pytest.raises(FileRejected, match="unknown document type 'poem'") as caught:
         submit_one(sqlite_url, settings, paper(), name="a.pdf", type="poem")
     assert caught.value.code == "type_unknown"
     write_type(settings, "once", "idempotency: {policy: reject}\n")
     submit_one(sqlite_url, settings, paper(), name="a.pdf", type="once")
-    with pytest.raises(NotTaken) as caught:
+    with pytest.raises(FileRejected) as caught:
         submit_one(sqlite_url, settings, paper(), name="b.pdf", type="once")
     assert caught.value.code == "already_there"

@@ -2,10 +2,10 @@
 
 import { api, me, Problem } from "./base.js";
 
-const AGAIN = [1000, 2000, 3000, 5000]; // milliseconds between attempts while the server is unreachable
-const AWAY = new Set([502, 503, 504]);
+const PAUSES = [1000, 2000, 3000, 5000]; // milliseconds between attempts while the server is unreachable
+const UNREACHABLE = new Set([502, 503, 504]);
 
-export const isAway = (error) => !(error instanceof Problem) || AWAY.has(error.status);
+export const isUnreachable = (error) => !(error instanceof Problem) || UNREACHABLE.has(error.status);
 
 const path = (id, verb = "") => `/api/review/items/${encodeURIComponent(id)}${verb}`;
 
@@ -26,33 +26,33 @@ export const claimNext = async (after = null) => {
 };
 
 // Retries until the server responds.
-export class Knock {
-  constructor({ away, back }) {
-    this.away = away;
-    this.back = back;
+export class ConnectionRetry {
+  constructor({ onLost, onRestored }) {
+    this.onLost = onLost;
+    this.onRestored = onRestored;
     this.tries = 0;
     this.timer = null;
   }
 
-  begin() {
+  start() {
     if (this.timer !== null) return;
     this.tries = 0;
-    this.away();
-    this.again();
+    this.onLost();
+    this.scheduleAttempt();
   }
 
-  again() {
+  scheduleAttempt() {
     this.timer = setTimeout(async () => {
       try {
         const answer = await fetch("/healthz", { cache: "no-store" });
         if (!answer.ok) throw new Error(String(answer.status));
       } catch {
         this.tries += 1;
-        this.again();
+        this.scheduleAttempt();
         return;
       }
       this.timer = null;
-      this.back();
-    }, AGAIN[Math.min(this.tries, AGAIN.length - 1)]);
+      this.onRestored();
+    }, PAUSES[Math.min(this.tries, PAUSES.length - 1)]);
   }
 }

@@ -14,7 +14,7 @@ export const countdown = (seconds) => {
 };
 
 // In days if it is long, in minutes if it is short.
-export const span = (seconds) => {
+export const formatSpan = (seconds) => {
   const minutes = Math.floor(Math.abs(seconds) / 60);
   if (minutes < 60) return t("span.minutes", { n: minutes });
   const hours = Math.floor(minutes / 60);

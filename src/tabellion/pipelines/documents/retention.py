@@ -6,17 +6,16 @@ import json
 from pathlib import Path
 
 from tabellion.accounts.audit import SYSTEM, AuditEntry, Statement, bind_statement, statement
+from tabellion.delivery import deliveries
 from tabellion.engine import memo, retention, sql
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.retention import PruneStep, RetentionRule
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
-from tabellion.engine.table import Row
-from tabellion.engine.table_walk import prune_window
 from tabellion.pipelines.documents import extracted_fields, states
 from tabellion.pipelines.documents import processed_documents as processed
-from tabellion.pipelines.documents.deleted_files import RULE, DeletedFiles, remove_files
-from tabellion.pipelines.documents.review import item_changes
+from tabellion.pipelines.documents.deleted_files import RULE, DeletedFiles, FilesRow, remove_files
+from tabellion.pipelines.documents.review import decisions, item_changes
 from tabellion.pipelines.documents.review.queue import ENDINGS
 from tabellion.pipelines.documents.settings import Settings
 
@@ -24,7 +23,6 @@ SOME = 20  #: documents in one step: each is a transaction and some files
 DAY = 86_400.0
 #: Work beside reading that is not under way, and that nobody has to look at.
 _QUIET = ("followed",)
-_DELIVERIES = "tabellion_webhook_deliveries"
 
 
 class DocumentsRule(RetentionRule):
@@ -40,7 +38,7 @@ class DocumentsRule(RetentionRule):
         if await store.table(states.TABLE) is None:
             return PruneStep()
         d = store.dialect
-        has_deliveries = await store.table(_DELIVERIES) is not None
+        has_deliveries = await deliveries.exist(store)
         of_document = "(SELECT * FROM tabellion_review_items AS i WHERE i.document_id = d.id)"
         condition = self._is_old(d, has_deliveries, of_document)
         ended = sql.epoch("d.completed_at", d)
@@ -76,13 +74,10 @@ ORDER BY d.completed_at, d.id LIMIT {SOME}""",
             f"NOT EXISTS (SELECT 1 FROM {states.TABLE} AS o WHERE o.duplicate_of = d.id)",
         ]
         if has_deliveries:
-            conditions.append(
-                f"""NOT EXISTS (SELECT 1 FROM {_DELIVERIES} AS w WHERE w.document_id = d.id
-  AND w.status IN ('pending', 'sending'))"""
-            )
+            conditions.append(f"NOT {deliveries.is_waiting('d.id')}")
         return " AND ".join(conditions)
 
-    async def _delete(self, store: Store, rows: list[Row], condition: str, has_deliveries: bool) -> int:
+    async def _delete(self, store: Store, rows: list[FilesRow], condition: str, has_deliveries: bool) -> int:
         deleted: dict[str, DeletedFiles] = {}
         for row in rows:
             files = DeletedFiles.of_row(row)
@@ -91,7 +86,7 @@ ORDER BY d.completed_at, d.id LIMIT {SOME}""",
             statements: list[Statement] = [
                 states.delete_where(row["id"], condition, store.dialect), processed.release(row["id"]),
                 extracted_fields.delete(row["id"]), item_changes.delete(row["id"]), memo.forget_row(row["id"]),
-                *([_forget_delivered(row["id"])] if has_deliveries else []), (text, values),
+                *([deliveries.forget_delivered(row["id"])] if has_deliveries else []), (text, values),
                 statement(store.dialect, self._entry(row)),
             ]  # fmt: skip
             failpoint("prune.pre_commit")
@@ -103,7 +98,7 @@ ORDER BY d.completed_at, d.id LIMIT {SOME}""",
             await retention.forget(store, list(deleted))
         return len(deleted)
 
-    def _entry(self, row: Row) -> AuditEntry:
+    def _entry(self, row: FilesRow) -> AuditEntry:
         assert self.keep is not None  # noqa: S101 - without it no step is taken
         more = {"sha256": row["sha256"], "kept_days": round(self.keep / DAY, 2)}
         return AuditEntry("deleted", SYSTEM, row["id"], more=more)
@@ -119,15 +114,4 @@ class DecisionsRule(RetentionRule):
 
     async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> PruneStep:
         """Removes the old decisions of one window."""
-        table = "tabellion_field_decisions"
-        if await store.table(table) is None:
-            return PruneStep()
-        condition = f"""t.decided_at < {self.cutoff(store.dialect)}
-  AND NOT EXISTS (SELECT 1 FROM {states.TABLE} AS d WHERE d.sha256 = t.sha256)"""
-        return await prune_window(store, table, position, condition, "t.decided_at", dry_run=dry_run)
-
-
-def _forget_delivered(subject: str) -> Statement:
-    """Deliveries that were not accepted stay: somebody may want to send them again."""
-    text = f"DELETE FROM {_DELIVERIES} WHERE document_id = :subject AND status = 'delivered'"
-    return text, {"subject": subject}
+        return await decisions.prune(store, position, self.cutoff(store.dialect), dry_run=dry_run)

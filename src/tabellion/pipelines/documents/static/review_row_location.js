@@ -12,7 +12,7 @@ const APART = 3; // the number of words that one number may consist of: 1 234 56
 const partsOf = (text) => plain(text).split(/[^\p{L}\p{N}]+/u).filter(Boolean);
 
 // The words of a line, indexed by text and by number.
-const indexed = (words) => {
+const indexWords = (words) => {
   const texts = new Map();
   const numbers = new Map();
   words.forEach((word, at) => {
@@ -28,7 +28,7 @@ const indexed = (words) => {
 };
 
 // The share of a row that is on a line, and the words that match.
-const matched = (cells, line) => {
+const matchRow = (cells, line) => {
   let [found, all] = [0, 0];
   const words = new Set();
   for (const cell of cells) {
@@ -51,13 +51,13 @@ const matched = (cells, line) => {
 const cellsOf = (row) => Object.values(row || {}).filter((value) => value !== null && value !== "").map(String);
 
 // The position of row `at`; of identical rows, the first is on the first matching line, and so on.
-export const lineOf = async (words, pages, rows, at) => {
+export const locateRow = async (words, pages, rows, at) => {
   const cells = cellsOf(rows[at]);
   const again = rows.slice(0, at).filter((row) => cellsOf(row).join("\n") === cells.join("\n")).length;
   let [best, places] = [LEAST, []];
   for (const page of pages.slice(0, MOST)) {
     for (const line of linesOf(await words.of(page))) {
-      const { share, words: hit } = matched(cells, indexed(line));
+      const { share, words: hit } = matchRow(cells, indexWords(line));
       if (share < best || !hit.length) continue;
       if (share > best) places = [];
       best = share;

@@ -22,7 +22,7 @@ from tabellion.errors import Unreachable
 from tabellion.pipelines.documents.compact import compact, templates_of
 from tabellion.pipelines.documents.daily import number_of, root_of
 from tabellion.pipelines.documents.lookup import get
-from tabellion.pipelines.documents.old_documents import DecisionsRule, DocumentsRule
+from tabellion.pipelines.documents.retention import DecisionsRule, DocumentsRule
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.webhooks import document_outbox
 from tests.pipelines.documents.papers import (

@@ -2,7 +2,7 @@
 
 import { el, t } from "./base.js";
 
-export class Find extends EventTarget {
+export class PageSearch extends EventTarget {
   constructor(bar, pages) {
     super();
     this.bar = bar;
@@ -12,10 +12,10 @@ export class Find extends EventTarget {
     this.input = el("input", { type: "search", "aria-label": t("review.find"), placeholder: t("review.find"), autocomplete: "off", spellcheck: "false" });
     this.count = el("span", { class: "muted", role: "status" });
     const take = el("button", { type: "button", class: "small" }, t("review.find_take"), el("kbd", {}, "Alt+Enter"));
-    take.addEventListener("click", () => this.take());
+    take.addEventListener("click", () => this.takeHit());
     bar.replaceChildren(this.input, this.count, take);
     this.input.addEventListener("input", () => this.search());
-    bar.addEventListener("keydown", (event) => this.key(event));
+    bar.addEventListener("keydown", (event) => this.handleKey(event));
   }
 
   open(words) {
@@ -29,13 +29,13 @@ export class Find extends EventTarget {
   close() {
     if (this.bar.hidden) return;
     this.bar.hidden = true;
-    this.pages.mark([], 0);
+    this.pages.markHits([], 0);
     this.dispatchEvent(new Event("closed"));
   }
 
   async search() {
     const text = this.input.value;
-    const hits = text.trim() ? await this.words.find(text, this.pages.leaves.map((leaf) => leaf.number)) : [];
+    const hits = text.trim() ? await this.words.find(text, this.pages.sheets.map((sheet) => sheet.number)) : [];
     if (text !== this.input.value) return;
     this.hits = hits;
     this.at = 0;
@@ -45,13 +45,13 @@ export class Find extends EventTarget {
   show() {
     const n = this.hits.length;
     this.count.textContent = n ? t("review.found", { at: this.at + 1, all: n }) : this.input.value.trim() ? t("review.found_none") : "";
-    this.pages.mark(this.hits, this.at);
+    this.pages.markHits(this.hits, this.at);
   }
 
-  key(event) {
+  handleKey(event) {
     event.stopPropagation();
     if (event.key === "Escape") this.close();
-    else if (event.key === "Enter" && event.altKey) this.take();
+    else if (event.key === "Enter" && event.altKey) this.takeHit();
     else if (event.key === "Enter" && this.hits.length) {
       this.at = (this.at + (event.shiftKey ? -1 : 1) + this.hits.length) % this.hits.length;
       this.show();
@@ -59,7 +59,7 @@ export class Find extends EventTarget {
     event.preventDefault();
   }
 
-  take() {
+  takeHit() {
     const hit = this.hits[this.at];
     if (!hit) return;
     this.close();

@@ -11,7 +11,7 @@ from tabellion.engine.store import Store
 from tabellion.errors import TabellionError
 from tabellion.messages import Message
 from tabellion.pipelines.documents.settings import Settings, Unknown
-from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, Submitted, submit
+from tabellion.pipelines.documents.submit import AlreadyThere, FileGone, SubmittedDocument, submit
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.sniff import ENDINGS, TAIL, Kind, find_second_format, sniff
 from tabellion.storage import files
@@ -22,7 +22,7 @@ TRIES = 3  #: of a file whose content is deleted while it is submitted
 SUFFIXES = frozenset(suffix for suffixes in ENDINGS.values() for suffix in suffixes)  #: of files that are documents
 
 
-class NotTaken(TabellionError):  # noqa: N818 - what happened
+class FileRejected(TabellionError):  # noqa: N818 - what happened
     """A file was rejected, and will be rejected again; `code` says why."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -30,7 +30,7 @@ class NotTaken(TabellionError):  # noqa: N818 - what happened
         super().__init__(message)
 
 
-async def take_in(
+async def submit_local(
     store: Store,
     settings: Settings,
     source: Path | bytes,
@@ -39,8 +39,8 @@ async def take_in(
     type: str | None = None,  # noqa: A002 - the word for it everywhere
     model: str | None = None,
     limit: int | None = None,
-) -> Submitted:
-    """Submits a file or bytes; raises NotTaken if they are at fault, any other error if something else is."""
+) -> SubmittedDocument:
+    """Submits a file or bytes; raises FileRejected if they are at fault, any other error if something else is."""
     try:
         for left in range(TRIES - 1, -1, -1):
             blob = await _copy_file(settings.blobs, source, name, limit)
@@ -51,13 +51,13 @@ async def take_in(
                     raise
         raise AssertionError
     except TooLarge as error:
-        raise NotTaken("too_large", str(error)) from None
+        raise FileRejected("too_large", str(error)) from None
     except Unreadable as error:
-        raise NotTaken(error.code, str(error)) from None
+        raise FileRejected(error.code, str(error)) from None
     except AlreadyThere as error:
-        raise NotTaken("already_there", str(error)) from None
+        raise FileRejected("already_there", str(error)) from None
     except Unknown as error:
-        raise NotTaken(f"{error.field}_unknown", str(error)) from None
+        raise FileRejected(f"{error.field}_unknown", str(error)) from None
 
 
 async def _copy_file(blobs: Blobs, source: Path | bytes, name: str | None, limit: int | None) -> StoredBlob:
@@ -82,7 +82,7 @@ async def _media(sink: Sink) -> str:
         raise Unreadable("empty_file")
     kind = sniff(sink.head)
     if (other := find_second_format(kind, sink.head, await sink.tail(TAIL))) is not None:
-        raise NotTaken("type_mismatch", Message("upload.also_other_type", kind=kind.name, detail=other))
+        raise FileRejected("type_mismatch", Message("upload.also_other_type", kind=kind.name, detail=other))
     return MEDIA[kind]
 
 
@@ -92,11 +92,13 @@ def _open_file(path: Path) -> int:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise NotTaken("not_a_file", Message("intake.is_link", name=path.name)) from None
+            raise FileRejected("not_a_file", Message("local_file.is_link", name=path.name)) from None
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENXIO):
-            raise NotTaken("file_missing", Message("intake.cannot_open", name=path.name, text=error.strerror)) from None
+            raise FileRejected(
+                "file_missing", Message("local_file.cannot_open", name=path.name, text=error.strerror)
+            ) from None
         raise
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise NotTaken("not_a_file", Message("intake.not_a_file", name=path.name))
+        raise FileRejected("not_a_file", Message("local_file.not_a_file", name=path.name))
     return handle
