@@ -123,13 +123,14 @@ class Reader:
 
 
 def settings_in(folder: Path, model: Reader | None = None, **changes: Any) -> BatchSettings:
-    """Return settings for loopback, with stores in a folder and short waits."""
+    """Return settings for loopback, with stores in a folder and short waits; entities start with what is appended."""
     from tabellion.models.gated import GatedModel
 
     reader = model or Reader()
     options: dict[str, Any] = {
         "rules": LOOPBACK, "model": "reader", "gate": "reader", "make_model": lambda _: GatedModel(reader),
-        "retry_base": 0.02, "orchestrators": {}, "default_secret": lambda: SECRET,
+        "retry_base": 0.02, "chunk_waits": (0.02,), "orchestrators": {}, "default_secret": lambda _: SECRET,
+        "unknown_tip": "start",
     }  # fmt: skip
     return BatchSettings(
         Staging(Lake(str(folder / "staging"))), open_content(str(folder / "content")), **(options | changes)

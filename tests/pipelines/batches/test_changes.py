@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from tabellion.delivery import endpoints
+from tabellion.delivery.endpoints import make_secret
+from tabellion.delivery.outbox import webhooks_queue
 from tabellion.models.errors import Rejected
 from tabellion.pipelines.batches import changes
-from tabellion.pipelines.batches.callbacks import message_id
+from tabellion.pipelines.batches.callbacks import endpoint_id, message_id
 from tabellion.pipelines.batches.lookup import chunk_status
+from tabellion.pipelines.batches.receiving import receive_callback
 from tests.pipelines.batches.material import (
+    LOOPBACK,
+    SECRET,
     Images,
     Reader,
     chunk_of,
@@ -21,9 +28,15 @@ from tests.pipelines.batches.material import (
     work,
 )
 from tests.pipelines.documents.receiver import Receiver
-from tests.workers import ask
+from tests.waiting import eventually
+from tests.workers import ask, make_worker, working
 
 NAME = "ocr:b1:0"
+
+
+def id_of(url: str) -> str:
+    """Return the id of the callback of the last run of a chunk."""
+    return message_id(rows(url, "SELECT id, identity, run FROM batch_chunks WHERE id = $1", NAME)[0])
 
 
 def test_a_callback_that_was_given_up_is_sent_again_on_request(
@@ -38,15 +51,37 @@ def test_a_callback_that_was_given_up_is_sent_again_on_request(
     submit(url, settings, request)
     work(url, settings)
     [delivery] = rows(url, "SELECT id, status FROM tabellion_webhook_deliveries")
-    assert (delivery["id"], delivery["status"]) == (message_id(NAME, 1), "failed")
+    assert (delivery["id"], delivery["status"]) == (id_of(url), "failed")
     assert not submit(url, settings, request)
     work(url, settings)
     [delivery] = rows(url, "SELECT status FROM tabellion_webhook_deliveries")
     assert delivery["status"] == "delivered"
-    assert {headers["webhook-id"] for _, headers, _ in receiver.got} == {message_id(NAME, 1)}
+    assert {headers["webhook-id"] for _, headers, _ in receiver.got} == {id_of(url)}
     assert len({body for _, _, body in receiver.got}) == 1
     assert set(model.calls.values()) == {1}
-    assert not ask(url, lambda store: changes.resend_callback(store, NAME))
+
+
+@pytest.mark.parametrize("state", ["delivered", "pending"])
+def test_a_callback_is_sent_again_now_whatever_became_of_it(
+    url: str, tmp_path: Path, images: Images, receiver: Receiver, state: str
+) -> None:
+    """One that was acknowledged and then lost, and one whose next attempt is due in an hour: the same id and body."""
+    settings = settings_in(tmp_path)
+    request = chunk_of(images.url, receiver.url, pis=1)
+    stage(settings, request["pis"])
+    submit(url, settings, request)
+    if state == "pending":
+        receiver.answers((503, {"retry-after": "3600"}, b""), (204, {}, b""))
+        work(url, settings, deliver=False)
+        with working(make_worker(url, webhooks_queue(LOOPBACK))):
+            eventually(lambda: rows(url, "SELECT 1 FROM tabellion_attempts WHERE outcome = 'limited'"))
+    else:
+        work(url, settings)
+    assert not submit(url, settings, request)
+    work(url, settings)
+    assert len(receiver.got) == 2
+    assert len({(headers["webhook-id"], body) for _, headers, body in receiver.got}) == 1
+    assert [one["status"] for one in rows(url, "SELECT status FROM tabellion_webhook_deliveries")] == ["delivered"]
 
 
 def test_a_callback_that_is_gone_from_the_database_is_written_again(
@@ -59,10 +94,81 @@ def test_a_callback_that_is_gone_from_the_database_is_written_again(
     submit(url, settings, request)
     work(url, settings)
     rows(url, "DELETE FROM tabellion_webhook_deliveries")
-    assert ask(url, lambda store: changes.resend_callback(store, NAME))
+    assert ask(url, lambda store: changes.resend_callback(store, settings, NAME))
     work(url, settings)
     first, second = receiver.got
     assert first[1]["webhook-id"] == second[1]["webhook-id"]
+    assert json.loads(first[2])["results"] == json.loads(second[2])["results"]
+
+
+def test_a_chunk_sent_again_after_its_endpoint_was_removed_is_reported(
+    url: str, tmp_path: Path, images: Images, receiver: Receiver
+) -> None:
+    """Its endpoint is created again, with the secret that is configured."""
+    settings = settings_in(tmp_path)
+    request = chunk_of(images.url, receiver.url, pis=1)
+    stage(settings, request["pis"])
+    submit(url, settings, request)
+    ask(url, lambda store: endpoints.remove(store, endpoint_id(receiver.url)))
+    work(url, settings)
+    assert len(receiver.got) == 1
+    ask(url, lambda store: endpoints.remove(store, endpoint_id(receiver.url)))
+    submit(url, settings, request)
+    work(url, settings)
+    assert [receive_callback(headers, body, SECRET)[0] for _, headers, body in receiver.got] == [id_of(url)] * 2
+
+
+def test_a_new_secret_signs_callbacks_of_chunks_that_are_under_way(
+    url: str, tmp_path: Path, images: Images, receiver: Receiver
+) -> None:
+    """Those that end later, and those that ended before and were not delivered: the worker that starts has it."""
+    settings = settings_in(tmp_path)
+    for chunk in "01":
+        request = chunk_of(images.url, receiver.url, chunk=chunk, pis=1, first=int(chunk))
+        stage(settings, request["pis"])
+        submit(url, settings, request)
+        if chunk == "0":
+            work(url, settings, deliver=False)
+    fresh = make_secret()
+    origin = receiver.url.removesuffix("/hook")
+    work(url, settings_in(tmp_path, orchestrators={origin: fresh}))
+    assert len({receive_callback(headers, body, fresh)[0] for _, headers, body in receiver.got}) == 2
+
+
+def test_the_callback_of_an_earlier_run_is_withdrawn(
+    url: str, tmp_path: Path, images: Images, receiver: Receiver
+) -> None:
+    """An orchestrator that takes the last callback for the truth must not get the error after the success."""
+    settings = settings_in(tmp_path, Reader(*[Rejected("no")] * 3))
+    request = chunk_of(images.url, receiver.url, pis=1)
+    stage(settings, request["pis"])
+    submit(url, settings, request)
+    work(url, settings, deliver=False)
+    first = id_of(url)
+    for status in ("pending", "failed"):
+        rows(url, "UPDATE tabellion_webhook_deliveries SET status = $1", status)
+        rows(url, "UPDATE batch_chunks SET phase = 'ERROR'")
+        submit(url, settings, request)
+        assert rows(url, "SELECT * FROM tabellion_webhook_deliveries") == []
+        work(url, settings, deliver=False)
+    work(url, settings)
+    assert [json.loads(body)["status"] for _, _, body in receiver.got] == ["success"]
+    assert first not in {headers["webhook-id"] for _, headers, _ in receiver.got}
+
+
+def test_the_ids_of_callbacks_are_new_after_everything_was_pruned(
+    url: str, tmp_path: Path, images: Images, receiver: Receiver
+) -> None:
+    """Also if no version and no delivery is left that would count the runs: a receiver drops an id that it knows."""
+    settings = settings_in(tmp_path)
+    request = chunk_of(images.url, receiver.url, pis=1)
+    found = []
+    for _ in range(2):
+        submit(url, settings, request)
+        found.append(id_of(url))
+        for table in ("batch_refs", "batch_pis", "batch_chunks", "batches", "tabellion_webhook_deliveries"):
+            rows(url, f"DELETE FROM {table}")
+    assert len(set(found)) == 2
 
 
 def test_a_chunk_that_fails_without_its_handler_is_reported(
@@ -73,7 +179,7 @@ def test_a_chunk_that_fails_without_its_handler_is_reported(
     request = chunk_of(images.url, receiver.url, pis=1)
     tries = []
 
-    async def down(_: str) -> bytes:
+    async def down(_: str, limit: int) -> bytes:
         tries.append(1)
         raise ConnectionError("the bucket does not answer")
 

@@ -101,6 +101,30 @@ def test_a_node_that_fails_is_not_missing_content(node: Node) -> None:
     assert not isinstance(raised.value, ContentMissing)
 
 
+def test_only_what_a_node_says_that_it_does_not_have_is_missing(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A timeout of its search in the network, an overload and a proxy's page say nothing about the content."""
+    content = IpfsContent(node.url, LOOPBACK)
+    for status, text, is_missing in (
+        (500, b"block was not found locally (offline): ipld: could not find x", True), (500, b"invalid cid", True),
+        (500, b"context deadline exceeded", False), (503, b"overloaded", False), (403, b"no", False),
+    ):  # fmt: skip
+        monkeypatch.setattr(node, "answer", lambda *_, status=status, text=text: (status, text))
+        with pytest.raises(ContentError) as raised:
+            run(content.get(cid_of(b"x")))
+        assert isinstance(raised.value, ContentMissing) == is_missing, text
+
+
+def test_content_beyond_every_size_is_not_read(tmp_path: Path, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What others have stored must not fill the memory."""
+    for content in (LakeContent(Lake(str(tmp_path))), IpfsContent(node.url, LOOPBACK)):
+        cid = run(content.put(b"x" * 100))
+        monkeypatch.setattr("tabellion.pipelines.batches.content.LARGEST", 99)
+        with pytest.raises(ContentMissing):
+            run(content.get(cid))
+        monkeypatch.setattr("tabellion.pipelines.batches.content.LARGEST", 1000)
+        run(content.get(cid))
+
+
 def test_a_node_is_asked_only_where_the_guard_allows(node: Node) -> None:
     """A node on loopback needs to be configured."""
     with pytest.raises(ContentError, match="cannot be reached"):

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,11 +15,24 @@ import pytest
 from tabellion.engine.context import JobContext, OpenContext
 from tabellion.engine.environment import Environment
 from tabellion.pipelines.batches import entities
-from tabellion.pipelines.batches.content import ContentMissing, ContentStore, open_content
-from tabellion.pipelines.batches.entities import Append, TipUnknown, append_version, history
+from tabellion.pipelines.batches.content import ContentError, ContentStore, IpfsContent, open_content
+from tabellion.pipelines.batches.entities import (
+    HIGHEST,
+    MOST_STEPS,
+    Append,
+    EntityError,
+    TipDiverged,
+    TipInvalid,
+    TipMissing,
+    TipUnknown,
+    history,
+)
 from tabellion.pipelines.batches.pipeline import PIPELINE
+from tests.pipelines.batches.kubo import running_node
+from tests.pipelines.batches.material import LOOPBACK
 
 Value = TypeVar("Value")
+append_version = partial(entities.append_version, starts=True)
 FIRST = Append("ocr:b:0", 1, 0, "pi", "tip0", {"a.ref.json": "cid-a"}, {"r0": "cid-a"}, "first")
 
 
@@ -33,6 +47,11 @@ def run(url: str, folder: Path, work: Callable[[JobContext, ContentStore], Await
             return await work(context, open_content(str(folder)))
 
     return asyncio.run(go())
+
+
+async def put_version(content: ContentStore, number: int, previous: object, **components: str) -> str:
+    """Store a version as another publisher writes it, and return its tip."""
+    return await content.put(json.dumps({"ver": number, "prev": previous, "components": components}).encode())
 
 
 def is_linear(versions: list[Any], first: str) -> bool:
@@ -126,13 +145,37 @@ def test_a_newer_version_made_elsewhere_is_taken_over(url: str, tmp_path: Path) 
     """If its content can be read and says so; its components stay."""
 
     async def work(context: JobContext, content: ContentStore) -> None:
-        await append_version(context, content, FIRST)
-        theirs = await content.put(json.dumps({"ver": 7, "components": {"x": "cid-x"}}).encode())
+        ours = await append_version(context, content, FIRST)
+        between = await put_version(content, 2, ours.tip, x="cid-x")
+        theirs = await put_version(content, 3, {"/": between}, x="cid-x")
         made = await append_version(context, content, replace(FIRST, chunk="ocr:b:1", current_tip=theirs))
-        assert made.number == 8
+        assert made.number == 4
         manifest = json.loads(await content.get(made.tip))
         assert manifest["previous"] == theirs
         assert manifest["components"] == {"x": "cid-x", "a.ref.json": "cid-a"}
+        late = await append_version(context, content, replace(FIRST, chunk="ocr:b:2", current_tip=between))
+        assert json.loads(await content.get(late.tip))["previous"] == made.tip
+
+    run(url, tmp_path, work)
+
+
+def test_a_newer_version_that_does_not_descend_from_ours_is_refused(url: str, tmp_path: Path) -> None:
+    """Whatever its number: adopting it would lose our components. Both tips are named."""
+
+    async def work(context: JobContext, content: ContentStore) -> None:
+        ours = await append_version(context, content, FIRST)
+        lost = await put_version(content, 8, "a version that is not stored")
+        looped = await put_version(content, 9, await put_version(content, 9, ours.tip))
+        far = ours.tip
+        for number in range(2, MOST_STEPS + 4):
+            far = await put_version(content, number, far)
+        first = await put_version(content, 7, None)
+        for theirs in (await put_version(content, 8, first), first, lost, looped, far):
+            with pytest.raises(TipDiverged) as raised:
+                await append_version(context, content, replace(FIRST, chunk="ocr:b:1", current_tip=theirs))
+            assert theirs in str(raised.value)
+            assert ours.tip in str(raised.value)
+        assert [one["tip"] for one in await history(context, "pi")] == [ours.tip]
 
     run(url, tmp_path, work)
 
@@ -150,13 +193,79 @@ def test_an_unknown_tip_is_refused(url: str, tmp_path: Path) -> None:
 
 
 def test_a_lost_version_of_ours_is_not_replaced_by_one_without_its_components(url: str, tmp_path: Path) -> None:
-    """If the content of our own newest version cannot be read, appending fails and can be tried again."""
+    """If the content of our own newest version is gone, the entity is an error until it was restored."""
 
     async def work(context: JobContext, content: ContentStore) -> None:
         made = await append_version(context, content, FIRST)
         for path in tmp_path.rglob(made.tip):
             path.unlink()
-        with pytest.raises(ContentMissing):
+        with pytest.raises(TipMissing):
             await append_version(context, content, replace(FIRST, chunk="ocr:b:1"))
+
+    run(url, tmp_path, work)
+
+
+def test_an_entity_whose_tip_is_not_stored_is_refused_unless_it_may_start(url: str, tmp_path: Path) -> None:
+    """Its other components are not known: a version without them would lose them."""
+
+    async def work(context: JobContext, content: ContentStore) -> None:
+        with pytest.raises(TipMissing, match=r"tip0.*unknown_tip"):
+            await entities.append_version(context, content, FIRST)
+        assert await context.fetch("SELECT * FROM batch_entities") == []
+        await append_version(context, content, FIRST)
+        made = await entities.append_version(context, content, replace(FIRST, chunk="ocr:b:1"))
+        assert made.number == 2
+
+    run(url, tmp_path, work)
+
+
+def test_an_entity_goes_on_from_the_tip_of_the_request(url: str, tmp_path: Path) -> None:
+    """Its number is the next one, and its other components stay."""
+
+    async def work(context: JobContext, content: ContentStore) -> None:
+        tip = await put_version(content, 6, None, title="cid-t")
+        made = await entities.append_version(context, content, replace(FIRST, current_tip=tip))
+        assert made.number == 7
+        assert json.loads(await content.get(made.tip))["components"] == {"title": "cid-t", "a.ref.json": "cid-a"}
+
+    run(url, tmp_path, work)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        b"text", b"[]", b"{}", b'{"version": 1}', b'{"version": 1, "components": []}', b'{"components": {}}',
+        b'{"version": 0, "components": {}}', b'{"version": true, "components": {}}', b"[" * 100_000,
+        json.dumps({"version": HIGHEST + 1, "components": {}}).encode(),
+    ],
+    ids=["text", "list", "empty", "no-components", "list-of-components", "no-number", "zero", "flag", "deep", "huge"],
+)  # fmt: skip
+def test_what_is_not_a_version_is_not_followed(url: str, tmp_path: Path, manifest: bytes) -> None:
+    """Also where entities may start: it is stored, so they do not start here."""
+
+    async def work(context: JobContext, content: ContentStore) -> None:
+        tip = await content.put(manifest)
+        with pytest.raises(TipInvalid):
+            await append_version(context, content, replace(FIRST, current_tip=tip))
+
+    run(url, tmp_path, work)
+
+
+def test_a_node_that_fails_changes_nothing(url: str, tmp_path: Path) -> None:
+    """The append can be tried again, and it neither loses components nor starts new numbers."""
+
+    async def work(context: JobContext, content: ContentStore) -> None:
+        with running_node() as node:
+            ipfs = IpfsContent(node.url, LOOPBACK)
+            tip = await put_version(ipfs, 6, None, title="cid-t")
+            append = replace(FIRST, current_tip=tip)
+            node.broken = True
+            with pytest.raises(ContentError) as raised:
+                await append_version(context, ipfs, append)
+            assert not isinstance(raised.value, EntityError)
+            node.broken = False
+            made = await append_version(context, ipfs, append)
+            assert (made.number, len(await history(context, "pi"))) == (7, 1)
+            assert json.loads(await ipfs.get(made.tip))["components"] == {"title": "cid-t", "a.ref.json": "cid-a"}
 
     run(url, tmp_path, work)

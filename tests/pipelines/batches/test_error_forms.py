@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tabellion.pipelines.batches import lookup
+from tabellion.pipelines.batches import failures, lookup
 from tests.pipelines.batches.material import chunk_of, serving_images, settings_in, stage, submit, work
 from tests.workers import ask
 
@@ -18,7 +18,7 @@ def test_errors_of_refs_chunks_and_callbacks_have_codes(tmp_path: Path, url: str
         stage(settings, request["pis"])
         submit(url, settings, request)
         work(url, settings)
-    [error] = ask(url, lambda store: lookup.failed_refs(store, "b1"))
+    [error] = ask(url, lambda store: failures.failed_refs(store, "b1"))
     assert error["error"] == "there is no image at its URL"
     assert error["translatable"]["error"]["code"] == "batch.image_gone"
     [chunk], _ = ask(url, lambda store: lookup.list_chunks(store, "b1"))

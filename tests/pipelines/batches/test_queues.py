@@ -41,7 +41,7 @@ def callbacks_of(receiver: Receiver) -> list[dict[str, Any]]:
 def read_progress(url: str) -> list[tuple[int, int, int]]:
     """Return completed, failed and pending refs: by the status of the chunk, the list of chunks, and the batch."""
 
-    async def read(store: Store) -> list[lookup.Progress]:
+    async def read(store: Store) -> list[lookup.BatchProgress]:
         status = await lookup.chunk_status(store, "b1", "0")
         chunk, batch = await lookup.get_chunk(store, "b1", "0"), await lookup.get_batch(store, "b1")
         assert status is not None

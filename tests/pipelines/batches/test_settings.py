@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import stat
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,10 @@ from tabellion.config import load
 from tabellion.errors import ConfigurationError
 from tabellion.pipelines.batches.content import IpfsContent, LakeContent
 from tabellion.pipelines.batches.pipeline import PIPELINE
+from tabellion.pipelines.batches.queues import fetching_queue, publishing_queue
 from tabellion.pipelines.batches.settings import origin_of, settings_of
+from tabellion.storage.cid import cid_of
+from tests.pipelines.batches.kubo import running_node
 from tests.pipelines.batches.material import SECRET
 
 
@@ -42,19 +47,37 @@ def test_secrets_come_from_variables(tmp_path: Path) -> None:
     assert SECRET not in repr(settings)
 
 
-def test_other_orchestrators_get_the_secret_of_the_installation(tmp_path: Path) -> None:
-    """It is made once, and only its owner can read the file."""
+def test_other_orchestrators_get_secrets_of_the_installation(tmp_path: Path) -> None:
+    """Each its own, made from the secret of this installation: one cannot sign for another."""
     settings = configured(tmp_path, "")
     secret = settings.secret_for("https://elsewhere.example/x")
-    assert secret.startswith("whsec_")
-    assert configured(tmp_path, "").secret_for("https://third.example/") == secret
+    assert len(base64.b64decode(secret.removeprefix("whsec_"))) == 32
+    again = configured(tmp_path, "")
+    assert again.secret_for("https://ELSEWHERE.example:443/y") == secret
+    assert again.secret_for("https://third.example/") != secret
+    assert (tmp_path / "data" / "callbacks.secret").read_text() not in (
+        secret,
+        again.secret_for("https://third.example/"),
+    )
     assert stat.S_IMODE((tmp_path / "data" / "callbacks.secret").stat().st_mode) == 0o600
 
 
 def test_an_ipfs_node_may_be_on_this_machine(tmp_path: Path) -> None:
-    """It is configured, so its own address and port are allowed."""
-    settings = configured(tmp_path, '[batches]\ncontent = "ipfs+http://127.0.0.1:5001"\n')
-    assert isinstance(settings.content, IpfsContent)
+    """It is configured, so its own host and port are allowed, by address and by name."""
+    for host in ("127.0.0.1", "localhost"):
+        with running_node() as node:
+            url = node.url.replace("127.0.0.1", host)
+            settings = configured(tmp_path, f'[batches]\ncontent = "ipfs+{url}"\n')
+            assert isinstance(settings.content, IpfsContent)
+            assert asyncio.run(settings.content.put(b"x")) == cid_of(b"x")
+
+
+def test_a_chunk_is_retried_for_longer_than_a_restart_takes(tmp_path: Path) -> None:
+    """Five times, as the description says, and over ten minutes and more."""
+    settings = configured(tmp_path, "")
+    assert (len(settings.chunk_waits), sum(settings.chunk_waits) > 600) == (settings.global_retries, True)
+    for queue in (fetching_queue(settings), publishing_queue(settings)):
+        assert (queue.waits, queue.max_attempts) == (settings.chunk_waits, 6)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +86,7 @@ def test_an_ipfs_node_may_be_on_this_machine(tmp_path: Path) -> None:
         ('model = "nonesuch"', r"batches\.model"),
         ('secret = "short"', r"batches\.secret"),
         ('networks = ["everywhere"]', r"batches\.networks"),
+        ('unknown_tip = "begin"', r"batches\.unknown_tip"),
         ("most_failed = 2", r"batches\.most_failed"),
         ('content = "ftp://host"', r"batches\.content"),
         ('orchestrators = { "o.example" = "whsec_x" }', r"batches\.orchestrators"),
@@ -75,6 +99,21 @@ def test_a_wrong_setting_names_its_key(tmp_path: Path, text: str, key: str) -> N
     """Before anything starts."""
     with pytest.raises(ConfigurationError, match=key):
         configured(tmp_path, f"[batches]\n{text}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "starts"),
+    [
+        ("", True),
+        ('content = "s3://bucket/content"', True),
+        ('content = "ipfs+http://127.0.0.1:5001"', False),
+        ('content = "ipfs+http://127.0.0.1:5001"\nunknown_tip = "start"', True),
+        ('unknown_tip = "reject"', False),
+    ],
+)
+def test_an_unknown_tip_starts_an_entity_except_on_an_ipfs_node(tmp_path: Path, text: str, starts: bool) -> None:
+    """An IPFS node should have the tips of others, a folder of ours cannot; the setting decides otherwise."""
+    assert configured(tmp_path, f"[batches]\n{text}\n").starts == starts
 
 
 def test_an_origin_has_no_standard_port_and_no_path() -> None:

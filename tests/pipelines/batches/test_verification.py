@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -55,3 +57,19 @@ def test_each_violation_is_found(url: str, worked: BatchSettings) -> None:
         rows(url, f"UPDATE {table} SET {column} = '{'pending' if column == 'status' else 'other'}' WHERE {which}")
         assert set(kinds(url, worked)) == {kind}
         rows(url, f"UPDATE {table} SET {column} = kept WHERE {which}")
+
+
+def test_a_gap_between_two_versions_is_followed(url: str, worked: BatchSettings) -> None:
+    """Versions that others made may lie between ours, but they must lead from the one to the other."""
+
+    async def put(number: int, previous: object) -> str:
+        content = {"ver": number, "prev": previous, "components": {}}
+        return await worked.content.put(json.dumps(content).encode())
+
+    first, _ = rows(url, "SELECT tip FROM batch_versions WHERE pi = 'pi0' ORDER BY version")
+    rows(url, "UPDATE batch_versions SET version = 5 WHERE pi = 'pi0' AND version = 2")
+    rows(url, "UPDATE batch_entities SET version = 5 WHERE pi = 'pi0'")
+    good = asyncio.run(put(4, asyncio.run(put(3, asyncio.run(put(2, first["tip"]))))))
+    for previous, expected in ((good, []), (asyncio.run(put(4, "elsewhere")), ["history_forked"])):
+        rows(url, "UPDATE batch_versions SET previous = $1 WHERE pi = 'pi0' AND version = 5", previous)
+        assert kinds(url, worked) == expected

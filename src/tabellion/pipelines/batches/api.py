@@ -19,6 +19,7 @@ POLICY: Policy = {
     ("POST", "/api/batches"): Role.OPERATOR,
     ("GET", "/api/batches/{batch_id}"): Role.VIEWER,
     ("GET", "/api/batches/{batch_id}/chunks"): Role.VIEWER,
+    ("GET", "/api/batches/{batch_id}/chunks/{chunk_id}/callback"): Role.VIEWER,
     ("GET", "/api/batches/{batch_id}/errors"): Role.VIEWER,
     ("POST", "/api/batches/{batch_id}/retry"): Role.OPERATOR,
     ("POST", "/api/batches/{batch_id}/close"): Role.OPERATOR,

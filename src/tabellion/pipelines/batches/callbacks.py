@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
-from tabellion.delivery import outbox
+from tabellion.answers import Answer
+from tabellion.delivery import deliveries, endpoints, outbox
 from tabellion.engine import sql
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.values import json_text
 from tabellion.messages import Message
 from tabellion.pipelines.batches import tables
-from tabellion.pipelines.batches.states import GOOD_REFS, RefStatus
+from tabellion.pipelines.batches.states import ENDED, GOOD_REFS, ChunkPhase, RefStatus, quote_list
+
+if TYPE_CHECKING:
+    from tabellion.engine.store import Store
+    from tabellion.pipelines.batches.settings import BatchSettings
 
 EVENT = "batch.chunk"
+PREFIX = "cb_"  #: of the ids of endpoints
 Outcome = Literal["success", "partial", "error"]
 Fetch = Callable[..., Awaitable[list[Any]]]  #: runs one statement
 
 
-class FailedRef(TypedDict):
+class FailedRef(Answer):
     """A ref without a result."""
 
     filename: str
     error: str
 
 
-class CompletedRef(TypedDict):
+class CompletedRef(Answer):
     """A ref with a result: what is not listed is not complete."""
 
     filename: str
@@ -35,7 +41,7 @@ class CompletedRef(TypedDict):
     reason: NotRequired[str]
 
 
-class PiResult(TypedDict):
+class PiResult(Answer):
     """What became of one entity."""
 
     pi: str
@@ -49,7 +55,7 @@ class PiResult(TypedDict):
     error: NotRequired[str]
 
 
-class Summary(TypedDict):
+class Summary(Answer):
     """The numbers of a chunk."""
 
     total_refs: int
@@ -58,7 +64,7 @@ class Summary(TypedDict):
     processing_time_ms: int
 
 
-class ChunkCallback(TypedDict):
+class ChunkCallback(Answer):
     """The body of a callback."""
 
     batch_id: str
@@ -71,12 +77,16 @@ class ChunkCallback(TypedDict):
 
 def endpoint_id(callback_url: str) -> str:
     """The id of the webhook endpoint of a callback URL."""
-    return f"cb_{hashlib.sha256(callback_url.encode()).hexdigest()[:24]}"
+    return f"{PREFIX}{hashlib.sha256(callback_url.encode()).hexdigest()[:24]}"
 
 
-def message_id(chunk: str, run: int) -> str:
-    """The `webhook-id` of a run's callback: always the same, so that receivers recognise a repetition."""
-    return f"msg_{hashlib.sha256(f'{chunk}#{run}'.encode()).hexdigest()[:32]}"
+def message_id(chunk: Mapping[str, Any]) -> str:
+    """The `webhook-id` of the callback of a chunk's run: always the same, so that receivers recognise a repetition.
+
+    Rows of earlier releases have no identity.
+    """
+    name = f"{chunk['identity'] or chunk['id']}#{chunk['run']}"
+    return f"msg_{hashlib.sha256(name.encode()).hexdigest()[:32]}"
 
 
 async def build_callback(fetch: Fetch, chunk: Mapping[str, Any], dialect: Dialect, error: str | None) -> ChunkCallback:
@@ -91,8 +101,9 @@ WHERE chunk = $1 ORDER BY position""",
 WHERE chunk = $1 ORDER BY id""",
         chunk["id"],
     )
+    end = sql.epoch(f"coalesce(completed_at, {NOW})", dialect)
     [timing] = await fetch(
-        f"""SELECT {sql.epoch(NOW, dialect)} - {sql.epoch("started_at", dialect)} AS seconds
+        f"""SELECT {end} - {sql.epoch("started_at", dialect)} AS seconds
 FROM {tables.CHUNKS} WHERE id = $1""",
         chunk["id"],
     )
@@ -119,10 +130,38 @@ FROM {tables.CHUNKS} WHERE id = $1""",
 
 def deliver(chunk: Mapping[str, Any], callback: ChunkCallback) -> tuple[str, dict[str, Any]]:
     """The statement that hands a callback to the delivery queue."""
-    return outbox.direct(
-        message_id(chunk["id"], chunk["run"]), endpoint_id(chunk["callback_url"]), EVENT, chunk["id"],
-        json_text(callback),
-    )  # fmt: skip
+    return outbox.direct(message_id(chunk), endpoint_id(chunk["callback_url"]), EVENT, chunk["id"], json_text(callback))
+
+
+async def find_callback(store: Store, name: str) -> tuple[Any, str] | None:
+    """The row of a chunk that has ended and the body of its callback, as it was sent or would be; None if it has not
+    ended, or there is none of this name."""
+    chunks = await store.database.fetch(
+        f"""SELECT id, batch_id, chunk_id, run, identity, phase, callback_url, publishing_error, fetching_error
+FROM {tables.CHUNKS} WHERE id = $1 AND phase IN ({quote_list(ENDED)})""",
+        name,
+    )
+    if not chunks:
+        return None
+    [chunk] = chunks
+    sent = await deliveries.fetch_body(store, message_id(chunk))
+    if sent is not None:
+        return chunk, sent
+    error = chunk["publishing_error"] or chunk["fetching_error"] if chunk["phase"] == ChunkPhase.ERROR else None
+    return chunk, json_text(await build_callback(store.database.fetch, chunk, store.dialect, error))
+
+
+def ensure_endpoint(settings: BatchSettings, callback_url: str, dialect: Dialect) -> tuple[str, dict[str, Any]]:
+    """The statement that adds the endpoint of a callback URL, or gives it the secret that is configured now."""
+    return endpoints.ensure(endpoint_id(callback_url), callback_url, settings.secret_for(callback_url), dialect)
+
+
+async def sync_endpoints(store: Store, settings: BatchSettings) -> None:
+    """Gives the endpoints of callback URLs their configured secrets, for callbacks that were not delivered yet."""
+    for id_, url, secret in await endpoints.fetch_targets(store, PREFIX):
+        if id_ == endpoint_id(url) and secret != settings.secret_for(url):
+            text, values = sql.bind(*ensure_endpoint(settings, url, store.dialect))
+            await store.database.fetch(text, *values)
 
 
 def _describe_pi(pi: Mapping[str, Any], refs: Sequence[Mapping[str, Any]]) -> PiResult:
@@ -131,7 +170,10 @@ def _describe_pi(pi: Mapping[str, Any], refs: Sequence[Mapping[str, Any]]) -> Pi
     failed: list[FailedRef] = []
     for ref in refs:
         if ref["status"] == RefStatus.SKIPPED:
-            completed.append({"filename": ref["filename"], "status": "skipped", "reason": ref["reason"] or ""})
+            skipped: CompletedRef = {"filename": ref["filename"], "status": "skipped", "reason": ref["reason"] or ""}
+            if ref["result_cid"] is not None:
+                skipped["result_cid"] = ref["result_cid"]
+            completed.append(skipped)
         elif ref["status"] == RefStatus.DONE and ref["result_cid"] is not None:
             completed.append({"filename": ref["filename"], "status": "done", "result_cid": ref["result_cid"]})
         else:

@@ -14,12 +14,11 @@ from tabellion.accounts.roles import Role
 from tabellion.config import LOOPBACK
 from tabellion.messages import Message
 from tabellion.pipelines.batches.settings import BatchSettings
-from tabellion.web.auth import CHALLENGE
+from tabellion.web.auth import CHALLENGE, PROXIED, is_local
 from tabellion.web.environment import ServedEnvironment
 from tabellion.web.problems import Problem
 from tabellion.web.throttle import address_of
 
-FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip")  #: headers of proxies
 #: Headers of browsers: a page of another site, whose name leads to this machine, must not send chunks for its visitor.
 BROWSERS = ("origin", "sec-fetch-site")
 
@@ -28,9 +27,9 @@ BROWSERS = ("origin", "sec-fetch-site")
 class ChunkCaller:
     """Callers with the secret `batches.secret`, or with an API key of a role.
 
-    If no secret is configured, callers on this machine and in `batches.networks` need none. Those behind a proxy do,
-    unless `server.public_url` and `server.proxies` say whom to believe: a proxy on this machine would make every caller
-    local. All of them reach the first environment; a key reaches its own.
+    If no secret is configured, callers on this machine and in `batches.networks` need none. Behind a proxy only those
+    networks count, and only if `server.public_url` and `server.proxies` say whom to believe: a proxy on this machine
+    would make every caller local. All of them reach the first environment; a key reaches its own.
     """
 
     role: Role
@@ -59,7 +58,7 @@ class ChunkCaller:
 class AnyCaller:
     """Every caller, without a key or a session: for routes that show no data."""
 
-    word: str = "everybody"
+    word: str = "anyone"
 
     async def enter(self, request: Request) -> tuple[ServedEnvironment, Holder]:
         """The first environment. Each address has its own pace: one that sends too much does not delay the others."""
@@ -80,20 +79,33 @@ def _has_secret(header: str, secret: str) -> bool:
 
 
 def _is_near(request: Request, networks: Sequence[str]) -> bool:
-    """Whether the caller is on this machine or in one of these networks."""
+    """Whether the caller is on this machine or in one of these networks.
+
+    A server with a public URL has a proxy, which may add no header and call this machine by its address: then only
+    these networks count, and never this machine, whose address may be written into a header by anyone.
+    """
     config = request.app.state.config
-    if not config.public_url and any(name in request.headers for name in FORWARDED):
-        return False
     if any(name in request.headers for name in BROWSERS):
         return False
+    peer = request.client.host if request.client else ""
+    if not config.public_url and is_local(request):
+        return True
+    is_proxied = any(name in request.headers for name in PROXIED)
+    if is_proxied and not (config.public_url and _is_in(peer, config.proxies)):
+        return False
+    address = address_of(request)
+    if "/" in address and not is_proxied:
+        address = peer  # `address_of` widens an IPv6 address to its /64
+    return not _is_in(address, LOOPBACK) and _is_in(address, networks)
+
+
+def _is_in(text: str, networks: Sequence[str]) -> bool:
+    """Whether an address, or a whole network, is within one of these networks."""
     try:
-        address = ipaddress.ip_network(address_of(request))
+        address = ipaddress.ip_network(text)
     except ValueError:
         return False
-    if address.version == 6:  # `address_of` widens it to its /64
-        peer = ipaddress.ip_address(request.client.host) if request.client else None
-        address = ipaddress.ip_network(peer) if peer is not None and peer in address else address
     return any(
         address.version == network.version and address.subnet_of(network)  # type: ignore[arg-type]
-        for network in map(ipaddress.ip_network, (*LOOPBACK, *networks))
+        for network in map(ipaddress.ip_network, networks)
     )

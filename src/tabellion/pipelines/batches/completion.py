@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tabellion.delivery.outbox import outbox
 from tabellion.engine.job import Job
-from tabellion.engine.table import Row
+from tabellion.engine.tables.table import Row
 from tabellion.pipelines.batches import tables
-from tabellion.pipelines.batches.states import REF_STATUS, BatchStatus, Phase, RefStatus
+from tabellion.pipelines.batches.states import REF_STATUS, BatchStatus, ChunkPhase, RefStatus
 
 EVENT = "batch.ended"  #: of webhooks
 
@@ -15,7 +15,8 @@ async def complete(job: Job) -> Row:
     """Complete if every ref has a result, otherwise incomplete; failed chunks and refs can be retried."""
     assert job.context is not None  # noqa: S101 - every job of a worker has one
     [failed] = await job.context.fetch(
-        f"""SELECT (SELECT count(*) FROM {tables.CHUNKS} WHERE batch_id = $1 AND phase = '{Phase.ERROR}') AS chunks,
+        f"""SELECT (SELECT count(*) FROM {tables.CHUNKS} WHERE batch_id = $1
+    AND phase = '{ChunkPhase.ERROR}') AS chunks,
   (SELECT count(*) FROM {tables.REFS} AS r JOIN {tables.CHUNKS} AS c ON c.id = r.chunk
     WHERE c.batch_id = $1 AND {REF_STATUS} = '{RefStatus.ERROR}') AS refs,
   (SELECT count(*) FROM {tables.PIS} AS p JOIN {tables.CHUNKS} AS c ON c.id = p.chunk

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import secrets
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakKeyDictionary
@@ -12,7 +13,7 @@ from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.messages import Message
 from tabellion.net.guard import Blocked, HostUnreachable, Rules
 from tabellion.storage.cid import cid_of
-from tabellion.storage.lake import Absent, Lake, Present
+from tabellion.storage.lake import Lake, LakeFileExists, LakeFileTooLarge, NoSuchLakeFile
 
 if TYPE_CHECKING:
     import httpx2
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 IPFS = ("ipfs+http://", "ipfs+https://")
 SECONDS = 60.0  #: for one request to a node
 SHOWN = 200  #: characters of a node's error
+LARGEST = 64_000_000  #: bytes of a file that is read
+#: What a node says when there is no such block, or the text is not a CID. A timeout says nothing about the block.
+NOT_FOUND = re.compile(r"not found|could not find|invalid (path|cid)|selected encoding", re.IGNORECASE)
 
 
 class ContentError(TabellionError):
@@ -27,7 +31,7 @@ class ContentError(TabellionError):
 
 
 class ContentMissing(ContentError):  # noqa: N818 - what happened
-    """There is no such content, as far as the store can tell."""
+    """There is no such content: the store answered, and asking again would not help."""
 
 
 class NodeError(ContentError):
@@ -41,7 +45,7 @@ class ContentStore(Protocol):
         """Stores bytes and returns their CID."""
 
     async def get(self, cid: str) -> bytes:
-        """The bytes of a CID; raises ContentMissing."""
+        """The bytes of a CID; raises ContentMissing, and another ContentError if the store does not answer."""
 
     async def close(self) -> None:
         """Closes connections."""
@@ -58,7 +62,7 @@ class LakeContent:
         cid = cid_of(data)
         try:
             await self._lake.put(_path(cid), data, create=True)
-        except Present:
+        except LakeFileExists:
             # What a crash or a disk left behind must not be what others read.
             if await self._lake.get(_path(cid)) != data:
                 await self._lake.put(_path(cid), data)
@@ -67,8 +71,8 @@ class LakeContent:
     async def get(self, cid: str) -> bytes:
         """The bytes of a CID; raises ContentMissing."""
         try:
-            data = await self._lake.get(_path(cid))
-        except (Absent, ValueError):
+            data = await self._lake.get(_path(cid), limit=LARGEST)
+        except (NoSuchLakeFile, LakeFileTooLarge, ValueError):
             raise ContentMissing(Message("batch.content_missing", cid=cid[:100])) from None
         if cid_of(data) != cid:
             raise ContentMissing(Message("batch.content_damaged", cid=cid))
@@ -104,13 +108,14 @@ class IpfsContent:
         return cid
 
     async def get(self, cid: str) -> bytes:
-        """The bytes of a block; raises ContentMissing if the node does not find it in time."""
+        """The bytes of a block; raises ContentMissing if the node says that there is none."""
         if not cid.isalnum():
             raise ContentMissing(Message("batch.content_not_cid", cid=cid[:100]))
         try:
             data = await self._ask(f"block/get?arg={cid}&timeout={SECONDS / 2:g}s", b"", "application/octet-stream")
         except NodeError as error:
-            raise ContentMissing(Message("batch.ipfs_not_returned", cid=cid[:100], detail=str(error))) from None
+            kind = ContentMissing if NOT_FOUND.search(str(error)) else ContentError
+            raise kind(Message("batch.ipfs_not_returned", cid=cid[:100], detail=str(error))) from None
         if cid_of(data) != cid:
             raise ContentMissing(Message("batch.ipfs_other_bytes", cid=cid))
         return data
@@ -129,17 +134,25 @@ class IpfsContent:
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             self._clients[loop] = fetching.client(self._rules, timeout=SECONDS)
+        pieces, size = [], 0
         try:
-            response = await self._clients[loop].post(
-                f"{self._url}/api/v0/{call}", content=body, headers={"content-type": media}
-            )
+            async with self._clients[loop].stream(
+                "POST", f"{self._url}/api/v0/{call}", content=body, headers={"content-type": media}
+            ) as response:
+                async for piece in response.aiter_bytes():
+                    pieces.append(piece)
+                    size += len(piece)
+                    if size > LARGEST:
+                        raise ContentMissing(Message("batch.content_too_large", n=LARGEST))
         except (Blocked, HostUnreachable) as error:
             raise ContentError(Message("batch.ipfs_unreachable", detail=error.reason)) from None
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             raise ContentError(Message("batch.ipfs_no_answer", error=type(error).__name__)) from None
+        answer = b"".join(pieces)
         if response.status_code != 200:
-            raise NodeError(Message("batch.ipfs_status", status=response.status_code, text=response.text[:SHOWN]))
-        return response.content
+            text = answer[:SHOWN].decode("utf-8", "replace")
+            raise NodeError(Message("batch.ipfs_status", status=response.status_code, text=text))
+        return answer
 
 
 def open_content(url: str, rules: Rules | None = None) -> ContentStore:

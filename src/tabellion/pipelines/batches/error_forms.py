@@ -36,7 +36,7 @@ WHERE queue IN ({_marks(1, len(queues))}) AND key IN ({_marks(len(queues) + 1, l
     return {error: known for error, known in forms.items() if known}
 
 
-def translated(forms: dict[StoredError, dict[str, Any]], error: StoredError) -> Translated:
+def translatable_field(forms: dict[StoredError, dict[str, Any]], error: StoredError) -> Translated:
     """The field `translatable` of an answer with this error; nothing if it has no form."""
     return {"translatable": {"error": forms[error]}} if error in forms else {}
 

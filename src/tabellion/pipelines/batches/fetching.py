@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabellion.engine.job import Job
 from tabellion.engine.sql import NOW, Dialect
-from tabellion.engine.table import Row
+from tabellion.engine.tables.table import Row
 from tabellion.errors import Permanent
 from tabellion.messages import Message
 from tabellion.pipelines.batches import tables

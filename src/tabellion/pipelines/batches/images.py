@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Container
 from pathlib import PurePosixPath
 
-from tabellion.errors import Permanent, RateLimited, TabellionError
+from tabellion.errors import Permanent, TabellionError
 from tabellion.messages import Message
 from tabellion.models.base import Blob
 from tabellion.models.media import TYPES
 from tabellion.net.fetching import FetchFailed, Pinned, fetch
 from tabellion.net.guard import Blocked, Rules, parse
+from tabellion.net.retry_after import parse_retry_after
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.sniff import ENDINGS, HEAD, Kind, describe_kind, sniff
 
@@ -18,8 +21,16 @@ REF_FILE = ".ref.json"  #: the ending that a ref's file adds to the name of its 
 ENDINGS_OF_IMAGES = frozenset(ending for kind, endings in ENDINGS.items() if kind is not Kind.PDF for ending in endings)
 ASSET = re.compile(r"/asset/[^/.?#]+")  #: the path of an image without a variant
 GONE = (404, 410)
+LATER = (408, 429)  #: answers of the class 4xx that say nothing about the image
 SECONDS = 60.0  #: for one download
-PAUSE = 5.0  #: seconds after which a CDN that limits requests is asked again
+
+
+class HostLimited(TabellionError):  # noqa: N818 - what happened
+    """The host of the image limits requests, and has refused this one."""
+
+    def __init__(self, asked: float | None, message: Message) -> None:
+        self.asked = asked  #: seconds to wait, if the host says how many
+        super().__init__(message)
 
 
 class ImageUnavailable(TabellionError):  # noqa: N818 - what happened
@@ -42,16 +53,18 @@ def variant_url(cdn_url: str, variant: str) -> str | None:
 async def download_image(
     cdn_url: str, rules: Rules, *, variant: str, limit: int, transport: Pinned | None = None
 ) -> Blob:
-    """The bytes of an image and their type, by their content; its variant if the CDN has one.
+    """The bytes of an image and their type, by their content; its variant if the CDN gives it.
 
     A `transport` keeps connections for further images.
 
-    Raises Permanent for what a retry cannot change (an invalid URL, no such image, another format, too large), and
-    ImageUnavailable for what it may.
+    Raises Permanent for what a retry cannot change (an invalid URL, no such image, another format, too large),
+    ImageUnavailable for what it may, and HostLimited for a 429.
     """
     try:
         smaller = variant_url(cdn_url, variant)
-        data = await _download(smaller, rules, limit, transport) if smaller is not None else None
+        data = None
+        if smaller is not None:
+            data = await _download(smaller, rules, limit, transport, refused=range(400, 500))
         if data is None:
             data = await _download(cdn_url, rules, limit, transport)
     except Blocked as error:
@@ -69,19 +82,21 @@ async def download_image(
     return Blob(data, TYPES[kind], PurePosixPath(parse(cdn_url).rest.partition("?")[0]).name)
 
 
-async def _download(url: str, rules: Rules, limit: int, transport: Pinned | None) -> bytes | None:
-    """The bytes at a URL; None if there are none."""
+async def _download(
+    url: str, rules: Rules, limit: int, transport: Pinned | None, *, refused: Container[int] = GONE
+) -> bytes | None:
+    """The bytes at a URL; None if the server refuses it with one of these statuses."""
     try:
         async with fetch(url, rules, limit=limit, deadline=SECONDS, transport=transport) as found:
             return b"".join([chunk async for chunk in found.chunks])
     except FetchFailed as error:
-        if error.status in GONE:
+        if error.status in refused and error.status not in LATER:
             return None
         if error.code == "too_large":
             raise Permanent(Message("batch.image_too_large", n=limit)) from None
         message = Message("batch.image_unavailable", detail=str(error))
         if error.status == 429:
-            raise RateLimited(PAUSE, message) from None
-        if error.status is not None and 400 <= error.status < 500 and error.status != 408:
+            raise HostLimited(parse_retry_after(error.retry_after, time.time()), message) from None
+        if error.status is not None and 400 <= error.status < 500 and error.status not in LATER:
             raise Permanent(message) from None
         raise ImageUnavailable(message) from None

@@ -1,4 +1,4 @@
-"""Reads batches: the status of a chunk, the progress of a batch, its chunks, and failed refs by their error."""
+"""Reads batches: the status of a chunk, the progress of a batch, and its chunks."""
 
 from __future__ import annotations
 
@@ -7,38 +7,36 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 
 from tabellion.answers import Answer, Doc
+from tabellion.delivery import deliveries
 from tabellion.delivery.endpoints import DeliveryState
 from tabellion.engine import sql
 from tabellion.engine.timestamps import iso
 from tabellion.messages import Translatable
-from tabellion.monitor.fingerprint import shape
 from tabellion.pipelines.batches import tables
-from tabellion.pipelines.batches.callbacks import message_id
-from tabellion.pipelines.batches.error_forms import read_forms, translated
+from tabellion.pipelines.batches.callbacks import EVENT, message_id
+from tabellion.pipelines.batches.error_forms import read_forms, translatable_field
 from tabellion.pipelines.batches.states import (
     ENDED_REFS,
     FETCHING_QUEUE,
     GOOD_REFS,
     PUBLISHING_QUEUE,
     REF_STATUS,
-    REFS_QUEUE,
     WEBHOOKS_QUEUE,
-    Phase,
+    CallbackReport,
+    ChunkPhase,
     RefStatus,
     is_id,
-    listed,
+    quote_list,
     work_name,
 )
 
 if TYPE_CHECKING:
     from tabellion.engine.store import Store
 
-MOST_EXAMPLES = 5  #: refs that are shown for an error
-MOST_TEXTS = 2000  #: different texts of errors that are grouped, the most frequent ones
-PHASES = tuple(phase.value for phase in Phase)
+PHASES = tuple(phase.value for phase in ChunkPhase)
 
 
-class Progress(Answer):
+class BatchProgress(Answer):
     """Refs by what became of them; skipped ones are completed."""
 
     total_refs: int
@@ -52,7 +50,7 @@ class ChunkProgress(Answer):
 
     status: Literal["processing", "done", "error"]
     phase: Literal["FETCHING", "PROCESSING", "PUBLISHING", "DONE", "ERROR"]
-    progress: Progress
+    progress: BatchProgress
     error: NotRequired[str]
 
 
@@ -74,7 +72,7 @@ class Chunk(Answer):
     phase: str
     run: Annotated[int, Doc("How often it was started.")]
     total_pis: int
-    progress: Progress
+    progress: BatchProgress
     skipped: Annotated[int, Doc("Those of the completed refs that needed no reading.")]
     failed_pis: Annotated[int, Doc("Entities that were read, but not published.")]
     pi_error: Annotated[str | None, Doc("The error of one of these entities.")]
@@ -86,6 +84,13 @@ class Chunk(Answer):
     callback: CallbackFacts | None
 
 
+class UndeliveredCallbacks(Answer):
+    """Callbacks of a batch that their receiver has not acknowledged."""
+
+    pending: Annotated[int, Doc("Those that are being sent, now or later.")]
+    failed: Annotated[int, Doc("Those that were given up: `retry webhooks`, or the chunk once more, sends them again.")]
+
+
 class Batch(Answer):
     """A batch and its progress, counted from the rows."""
 
@@ -93,7 +98,7 @@ class Batch(Answer):
     status: Annotated[str, Doc("open, processing, completing, complete or incomplete.")]
     total_pis: int
     total_chunks: int
-    progress: Progress
+    progress: BatchProgress
     skipped: int
     phases: Annotated[dict[str, int], Doc("Chunks by phase.")]
     chunk_size: int | None
@@ -104,23 +109,6 @@ class Batch(Answer):
     completed_at: str | None
     closed_at: str | None
     status_url: str
-
-
-class FailedRefExample(Answer):
-    """One of the refs with an error."""
-
-    chunk_id: str
-    pi: str
-    filename: str
-
-
-class RefError(Answer):
-    """An error, and the refs that have it: texts that differ only in numbers, ids and paths are one error."""
-
-    error: Annotated[str, Doc("The most frequent text.")]
-    translatable: NotRequired[Translatable]
-    refs: int
-    examples: list[FailedRefExample]
 
 
 async def chunk_status(store: Store, batch_id: str, chunk_id: str) -> ChunkProgress | None:
@@ -134,13 +122,13 @@ FROM {tables.CHUNKS} AS c LEFT JOIN {tables.REFS} AS r ON r.chunk = c.id WHERE c
     )
     if not rows:
         return None
-    row, phase = rows[0], Phase(rows[0]["phase"])
+    row, phase = rows[0], ChunkPhase(rows[0]["phase"])
     found = ChunkProgress(
-        status="done" if phase is Phase.DONE else "error" if phase is Phase.ERROR else "processing",
-        phase=Phase.FETCHING.value if phase is Phase.PENDING else phase.value,  # type: ignore[typeddict-item]
+        status="done" if phase is ChunkPhase.DONE else "error" if phase is ChunkPhase.ERROR else "processing",
+        phase=ChunkPhase.FETCHING.value if phase is ChunkPhase.PENDING else phase.value,  # type: ignore[typeddict-item]
         progress=_progress({one["status"]: one["n"] for one in rows}),
     )
-    if phase is Phase.ERROR:
+    if phase is ChunkPhase.ERROR:
         found["error"] = row["publishing_error"] or row["fetching_error"] or ""
     return found
 
@@ -151,6 +139,11 @@ async def get_batch(store: Store, id_: str) -> Batch | None:
         return None
     rows, counts = await asyncio.gather(_batch_rows(store, "b.id = $1", [id_], 1), _count_batch(store, id_))
     return _describe_batch(rows[0], *counts) if rows else None
+
+
+async def has_batch(store: Store, id_: str) -> bool:
+    """Whether there is a batch of this id."""
+    return is_id(id_) and bool(await store.database.fetch(f"SELECT 1 FROM {tables.BATCHES} WHERE id = $1", id_))
 
 
 async def list_batches(
@@ -187,62 +180,22 @@ async def get_chunk(store: Store, batch_id: str, chunk_id: str) -> Chunk | None:
 
 async def _chunk_rows(store: Store, where: str, values: Sequence[Any], limit: int) -> list[Any]:
     d = store.dialect
-    received = f"""(SELECT max(k.received_at) FROM {tables.RECEIVED} AS k
-    WHERE k.batch_id = c.batch_id AND k.chunk_id = c.chunk_id)"""
     return await store.database.fetch(
-        f"""SELECT c.id, c.chunk_id, c.position, c.phase, c.run, c.total_pis, c.callback_url,
+        f"""SELECT c.id, c.chunk_id, c.position, c.phase, c.run, c.identity, c.total_pis, c.callback_url,
   c.fetching_error, c.publishing_error, {sql.epoch("c.started_at", d)} AS started_at,
-  {sql.epoch("c.completed_at", d)} AS completed_at, {sql.epoch(received, d)} AS received_at
+  {sql.epoch("c.completed_at", d)} AS completed_at
 FROM {tables.CHUNKS} AS c WHERE {where} ORDER BY c.position, c.id LIMIT {int(limit)}""",
         *values,
     )
 
 
-async def count_undelivered(store: Store, batch_id: str) -> int:
+async def count_undelivered(store: Store, batch_id: str) -> UndeliveredCallbacks:
     """How many callbacks of a batch have not been delivered."""
-    [row] = await store.database.fetch(
-        f"""SELECT count(*) AS n FROM {tables.CHUNKS} AS c
-JOIN tabellion_webhook_deliveries AS d ON d.document_id = c.id
-WHERE c.batch_id = $1 AND d.status <> 'delivered'""",
-        batch_id,
-    )
-    return int(row["n"])
-
-
-async def failed_refs(store: Store, batch_id: str, limit: int = 50) -> list[RefError]:
-    """The errors of a batch's refs, the most frequent first."""
-    rows = await store.database.fetch(
-        f"""SELECT coalesce(r.error, '') AS error, count(*) AS n, min(r.id) AS first FROM {tables.REFS} AS r
-JOIN {tables.CHUNKS} AS c ON c.id = r.chunk WHERE c.batch_id = $1 AND r.status = '{RefStatus.ERROR}'
-GROUP BY coalesce(r.error, '') ORDER BY count(*) DESC, min(r.id) LIMIT {MOST_TEXTS}""",
-        batch_id,
-    )
-    alike: dict[str, list[Any]] = {}
-    for row in rows:
-        alike.setdefault(shape(row["error"]), []).append(row)
-    groups = sorted(alike.values(), key=lambda group: -sum(row["n"] for row in group))[:limit]
-    forms = await read_forms(store, [(REFS_QUEUE, group[0]["first"], group[0]["error"]) for group in groups])
-    return [
-        RefError(
-            error=group[0]["error"], refs=sum(row["n"] for row in group),
-            examples=await _examples(store, batch_id, [row["error"] for row in group[:MOST_EXAMPLES]]),
-            **translated(forms, (REFS_QUEUE, group[0]["first"], group[0]["error"])),
-        )
-        for group in groups
-    ]  # fmt: skip
-
-
-async def _examples(store: Store, batch_id: str, errors: Sequence[str]) -> list[FailedRefExample]:
-    """Some of the refs with one of these errors."""
-    marks = ", ".join(f"${number}" for number in range(2, len(errors) + 2))
-    rows = await store.database.fetch(
-        f"""SELECT c.chunk_id, p.pi, r.filename FROM {tables.REFS} AS r JOIN {tables.CHUNKS} AS c ON c.id = r.chunk
-JOIN {tables.PIS} AS p ON p.chunk = r.chunk AND p.position = r.pi_position
-WHERE c.batch_id = $1 AND r.status = '{RefStatus.ERROR}' AND coalesce(r.error, '') IN ({marks})
-ORDER BY r.id LIMIT {MOST_EXAMPLES}""",
-        batch_id, *errors,
-    )  # fmt: skip
-    return [FailedRefExample(chunk_id=row["chunk_id"], pi=row["pi"], filename=row["filename"]) for row in rows]
+    chunks = f"""SELECT c.id AS subject FROM {tables.CHUNKS} AS c
+WHERE c.batch_id = $2 AND c.report = '{CallbackReport.WRITTEN}'"""
+    counted = await deliveries.count_undelivered(store, EVENT, chunks, batch_id)
+    failed = counted.pop("failed", 0)
+    return UndeliveredCallbacks(pending=sum(counted.values()), failed=failed)
 
 
 async def _batch_rows(store: Store, where: str, values: Sequence[Any], limit: int) -> list[Any]:
@@ -258,22 +211,33 @@ FROM {tables.BATCHES} AS b WHERE {where} ORDER BY b.created_at DESC, b.id DESC L
 
 
 async def _count_batch(store: Store, id_: str) -> tuple[list[Any], list[Any]]:
-    """The chunks of a batch by phase, with the counts of those that have ended, and the ended refs of open ones."""
-    chunks = f"""SELECT phase, count(*) AS n, sum(total_refs) AS total, sum(done_refs) AS done,
-  sum(skipped_refs) AS skipped, sum(failed_refs) AS failed FROM {tables.CHUNKS} WHERE batch_id = $1 GROUP BY phase"""
-    refs = f"""SELECT r.status, count(*) AS n FROM {tables.CHUNKS} AS c JOIN {tables.REFS} AS r ON r.chunk = c.id
-WHERE c.batch_id = $1 AND c.done_refs IS NULL AND r.status IN ({listed(ENDED_REFS)}) GROUP BY r.status"""
-    return await asyncio.gather(store.database.fetch(chunks, id_), store.database.fetch(refs, id_))
+    """The chunks of a batch by phase, with the counts of those that have ended, and the ended refs of open ones.
+
+    A chunk that waits for its first turn has no ended refs: a large batch has thousands of those. One statement sees
+    one moment: a chunk that ends between two of them would be counted twice.
+    """
+    rows = await store.database.fetch(
+        f"""SELECT 1 AS is_phase, c.phase AS name, count(*) AS n, sum(c.total_refs) AS total, sum(c.done_refs) AS done,
+  sum(c.skipped_refs) AS skipped, sum(c.failed_refs) AS failed
+FROM {tables.CHUNKS} AS c WHERE c.batch_id = $1 GROUP BY c.phase
+UNION ALL
+SELECT 0, r.status, count(*), NULL, NULL, NULL, NULL
+FROM {tables.CHUNKS} AS c JOIN {tables.REFS} AS r ON r.chunk = c.id
+WHERE c.batch_id = $1 AND c.done_refs IS NULL AND (c.phase <> '{ChunkPhase.PENDING}' OR c.run > 1)
+  AND r.status IN ({quote_list(ENDED_REFS)}) GROUP BY r.status""",
+        id_,
+    )
+    return [row for row in rows if row["is_phase"]], [row for row in rows if not row["is_phase"]]
 
 
 def _describe_batch(row: Mapping[str, Any], phases: Sequence[Any], refs: Sequence[Any]) -> Batch:
     """Adds the ended refs of open chunks to the counts that chunks keep when they end."""
-    counted = {one["status"]: one["n"] for one in refs}
+    counted = {one["name"]: one["n"] for one in refs}
     counts: dict[str, int] = {
         status: counted.get(status, 0) + sum(one[column] or 0 for one in phases)
         for status, column in ((RefStatus.DONE, "done"), (RefStatus.SKIPPED, "skipped"), (RefStatus.ERROR, "failed"))
     }
-    by_phase = {one["phase"]: one["n"] for one in phases}
+    by_phase = {one["name"]: one["n"] for one in phases}
     return Batch(
         id=row["id"], status=row["status"], total_pis=row["total_pis"], total_chunks=sum(by_phase.values()),
         progress=_progress(counts, sum(one["total"] or 0 for one in phases)), skipped=counts[RefStatus.SKIPPED],
@@ -288,7 +252,8 @@ async def _describe_chunks(store: Store, rows: Sequence[Any]) -> list[Chunk]:
     names = [row["id"] for row in rows]
     counts = await _count_refs(store, names)
     unpublished = await _failed_pis(store, names)
-    deliveries = await _deliveries(store, [message_id(row["id"], row["run"]) for row in rows if row["callback_url"]])
+    ids = {row["id"]: message_id(row) for row in rows if row["callback_url"] is not None}
+    sent, received = await _deliveries(store, list(ids.values())), await _received(store, list(ids.values()))
     forms = await read_forms(store, [_chunk_error(row) for row in rows if _chunk_error(row)[2]])
     return [
         Chunk(
@@ -296,8 +261,8 @@ async def _describe_chunks(store: Store, rows: Sequence[Any]) -> list[Chunk]:
             progress=_progress(counts[row["id"]]), skipped=counts[row["id"]].get(RefStatus.SKIPPED, 0),
             failed_pis=unpublished.get(row["id"], (0, None))[0], pi_error=unpublished.get(row["id"], (0, None))[1],
             error=row["publishing_error"] or row["fetching_error"], started_at=iso(row["started_at"]),
-            completed_at=_iso(row["completed_at"]), received_at=_iso(row["received_at"]),
-            callback=deliveries.get(message_id(row["id"], row["run"])), **translated(forms, _chunk_error(row)),
+            completed_at=_iso(row["completed_at"]), received_at=_iso(received.get(ids.get(row["id"], ""))),
+            callback=sent.get(ids.get(row["id"], "")), **translatable_field(forms, _chunk_error(row)),
         )
         for row in rows
     ]  # fmt: skip
@@ -336,29 +301,39 @@ def _chunk_error(row: Mapping[str, Any]) -> tuple[str, str, str]:
     return queue, row["id"], row["publishing_error"] or row["fetching_error"] or ""
 
 
-async def _deliveries(store: Store, ids: Sequence[str]) -> dict[str, CallbackFacts]:
+async def _received(store: Store, ids: Sequence[str]) -> dict[str, float]:
+    """When callbacks were received here, by their ids."""
     if not ids:
         return {}
     marks = ", ".join(f"${number}" for number in range(1, len(ids) + 1))
     rows = await store.database.fetch(
-        f"SELECT id, status, attempts, error FROM tabellion_webhook_deliveries WHERE id IN ({marks})", *ids
+        f"""SELECT id, {sql.epoch("received_at", store.dialect)} AS at FROM {tables.RECEIVED}
+WHERE id IN ({marks})""",
+        *ids,
     )
+    return {row["id"]: row["at"] for row in rows}
+
+
+async def _deliveries(store: Store, ids: Sequence[str]) -> dict[str, CallbackFacts]:
+    if not ids:
+        return {}
+    rows = await deliveries.fetch_states(store, ids)
     errors = {row["id"]: (WEBHOOKS_QUEUE, row["id"], row["error"] or "") for row in rows}
     forms = await read_forms(store, [error for error in errors.values() if error[2]])
     return {
         row["id"]: CallbackFacts(
             id=row["id"], status=row["status"], attempts=row["attempts"], error=row["error"],
-            **translated(forms, errors[row["id"]]),
+            **translatable_field(forms, errors[row["id"]]),
         )
         for row in rows
     }  # fmt: skip
 
 
-def _progress(counts: Mapping[str, int], total: int | None = None) -> Progress:
+def _progress(counts: Mapping[str, int], total: int | None = None) -> BatchProgress:
     total = sum(counts.values()) if total is None else total
     completed = sum(counts.get(status, 0) for status in GOOD_REFS)
     failed = counts.get(RefStatus.ERROR, 0)
-    return Progress(total_refs=total, completed=completed, failed=failed, pending=total - completed - failed)
+    return BatchProgress(total_refs=total, completed=completed, failed=failed, pending=total - completed - failed)
 
 
 def _iso(seconds: float | None) -> str | None:

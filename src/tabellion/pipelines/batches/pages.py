@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tabellion.accounts.roles import Role
-from tabellion.pipelines.batches.routes import batch_pages
+from tabellion.pipelines.batches.routes import pages
 from tabellion.web.blueprint import NavItem
 from tabellion.web.policy import Policy
 
-ROUTERS = (batch_pages.router,)
+ROUTERS = (pages.router,)
 POLICY: Policy = {
     ("GET", "/batches"): Role.VIEWER,
     ("GET", "/batches/{batch_id}"): Role.VIEWER,

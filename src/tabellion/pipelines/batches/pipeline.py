@@ -54,7 +54,15 @@ class BatchesPipeline(Pipeline):
         "batches.global_retries": (int, "retries of loading or publishing a chunk (5)"),
         "batches.most_failed": ((int, float), "the share of failed refs above which a chunk is an error (0.5)"),
         "batches.slots": (int, "refs that one worker reads at once (100)"),
-        "batches.variant": (str, "the variant of /asset/ID images that the CDN is asked for; empty: none (medium)"),
+        "batches.variant": (
+            str,
+            "the variant of /asset/ID images requested from the CDN; empty: none (medium)",
+        ),
+        "batches.unknown_tip": (
+            str,
+            'an entity whose tip is not in the content store: "reject" it, or "start" its versions here (reject with '
+            "an IPFS node, else start)",
+        ),
         "batches.image_bytes": (int, "bytes that an image may have (20000000)"),
         "batches.lease": ((int, float), "seconds after which the work of a dead worker is ready again (60)"),
         "batches.timeout": ((int, float), "seconds that one attempt may take (600)"),
@@ -96,7 +104,7 @@ class BatchesPipeline(Pipeline):
 
     def retention(self, config: Config, environment: Environment) -> Sequence[RetentionRule]:
         """Batches that were closed."""
-        from tabellion.pipelines.batches.old_batches import ClosedBatches
+        from tabellion.pipelines.batches.retention import ClosedBatches
 
         return [ClosedBatches(config.keep(self.name))]
 

@@ -8,47 +8,71 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from tabellion.engine.job import Job, storable
-from tabellion.engine.table import Row
-from tabellion.errors import ConfigurationError, Permanent
+from tabellion.engine.tables.table import Row
+from tabellion.errors import ConfigurationError, Permanent, RateLimited
 from tabellion.messages import Message
 from tabellion.models.base import Ask, Blob, Model, takes
 from tabellion.models.errors import Rejected
 from tabellion.models.media import renderer
 from tabellion.models.page_text import read_page, reads_pages_only
 from tabellion.net.fetching import Pinned
+from tabellion.pipelines.batches.host_pauses import HostPauses
 from tabellion.pipelines.batches.image_ends import has_end
-from tabellion.pipelines.batches.images import download_image
+from tabellion.pipelines.batches.images import HostLimited, download_image
 from tabellion.pipelines.batches.settings import LOCAL
 from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.page import Page
 from tabellion.reading.pages import OCR, open_document
+from tabellion.storage.lake import LakeError
 
 if TYPE_CHECKING:
     from tabellion.pipelines.batches.settings import BatchSettings
 
 
-class Processing:
+AWAY, LONGEST_AWAY = 5.0, 300.0  #: seconds after which a staging store that does not answer is asked again
+
+
+class RefReader:
     """The handler of refs."""
 
     def __init__(self, settings: BatchSettings) -> None:
         self._settings = settings
         self._model: Model | None = None
+        self._pauses = HostPauses()
         self._transports: WeakKeyDictionary[asyncio.AbstractEventLoop, Pinned] = WeakKeyDictionary()
 
     async def read(self, job: Job) -> Row:
-        """Reads one image. A text that an earlier attempt has written is not read again."""
-        settings = self._settings
-        file = await settings.staging.read(job["staging_key"])
-        text = file.text
-        if text is None:
+        """Reads one image. A text that an earlier attempt has written is not read again.
+
+        While the staging store does not answer, the ref waits and no attempt is used up.
+        """
+        try:
+            file = await self._settings.staging.read(job["staging_key"])
+            text = file.text
+            if text is None:
+                text = await self._read_image(job, await self._download(job))
+                # Once more: others may have written other keys while the image was read.
+                file = await self._settings.staging.read(job["staging_key"])
+                await self._settings.staging.write(job["staging_key"], file.with_text(text))
+        except LakeError as error:
+            raise RateLimited(min(AWAY * 2.0 ** min(job.deferrals, 10), LONGEST_AWAY), str(error)) from error
+        return {"ocr_text_length": len(text)}
+
+    async def _download(self, job: Job) -> Blob:
+        """The image of a ref. After a 429, this process asks its host for no image before the time that it named."""
+        settings, url = self._settings, job["cdn_url"]
+        if pause := self._pauses.remaining(url):
+            raise RateLimited(pause, Message("batch.host_pauses"))
+        try:
             image = await download_image(
-                job["cdn_url"], settings.rules, variant=settings.variant, limit=settings.image_bytes,
+                url, settings.rules, variant=settings.variant, limit=settings.image_bytes,
                 transport=self._open_transport(job),
             )  # fmt: skip
-            text = await self._read_image(job, image)
-            await settings.staging.write(job["staging_key"], file.with_text(text))
-        return {"ocr_text_length": len(text)}
+        except HostLimited as error:
+            raise RateLimited(self._pauses.add_refusal(url, error.asked), str(error)) from None
+        self._pauses.add_success(url)
+        return image
 
     async def close(self) -> None:
         """Closes this loop's connections."""

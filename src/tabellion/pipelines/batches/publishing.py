@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
-from tabellion.engine.table import Row
+from tabellion.engine.tables.table import Row
+from tabellion.errors import Permanent
 from tabellion.messages import Message
 from tabellion.pipelines.batches import callbacks, tables
 from tabellion.pipelines.batches.callbacks import ChunkCallback
-from tabellion.pipelines.batches.entities import Append, TipUnknown, append_version
-from tabellion.pipelines.batches.states import Phase, RefStatus
+from tabellion.pipelines.batches.entities import Append, EntityError, append_version
+from tabellion.pipelines.batches.states import ChunkPhase, RefStatus, SkipReason
 
 if TYPE_CHECKING:
     from tabellion.pipelines.batches.settings import BatchSettings
@@ -28,29 +30,29 @@ class Publishing:
         self._settings = settings
 
     async def publish(self, job: Job) -> Row:
-        """Publishes what was read.
+        """Publishes what was read, and texts that were there before and are not published.
 
         If too many refs failed nothing is published, and the chunk ends in an error; it does so too if not one of its
         entities could be published.
         """
         context = _context(job)
         refs = await context.fetch(
-            f"""SELECT id, pi_position, filename, staging_key, status, result_cid FROM {tables.REFS}
+            f"""SELECT id, pi_position, filename, staging_key, status, reason, result_cid FROM {tables.REFS}
 WHERE chunk = $1 ORDER BY id""",
             job.text_key,
         )
-        failed, error = sum(ref["status"] == RefStatus.ERROR for ref in refs), None
-        if refs and failed / len(refs) > self._settings.most_failed:
-            error = str.__str__(Message("batch.too_many_failed", n=failed, of=len(refs)))
-        else:
-            unpublished = [ref for ref in refs if ref["status"] == RefStatus.DONE and ref["result_cid"] is None]
+        error = self._judge(refs)
+        if error is None:
+            unpublished = [ref for ref in refs if ref["result_cid"] is None and _has_file(ref)]
             job.note(Message("batch.note_publishing", n=len(unpublished)))
-            await self._store_files(unpublished)
-            await self._append_versions(context, job, refs, {ref["pi_position"] for ref in unpublished})
+            await self._store_files(context, unpublished)
+            error = self._judge(refs)
+        if error is None:
+            await self._append_versions(context, job, refs, [ref for ref in unpublished if ref["result_cid"]])
         callback = await self._report(job, error)
         counts = _count(callback)
         if callback["status"] == "error":
-            return {**counts, "phase": Phase.ERROR, "publishing_error": callback.get("error")}
+            return {**counts, "phase": ChunkPhase.ERROR, "publishing_error": callback.get("error")}
         return counts
 
     async def report(self, job: Job) -> Row:
@@ -58,19 +60,42 @@ WHERE chunk = $1 ORDER BY id""",
         error = job["publishing_error"] or job["fetching_error"] or Message("batch.ended")
         return _count(await self._report(job, error))
 
-    async def _store_files(self, refs: list[Any]) -> None:
-        """Stores the ref files under their CIDs; storing one twice changes nothing."""
+    def _judge(self, refs: Sequence[Any]) -> str | None:
+        """The error of a chunk with these refs, if too many of them failed."""
+        failed = sum(ref["status"] == RefStatus.ERROR for ref in refs)
+        if failed <= len(refs) * self._settings.most_failed:
+            return None
+        return str.__str__(Message("batch.too_many_failed", n=failed, of=len(refs)))
+
+    async def _store_files(self, context: JobContext, refs: list[Any]) -> None:
+        """Stores the ref files under their CIDs; storing one twice changes nothing.
+
+        A ref whose file is gone, damaged or without its text has failed: a retry reads it again.
+        """
         room = asyncio.Semaphore(AT_ONCE)
 
         async def put(ref: Any) -> None:
             async with room:
-                file = await self._settings.staging.read(ref["staging_key"])
-                ref["result_cid"] = await self._settings.content.put(file.dump())
+                try:
+                    file = await self._settings.staging.read(ref["staging_key"])
+                    if file.text is None:
+                        raise Permanent(Message("batch.staging_without_text", key=ref["staging_key"]))
+                except Permanent as error:
+                    ref["status"] = RefStatus.ERROR
+                    await context.fetch(
+                        f"""UPDATE {tables.REFS} SET status = '{RefStatus.ERROR}', reason = NULL, error = $2
+WHERE id = $1 AND result_cid IS NULL""",
+                        ref["id"], str.__str__(str(error)),
+                    )  # fmt: skip
+                else:
+                    ref["result_cid"] = await self._settings.content.put(file.dump())
 
         await asyncio.gather(*(put(ref) for ref in refs))
 
-    async def _append_versions(self, context: JobContext, job: Job, refs: list[Any], positions: set[int]) -> None:
-        """Appends one version to each entity, several entities at once."""
+    async def _append_versions(self, context: JobContext, job: Job, refs: list[Any], stored: list[Any]) -> None:
+        """Appends one version to each entity with files that were stored now, several entities at once."""
+        read = {ref["pi_position"] for ref in stored if ref["status"] == RefStatus.DONE}
+        positions = {ref["pi_position"] for ref in stored}
         pis = await context.fetch(
             f"SELECT position, pi, current_tip FROM {tables.PIS} WHERE chunk = $1 ORDER BY position", job.text_key
         )
@@ -78,7 +103,8 @@ WHERE chunk = $1 ORDER BY id""",
 
         async def append(pi: Any) -> None:
             async with room:
-                await self._append(context, job, pi, [ref for ref in refs if ref["pi_position"] == pi["position"]])
+                own = [ref for ref in refs if ref["pi_position"] == pi["position"]]
+                await self._append(context, job, pi, own, only_if_new=pi["position"] not in read)
 
         appends = [append(pi) for pi in pis if pi["position"] in positions]
         # All have ended before the first error ends the job: none may append for it afterwards.
@@ -86,7 +112,7 @@ WHERE chunk = $1 ORDER BY id""",
             if isinstance(result, BaseException):
                 raise result
 
-    async def _append(self, context: JobContext, job: Job, pi: Any, refs: list[Any]) -> None:
+    async def _append(self, context: JobContext, job: Job, pi: Any, refs: list[Any], *, only_if_new: bool) -> None:
         """Appends one version to an entity, and notes what it contains."""
         published = [ref for ref in refs if ref["result_cid"] is not None]
         append = Append(
@@ -94,10 +120,11 @@ WHERE chunk = $1 ORDER BY id""",
             {ref["filename"]: ref["result_cid"] for ref in published},
             {ref["id"]: ref["result_cid"] for ref in published},
             f"OCR of {len(published)} refs (batch {job['batch_id']}, chunk {job['chunk_id']})",
+            only_if_new,
         )  # fmt: skip
         try:
-            await append_version(context, self._settings.content, append)
-        except TipUnknown as error:
+            await append_version(context, self._settings.content, append, starts=self._settings.starts)
+        except EntityError as error:
             await context.fetch(
                 f"UPDATE {tables.PIS} SET entity_error = $3 WHERE chunk = $1 AND position = $2",
                 job.text_key, pi["position"], str.__str__(str(error)),
@@ -107,10 +134,23 @@ WHERE chunk = $1 ORDER BY id""",
         """Writes the callback in the transaction that ends the job, and returns it."""
         context = _context(job)
         callback = await callbacks.build_callback(context.fetch, job.values, context.dialect, error)
+        job.also(
+            f"""UPDATE {tables.REFS} SET chunk_ended = TRUE
+WHERE chunk = :chunk AND status = '{RefStatus.ERROR}' AND NOT chunk_ended""",
+            chunk=job.text_key,
+        )
         if job["callback_url"] is not None:
-            text, values = callbacks.deliver(job.values, callback)
-            job.also(text, **values)
+            for text, values in (
+                callbacks.ensure_endpoint(self._settings, job["callback_url"], context.dialect),
+                callbacks.deliver(job.values, callback),
+            ):
+                job.also(text, **values)
         return callback
+
+
+def _has_file(ref: Any) -> bool:
+    """Whether a ref has a file with a text, which is to be published."""
+    return bool(ref["status"] == RefStatus.DONE or ref["reason"] == SkipReason.HAS_TEXT)
 
 
 def _count(callback: ChunkCallback) -> Row:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
 from tabellion.engine.sql import literal
-from tabellion.engine.table import Row
+from tabellion.engine.tables.table import Row
 from tabellion.pipelines.batches import states, tables
+from tabellion.pipelines.batches.callbacks import sync_endpoints
 from tabellion.pipelines.batches.completion import complete
 from tabellion.pipelines.batches.fetching import Fetching
-from tabellion.pipelines.batches.processing import Processing
+from tabellion.pipelines.batches.processing import RefReader
 from tabellion.pipelines.batches.publishing import Publishing
 from tabellion.pipelines.batches.settings import LOCAL, BatchSettings
-from tabellion.pipelines.batches.states import BatchStatus, listed
+from tabellion.pipelines.batches.states import BatchStatus, quote_list
 
 Handler = Callable[[Job], Awaitable[Row]]
 FETCHED_AT_ONCE, PUBLISHED_AT_ONCE = 4, 4  #: chunks, in one worker
@@ -25,10 +27,10 @@ MOST_DEFERRALS = 100_000  #: the deadline ends it long before
 MOST_CRASHES = 5  #: in a row: a killed worker says little about its refs
 #: A chunk is published when none of its refs is open.
 NO_OPEN_REF = f"""NOT EXISTS (SELECT 1 FROM {tables.REFS} AS r
-  WHERE r.chunk = t.id AND r.status IN ({listed(states.OPEN_REFS)}))"""
+  WHERE r.chunk = t.id AND r.status IN ({quote_list(states.OPEN_REFS)}))"""
 #: A batch has ended when none of its chunks is open.
 NO_OPEN_CHUNK = f"""NOT EXISTS (SELECT 1 FROM {tables.CHUNKS} AS c
-  WHERE c.batch_id = t.id AND c.phase NOT IN ({listed(states.ENDED)}))"""
+  WHERE c.batch_id = t.id AND c.phase NOT IN ({quote_list(states.ENDED)}))"""
 
 
 def batch_queues(
@@ -52,18 +54,21 @@ def batch_queues(
         (completion_queue(settings, only), complete),
         (reports_queue(settings, only), choose(lambda own: Publishing(own).report)),
         (publishing_queue(settings, only), choose(lambda own: Publishing(own).publish)),
-        (refs_queue(settings, only), choose(lambda own: Processing(own).read)),
+        (refs_queue(settings, only), choose(lambda own: RefReader(own).read)),
         (fetching_queue(settings, only), choose(lambda own: Fetching(own).fetch)),
     ]
     for queue, handler in declared:
         queue.handler(handler)
+        if queue.name == states.REPORTS_QUEUE:
+            queue.prepare = partial(sync_endpoints, settings=settings)
     return [queue for queue, _ in declared]
 
 
 def refs_queue(settings: BatchSettings, only: str | None = None) -> Queue:
     """The refs: each is one call of the model, so a crash costs one."""
     return Queue(
-        tables.REFS, name=states.REFS_QUEUE, **states.REFS, order="id", where=_of_batch("t.chunk", only),
+        tables.REFS, name=states.REFS_QUEUE, **states.REFS, order="id",
+        where=_of_batch("t.chunk", only, "NOT t.chunk_ended"),
         worker="worker", started_at="started_at", finished_at="finished_at", error="error", attempts="attempts",
         max_attempts=settings.retries_per_ref + 1, max_crashes=MOST_CRASHES, lease=settings.lease,
         timeout=settings.timeout, retry_base=settings.retry_base, uses=settings.gate,
@@ -113,7 +118,7 @@ def _of_chunks(settings: BatchSettings) -> dict[str, Any]:
     return {
         "order": ("started_at", "position", "id"), "worker": "worker", "max_attempts": settings.global_retries + 1,
         "max_crashes": MOST_CRASHES, "lease": settings.lease, "timeout": settings.timeout,
-        "retry_base": settings.retry_base, "deadline": DEADLINE,
+        "waits": settings.chunk_waits, "deadline": DEADLINE,
     }  # fmt: skip
 
 

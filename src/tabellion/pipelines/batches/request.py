@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import json
+import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
@@ -105,6 +106,40 @@ def check_names(pis: Sequence[NewPi]) -> None:
         if pi.pi in known:
             raise Contradiction(f"/pis/{number}/pi", Message("batch.pi_twice", name=quote_value(pi.pi)))
         known.add(pi.pi)
+
+
+class StagedImages:
+    """The image of each file of the staging store in a request, on disk: a request may have millions.
+
+    Two entities may share a file of one image. With two images, the text of one would replace the other's.
+    """
+
+    def __init__(self) -> None:
+        self._known = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._known.execute("CREATE TABLE images (key BLOB PRIMARY KEY, url BLOB) WITHOUT ROWID")
+        self._known.execute("BEGIN")  # never committed: a transaction for each row would take twice as long
+
+    def __enter__(self) -> StagedImages:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._known.close()
+
+    def add(self, pi: NewPi, field: str) -> None:
+        """Adds the refs of an entity; raises Contradiction if the file of one has another image."""
+        for number, ref in enumerate(pi.refs):
+            url = _digest(ref.cdn_url)
+            [(known,)] = self._known.execute(
+                "INSERT INTO images VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET url = url RETURNING url",
+                (_digest(ref.staging_key), url),
+            ).fetchall()
+            if known != url:
+                name = quote_value(ref.staging_key)
+                raise Contradiction(f"{field}/refs/{number}/staging_key", Message("batch.key_of_two", name=name))
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=12).digest()
 
 
 class UrlChecks:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import functools
+import hmac
 import ipaddress
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,9 +29,12 @@ if TYPE_CHECKING:
 LOCAL = "local"  #: no model: images are read by local OCR
 CHUNK_SIZE = 10  #: entities of a chunk
 RETRIES_PER_REF, GLOBAL_RETRIES = 3, 5
+#: Seconds before each retry of loading or publishing a chunk, and up to half more: a store may be restarted meanwhile.
+CHUNK_WAITS = (2.0, 10.0, 30.0, 120.0, 600.0)
 MOST_FAILED = 0.5  #: the share of failed refs above which a chunk is an error
 SLOTS = 100  #: refs that one worker reads at once
 VARIANT = "medium"
+REJECT, START = "reject", "start"  #: what becomes of an entity whose tip the content store does not have
 IMAGE_BYTES = 20_000_000
 MOST_BYTES = 4_000_000_000  #: of a batch that is sent as JSONL
 SECRET_FILE = "callbacks.secret"  # noqa: S105 - the name of a file
@@ -57,22 +62,31 @@ class BatchSettings:
     most_failed: float = MOST_FAILED
     slots: int = SLOTS
     variant: str = VARIANT
+    unknown_tip: str = REJECT
     image_bytes: int = IMAGE_BYTES
     most_bytes: int = MOST_BYTES
     lease: float = 60.0
     timeout: float = 600.0
     retry_base: float = 2.0
+    chunk_waits: tuple[float, ...] = CHUNK_WAITS
     model_deadline: float = Ask().deadline
     secret: str | None = field(default=None, repr=False)  #: that callers of `/process` send
     networks: tuple[str, ...] = ()  #: whose callers need no secret if none is set, besides this machine
     orchestrators: Mapping[str, str] = field(default_factory=dict, repr=False)  #: secrets by origin
-    default_secret: Callable[[], str] = field(default=make_secret, repr=False)  #: of other orchestrators
+    #: Of other orchestrators, by origin.
+    default_secret: Callable[[str], str] = field(default=lambda _: make_secret(), repr=False)
     sandbox: Sandbox | None = None
+
+    @property
+    def starts(self) -> bool:
+        """Whether the versions of an entity start here if the content store does not have its tip."""
+        return self.unknown_tip == START
 
     def secret_for(self, callback_url: str) -> str:
         """The secret that signs the callbacks to this URL."""
-        found = self.orchestrators.get(origin_of(callback_url))
-        return found if found is not None else self.default_secret()
+        origin = origin_of(callback_url)
+        found = self.orchestrators.get(origin)
+        return found if found is not None else self.default_secret(origin)
 
 
 def origin_of(url: str) -> str:
@@ -102,8 +116,9 @@ def settings_of(config: Config, environment: Environment | None = None, rules: R
     return BatchSettings(
         Staging(Lake(staging)), open_content(content, _node_rules(content, rules)), rules, name,
         None if name == LOCAL else gates[name], functools.partial(model, config=config), **chosen,
-        variant=section.get("variant", VARIANT), secret=_secret(section), networks=_networks(section),
-        orchestrators=_orchestrators(section), default_secret=functools.partial(_own_secret, config.data),
+        variant=section.get("variant", VARIANT), unknown_tip=_unknown_tip(section, content), secret=_secret(section),
+        networks=_networks(section),
+        orchestrators=_orchestrators(section), default_secret=functools.partial(_derive_secret, config.data),
     )  # fmt: skip
 
 
@@ -123,15 +138,24 @@ def _place(section: Mapping[str, Any], key: str, data: Path, subfolder: str | No
 
 
 def _node_rules(url: str, rules: Rules) -> Rules:
-    """The rules for the configured IPFS node: its own address and port are allowed, whatever its network."""
+    """The rules for the configured IPFS node: its own host and port are allowed, whatever its network."""
     if not url.startswith(IPFS):
         return rules
     parts = urlsplit(url.removeprefix("ipfs+"))
+    port = parts.port or STANDARD[parts.scheme]
     try:
         address = ipaddress.ip_address(parts.hostname or "")
     except ValueError:
-        return replace(rules, ports=rules.ports | {parts.port or 5001})
-    return replace(rules, services=rules.services | {(address, parts.port or STANDARD[parts.scheme])})
+        return replace(rules, hosts=rules.hosts | {(parts.hostname or "", port)})
+    return replace(rules, services=rules.services | {(address, port)})
+
+
+def _unknown_tip(section: Mapping[str, Any], content: str) -> str:
+    """An IPFS node should have the tips of others; a store that only tabellion writes to cannot."""
+    chosen = str(section.get("unknown_tip", REJECT if content.startswith(IPFS) else START))
+    if chosen not in (REJECT, START):
+        raise ConfigurationError(f"batches.unknown_tip: {chosen!r} is neither {REJECT!r} nor {START!r}")
+    return chosen
 
 
 def _secret(section: Mapping[str, Any]) -> str | None:
@@ -167,17 +191,23 @@ def _orchestrators(section: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
+def _derive_secret(data: Path, origin: str) -> str:
+    """The secret for an origin without one of its own: whoever knows it cannot sign for another origin."""
+    key = base64.b64decode(_own_secret(data).removeprefix("whsec_"))
+    return "whsec_" + base64.b64encode(hmac.digest(key, origin.encode(), "sha256")).decode()
+
+
 def _own_secret(data: Path) -> str:
     """The secret of this installation, created when it is first needed, in a file that only its owner can read."""
     path = data / SECRET_FILE
     if not path.exists():
         files.make_folder(data, data)
-        unnamed = files.Unnamed(data, data, files.PRIVATE_FILE)
+        staged = files.StagedFile(data, data, files.PRIVATE_FILE)
         try:
-            unnamed.write(make_secret().encode())
-            unnamed.name(path, new=True)
+            staged.write(make_secret().encode())
+            staged.name(path, new=True)
         except files.FileNameTaken:
             pass  # another process was first
         finally:
-            unnamed.discard()
+            staged.discard()
     return path.read_text("utf-8").strip()

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import hashlib
 import json
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import IO
 
 from pydantic import ValidationError
 
 from tabellion.messages import Message
-from tabellion.pipelines.batches.request import Contradiction, NewPi, UrlBlocked, UrlChecks, without_duplicates
+from tabellion.pipelines.batches.request import (
+    Contradiction,
+    NewPi,
+    StagedImages,
+    UrlBlocked,
+    UrlChecks,
+    without_duplicates,
+)
 from tabellion.web import strict_json
 from tabellion.web.problems import Problem
 from tabellion.web.validation import build_problem
 
 LONGEST_LINE = 16_000_000  #: bytes
+AT_ONCE = 100  #: entities that are added before other requests go on
 
 
 class SpooledBatch:
     """The entities of a batch in a temporary file: any number of them, in little memory."""
 
-    def __init__(self, file: IO[bytes], checks: UrlChecks) -> None:
-        self._file, self._checks = file, checks
+    def __init__(self, file: IO[bytes], checks: UrlChecks, images: StagedImages) -> None:
+        self._file, self._checks, self._images = file, checks, images
         self._digest = hashlib.sha256()
         self._names: set[bytes] = set()  #: hashes of the entities' names: an entity is in a batch once
         self.pis = self.refs = self.duplicates = 0
@@ -43,11 +52,19 @@ class SpooledBatch:
         if name in self._names:
             raise Contradiction(f"{field}/pi", Message("batch.pi_twice_in_batch", name=pi.pi[:100]))
         self._names.add(name)
+        self._images.add(pi, field)
         await self._checks.check_refs([pi], self.pis)
         line = json.dumps(pi.model_dump(), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
         self._digest.update(line)
         self._file.write(line)
         self.pis, self.refs, self.duplicates = self.pis + 1, self.refs + len(pi.refs), self.duplicates + repeated
+
+    async def add_all(self, pis: Iterable[NewPi]) -> None:
+        """Adds entities, and lets other requests go on between them."""
+        for number, pi in enumerate(pis):
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)
+            await self.add(pi)
 
     def __iter__(self) -> Iterator[NewPi]:
         self._file.seek(0)
@@ -62,21 +79,25 @@ _REF = NewPi.model_fields["refs"].annotation.__args__[0]  # type: ignore[union-a
 @asynccontextmanager
 async def spool(checks: UrlChecks) -> AsyncIterator[SpooledBatch]:
     """A batch in a temporary file, which is removed with the block."""
-    with tempfile.TemporaryFile(prefix="tabellion-batch-") as file:
-        yield SpooledBatch(file, checks)
+    with tempfile.TemporaryFile(prefix="tabellion-batch-") as file, StagedImages() as images:
+        yield SpooledBatch(file, checks, images)
 
 
 async def add_lines(batch: SpooledBatch, chunks: AsyncIterator[bytes]) -> None:
     """Adds the entities of a JSONL stream, one on each line; a problem names the line."""
-    rest, number = b"", 0
+    pieces: list[bytes] = []  # of a line whose end has not come
+    size = number = 0
     async for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
+        first, *lines = chunk.split(b"\n")
+        pieces.append(first)
+        size += len(first)
         for line in lines:
             number += 1
-            await _add_line(batch, line, number)
-        if len(rest) > LONGEST_LINE:
+            await _add_line(batch, b"".join(pieces), number)
+            pieces, size = [line], len(line)
+        if size > LONGEST_LINE:
             raise Problem(413, "too_large", Message("batch.line_too_long", line=str(number + 1), n=LONGEST_LINE))
-    await _add_line(batch, rest, number + 1)
+    await _add_line(batch, b"".join(pieces), number + 1)
 
 
 async def _add_line(batch: SpooledBatch, line: bytes, number: int) -> None:
@@ -87,7 +108,7 @@ async def _add_line(batch: SpooledBatch, line: bytes, number: int) -> None:
     try:
         await batch.add(NewPi.model_validate(strict_json.loads(line)))
     except ValidationError as error:
-        raise at_line(build_problem(error.errors(include_url=False, include_context=False)), number) from None
+        raise at_line(build_problem(error.errors(include_url=False)), number) from None
     except (Contradiction, UrlBlocked) as error:
         error.line, error.field = number, error.field.removeprefix(f"/pis/{batch.pis}")  # as of any other problem
         raise

@@ -8,8 +8,9 @@ from typing import Any
 
 from tabellion.errors import Permanent
 from tabellion.messages import Message
-from tabellion.storage.lake import Absent, Lake
+from tabellion.storage.lake import Lake, LakeFileTooLarge, NoSuchLakeFile
 
+LARGEST = 64_000_000  #: bytes of a ref's file
 TEXT = "ocr"  #: the key of a ref's file that has the text of its image
 
 
@@ -21,9 +22,9 @@ class RefFile:
 
     @property
     def text(self) -> str | None:
-        """The text of the image; None if it was not read yet."""
+        """The text of the image, empty for a blank page; None if it was not read yet."""
         text = self.content.get(TEXT)
-        return text if isinstance(text, str) and text.strip() else None
+        return text if isinstance(text, str) else None
 
     def with_text(self, text: str) -> RefFile:
         """The same with this text."""
@@ -32,6 +33,11 @@ class RefFile:
     def dump(self) -> bytes:
         """The file's bytes; equal content gives equal bytes, whoever wrote it."""
         return json.dumps(self.content, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _refuse(constant: str) -> None:
+    """NaN and infinity are not JSON: other readers of the published file would fail."""
+    raise ValueError(constant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +49,13 @@ class Staging:
     async def read(self, key: str) -> RefFile:
         """A ref's file; raises Permanent if there is none, or if it is not a JSON object."""
         try:
-            data = await self.lake.get(key)
-        except Absent:
+            data = await self.lake.get(key, limit=LARGEST)
+        except NoSuchLakeFile:
             raise Permanent(Message("batch.staging_missing", key=key)) from None
+        except LakeFileTooLarge:
+            raise Permanent(Message("batch.staging_too_large", key=key, n=LARGEST)) from None
         try:
-            content = json.loads(data)
+            content = json.loads(data, parse_constant=_refuse)
         except (ValueError, RecursionError):
             content = None
         if not isinstance(content, dict):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import TypedDict
 
-from tabellion.engine.sql import State
+from tabellion.engine.queue import QueueStates
 
 
-class Phase(StrEnum):
+class ChunkPhase(StrEnum):
     """The phases of a chunk: the values of `batch_chunks.phase`."""
 
     PENDING = "PENDING"  #: its ref files are loaded next
@@ -47,7 +46,7 @@ class BatchStatus(StrEnum):
     INCOMPLETE = "incomplete"  #: every chunk has ended, but some refs have no result
 
 
-class Report(StrEnum):
+class CallbackReport(StrEnum):
     """The values of `batch_chunks.report`: whether the end of a chunk was handed to the delivery queue."""
 
     DUE = "due"
@@ -56,7 +55,7 @@ class Report(StrEnum):
     FAILED = "failed"
 
 
-ENDED = (Phase.DONE, Phase.ERROR)
+ENDED = (ChunkPhase.DONE, ChunkPhase.ERROR)
 OPEN_REFS = (RefStatus.PENDING, RefStatus.PROCESSING)
 GOOD_REFS = (RefStatus.DONE, RefStatus.SKIPPED)
 ENDED_REFS = (*GOOD_REFS, RefStatus.ERROR)
@@ -70,18 +69,9 @@ LONGEST_ID = 120  #: characters
 ID = r"[A-Za-z0-9._-]+"  #: of batches and chunks; without a colon, so that the name of a chunk's work is unambiguous
 
 
-class QueueStates(TypedDict):
-    """The four states of a queue."""
-
-    ready: State | str
-    running: State | str
-    done: State | str
-    failed: State | str
-
-
 FETCHING: QueueStates = {
-    "ready": {"phase": Phase.PENDING, "report": Report.DUE}, "running": {"phase": Phase.FETCHING},
-    "done": {"phase": Phase.PROCESSING}, "failed": {"phase": Phase.ERROR},
+    "ready": {"phase": ChunkPhase.PENDING, "report": CallbackReport.DUE}, "running": {"phase": ChunkPhase.FETCHING},
+    "done": {"phase": ChunkPhase.PROCESSING}, "failed": {"phase": ChunkPhase.ERROR},
 }  # fmt: skip
 #: A ref is claimed only after its file was loaded: `loaded` is part of the state.
 REFS: QueueStates = {
@@ -89,13 +79,14 @@ REFS: QueueStates = {
     "done": {"status": RefStatus.DONE}, "failed": {"status": RefStatus.ERROR},
 }  # fmt: skip
 PUBLISHING: QueueStates = {
-    "ready": {"phase": Phase.PROCESSING, "report": Report.DUE}, "running": {"phase": Phase.PUBLISHING},
-    "done": {"phase": Phase.DONE, "report": Report.WRITTEN}, "failed": {"phase": Phase.ERROR},
+    "ready": {"phase": ChunkPhase.PROCESSING, "report": CallbackReport.DUE},
+    "running": {"phase": ChunkPhase.PUBLISHING},
+    "done": {"phase": ChunkPhase.DONE, "report": CallbackReport.WRITTEN}, "failed": {"phase": ChunkPhase.ERROR},
 }  # fmt: skip
 #: A chunk that ended without its handler (a crash, no attempts left) is reported by a queue of its own.
 REPORTS: QueueStates = {
-    "ready": {"phase": Phase.ERROR, "report": Report.DUE}, "running": {"report": Report.RUNNING},
-    "done": {"report": Report.WRITTEN}, "failed": {"report": Report.FAILED},
+    "ready": {"phase": ChunkPhase.ERROR, "report": CallbackReport.DUE}, "running": {"report": CallbackReport.RUNNING},
+    "done": {"report": CallbackReport.WRITTEN}, "failed": {"report": CallbackReport.FAILED},
 }  # fmt: skip
 COMPLETION: QueueStates = {
     "ready": {"status": BatchStatus.PROCESSING}, "running": {"status": BatchStatus.COMPLETING},
@@ -103,14 +94,14 @@ COMPLETION: QueueStates = {
 }  # fmt: skip
 
 
-def listed(statuses: tuple[StrEnum, ...]) -> str:
+def quote_list(statuses: tuple[StrEnum, ...]) -> str:
     """The statuses as a SQL list."""
     return ", ".join(f"'{status.value}'" for status in statuses)
 
 
 #: The status of a ref `r` of a chunk `c`; as in the callback, what is not published when its chunk ends has failed.
-REF_STATUS = f"""CASE WHEN c.phase IN ({listed(ENDED)})
-  AND (r.status IN ({listed(OPEN_REFS)}) OR (r.status = '{RefStatus.DONE}' AND r.result_cid IS NULL))
+REF_STATUS = f"""CASE WHEN c.phase IN ({quote_list(ENDED)})
+  AND (r.status IN ({quote_list(OPEN_REFS)}) OR (r.status = '{RefStatus.DONE}' AND r.result_cid IS NULL))
   THEN '{RefStatus.ERROR}' ELSE r.status END"""
 
 

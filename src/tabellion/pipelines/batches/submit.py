@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tabellion.delivery import endpoints
 from tabellion.engine import sql
 from tabellion.engine.ids import new_id
 from tabellion.engine.sql import Dialect
 from tabellion.errors import TabellionError
 from tabellion.messages import Message
 from tabellion.pipelines.batches import changes, tables
-from tabellion.pipelines.batches.callbacks import endpoint_id
+from tabellion.pipelines.batches.callbacks import ensure_endpoint
 from tabellion.pipelines.batches.request import NewChunk, NewPi, content_hash
-from tabellion.pipelines.batches.states import BatchStatus, Phase, work_name
+from tabellion.pipelines.batches.states import BatchStatus, ChunkPhase, work_name
 
 if TYPE_CHECKING:
     from tabellion.engine.moves import Numbered
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from tabellion.pipelines.batches.settings import BatchSettings
 
 CHUNKS_AT_ONCE = 50  #: chunks that one statement inserts
+MANY_REFS = 10_000  #: of a batch, after which the statistics of the tables are renewed
 
 #: Columns of inserted rows with their types on PostgreSQL.
 _CHUNK = {
     "id": "text", "batch_id": "text", "chunk_id": "text", "position": "integer", "callback_url": "text",
-    "content_hash": "text", "total_pis": "integer", "total_refs": "integer",
+    "content_hash": "text", "total_pis": "integer", "total_refs": "integer", "identity": "text",
 }  # fmt: skip
 _PI = {"chunk": "text", "position": "integer", "pi": "text", "current_tip": "text"}
 _REF = {
@@ -37,15 +38,9 @@ _REF = {
     "cdn_url": "text",
 }  # fmt: skip
 
-#: A chunk whose rows were pruned and which is sent again continues to count: a run has one version of each entity and
-#: one callback, by its number.
+#: A chunk whose rows were pruned and which is sent again continues to count: a run has one version of each entity.
 _COMPUTED = {
-    tables.CHUNKS: {
-        "run": f"""(SELECT 1 + coalesce(max(before.n), 0) FROM (
-    SELECT max(v.run) AS n FROM {tables.VERSIONS} AS v WHERE v.chunk = r.id
-    UNION ALL SELECT count(*) FROM tabellion_webhook_deliveries AS d WHERE d.document_id = r.id
-  ) AS before)"""
-    }
+    tables.CHUNKS: {"run": f"(SELECT 1 + coalesce(max(v.run), 0) FROM {tables.VERSIONS} AS v WHERE v.chunk = r.id)"}
 }
 
 
@@ -58,7 +53,7 @@ class ChunkConflict(BatchConflict):
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
+class SubmittedBatch:
     """A batch that was accepted."""
 
     id: str
@@ -88,16 +83,16 @@ async def submit_chunk(store: Store, settings: BatchSettings, chunk: NewChunk, b
     its batch was submitted as a whole.
 
     A chunk that ended in an error is started again: that is how an orchestrator retries it. One that was done has its
-    callback sent again if it did not arrive.
+    callback sent again: that is how an orchestrator asks for one that it has lost.
     """
-    hash_ = content_hash(chunk.model_dump())
+    hash_ = await asyncio.to_thread(lambda: content_hash(chunk.model_dump()))
     name = work_name(chunk.batch_id, chunk.chunk_id)
     refs = sum(len(pi.refs) for pi in chunk.pis)
     row = dict(
         zip(
             _CHUNK,
             (name, chunk.batch_id, chunk.chunk_id, _position(chunk.chunk_id), chunk.callback_url, hash_,
-             len(chunk.pis), refs),
+             len(chunk.pis), refs, new_id()),
             strict=True,
         )
     )  # fmt: skip
@@ -109,14 +104,12 @@ async def submit_chunk(store: Store, settings: BatchSettings, chunk: NewChunk, b
 ON CONFLICT (id) DO NOTHING RETURNING id""",
             [json.dumps([row]), chunk.batch_id],
         ),
+        # One statement: between two, a batch that was closed could be pruned.
         (
-            f"""INSERT INTO {tables.BATCHES} (id, submitted_by) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING""",
-            [chunk.batch_id, by],
-        ),
-        (
-            f"""UPDATE {tables.BATCHES} SET total_pis = total_pis + $2, total_refs = total_refs + $3, closed_at = NULL
-WHERE id = $1 AND status = '{BatchStatus.OPEN}'""",
-            [chunk.batch_id, len(chunk.pis), refs],
+            f"""INSERT INTO {tables.BATCHES} AS b (id, submitted_by, total_pis, total_refs) VALUES ($1, $2, $3, $4)
+ON CONFLICT (id) DO UPDATE SET total_pis = b.total_pis + excluded.total_pis,
+  total_refs = b.total_refs + excluded.total_refs, closed_at = NULL WHERE b.status = '{BatchStatus.OPEN}'""",
+            [chunk.batch_id, by, len(chunk.pis), refs],
         ),
         *_rows([(name, chunk.pis)], dialect),
         _endpoint(settings, chunk.callback_url, dialect),
@@ -130,22 +123,27 @@ WHERE id = $1 AND status = '{BatchStatus.OPEN}'""",
     existing = rows[0]
     if existing["content_hash"] != hash_:
         raise ChunkConflict(Message("batch.chunk_conflict", batch=chunk.batch_id, chunk=chunk.chunk_id))
-    if existing["phase"] == Phase.ERROR:
+    if existing["phase"] == ChunkPhase.ERROR:
         await changes.retry_chunk(store, name)
-    elif existing["phase"] == Phase.DONE:
-        await changes.resend_callback(store, name)
+    elif existing["phase"] == ChunkPhase.DONE:
+        await changes.resend_callback(store, settings, name)
     return False
 
 
-async def submit_batch(store: Store, settings: BatchSettings, header: BatchHeader, pis: Iterable[NewPi]) -> Submitted:
+async def submit_batch(
+    store: Store, settings: BatchSettings, header: BatchHeader, pis: Iterable[NewPi]
+) -> SubmittedBatch:
     """Adds a batch divided into chunks, in one transaction. `pis` is iterated once and never held in memory as a whole.
 
     The same batch again is answered with what there is; raises BatchConflict if its id has other content.
     """
     statements = _BatchStatements(store.dialect, settings, header, pis)
     if await store.database.transact(statements, guarded=True):
+        if store.dialect == "postgresql" and header.refs >= MANY_REFS:
+            # Until the database does so itself, claims and the status of the batch would sort all of its refs.
+            await store.database.fetch(f"ANALYZE {tables.CHUNKS}, {tables.REFS}")
         await store.database.wake()
-        return Submitted(header.id, statements.chunks, header.pis, header.refs, header.duplicates, True)
+        return SubmittedBatch(header.id, statements.chunks, header.pis, header.refs, header.duplicates, True)
     rows = await store.database.fetch(
         f"""SELECT b.content_hash, b.total_pis, b.total_refs, b.duplicates,
   (SELECT count(*) FROM {tables.CHUNKS} AS c WHERE c.batch_id = b.id) AS chunks
@@ -155,7 +153,7 @@ FROM {tables.BATCHES} AS b WHERE b.id = $1""",
     if not rows or rows[0]["content_hash"] != header.content_hash:
         raise BatchConflict(Message("batch.batch_conflict", batch=header.id))
     row = rows[0]
-    return Submitted(header.id, row["chunks"], row["total_pis"], row["total_refs"], row["duplicates"], False)
+    return SubmittedBatch(header.id, row["chunks"], row["total_pis"], row["total_refs"], row["duplicates"], False)
 
 
 class _BatchStatements:
@@ -185,6 +183,7 @@ VALUES ($1, '{BatchStatus.PROCESSING}', $2, $3, $4, $5, $6, $7, $8) ON CONFLICT 
                 dict(zip(_CHUNK, (
                     name, header.id, str(self.chunks + place), self.chunks + place, header.callback_url,
                     content_hash([pi.model_dump() for pi in chunk]), len(chunk), sum(len(pi.refs) for pi in chunk),
+                    new_id(),
                 ), strict=True))
                 for place, (name, chunk) in enumerate(named)
             ]  # fmt: skip
@@ -231,5 +230,4 @@ def _insert(table: str, columns: dict[str, str], dialect: Dialect) -> str:
 
 
 def _endpoint(settings: BatchSettings, callback_url: str, dialect: Dialect) -> Numbered:
-    text, values = endpoints.ensure(endpoint_id(callback_url), callback_url, settings.secret_for(callback_url), dialect)
-    return sql.bind(text, values)
+    return sql.bind(*ensure_endpoint(settings, callback_url, dialect))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tabellion.delivery.endpoints import SCHEMA as DELIVERY
 from tabellion.engine.schema import Schema
 from tabellion.engine.sql import CLOCK, Dialect, literal
-from tabellion.pipelines.batches.states import ENDED, ENDED_REFS, OPEN_REFS, RefStatus, listed
+from tabellion.pipelines.batches.states import ENDED, ENDED_REFS, OPEN_REFS, RefStatus, quote_list
 
 BATCHES, CHUNKS, PIS, REFS = "batches", "batch_chunks", "batch_pis", "batch_refs"
 ENTITIES, VERSIONS, RECEIVED = "batch_entities", "batch_versions", "batch_callbacks"
@@ -57,7 +57,7 @@ def _first(dialect: Dialect) -> list[str]:
   completed_at TIME
 )""",
         f"CREATE INDEX {CHUNKS}_batch ON {CHUNKS} (batch_id, position)",
-        f"CREATE INDEX {CHUNKS}_open ON {CHUNKS} (batch_id) WHERE phase NOT IN ({listed(ENDED)})",
+        f"CREATE INDEX {CHUNKS}_open ON {CHUNKS} (batch_id) WHERE phase NOT IN ({quote_list(ENDED)})",
         f"CREATE INDEX {CHUNKS}_pending ON {CHUNKS} (started_at, position, id) WHERE phase = 'PENDING'",
         f"CREATE INDEX {CHUNKS}_processing ON {CHUNKS} (started_at, position, id) WHERE phase = 'PROCESSING'",
         f"CREATE INDEX {CHUNKS}_due ON {CHUNKS} (started_at, id) WHERE phase = 'ERROR' AND report = 'due'",
@@ -92,8 +92,8 @@ def _first(dialect: Dialect) -> list[str]:
   finished_at TIME
 )""",
         f"CREATE INDEX {REFS}_chunk ON {REFS} (chunk)",
-        f"CREATE INDEX {REFS}_ended ON {REFS} (chunk, status) WHERE status IN ({listed(ENDED_REFS)})",
-        f"CREATE INDEX {REFS}_open ON {REFS} (chunk) WHERE status IN ({listed(OPEN_REFS)})",
+        f"CREATE INDEX {REFS}_ended ON {REFS} (chunk, status) WHERE status IN ({quote_list(ENDED_REFS)})",
+        f"CREATE INDEX {REFS}_open ON {REFS} (chunk) WHERE status IN ({quote_list(OPEN_REFS)})",
         f"CREATE INDEX {REFS}_ready ON {REFS} (id) WHERE status = '{RefStatus.PENDING}' AND loaded = {yes}",
         f"""CREATE TABLE {ENTITIES} (
   pi text PRIMARY KEY,
@@ -126,7 +126,23 @@ def _first(dialect: Dialect) -> list[str]:
     ]
 
 
+def _second(dialect: Dialect) -> list[str]:
+    no, yes = literal(False, dialect), literal(True, dialect)
+    return [
+        # Random: the ids of callbacks are made from it, so that a chunk that was pruned and is sent again has new ones.
+        f"ALTER TABLE {CHUNKS} ADD COLUMN identity text",
+        # A failed ref of an ended chunk is read again only with its chunk, which publishes it. `retry batch-refs` sets
+        # every column of the ready state, so the bar is a column of its own, and in the index of claims.
+        f"ALTER TABLE {REFS} ADD COLUMN chunk_ended FLAG NOT NULL DEFAULT {no}",
+        f"""UPDATE {REFS} SET chunk_ended = {yes} WHERE status = '{RefStatus.ERROR}'
+  AND chunk IN (SELECT id FROM {CHUNKS} WHERE phase IN ({quote_list(ENDED)}))""",
+        f"""CREATE INDEX {REFS}_claimable ON {REFS} (id)
+  WHERE status = '{RefStatus.PENDING}' AND loaded = {yes} AND NOT chunk_ended""",
+        f"DROP INDEX {REFS}_ready",
+    ]
+
+
 SCHEMA = Schema(
-    "batches", (_first,), (BATCHES, CHUNKS, PIS, REFS, ENTITIES, VERSIONS, RECEIVED), needs=(DELIVERY,),
+    "batches", (_first, _second), (BATCHES, CHUNKS, PIS, REFS, ENTITIES, VERSIONS, RECEIVED), needs=(DELIVERY,),
     fix="tabellion migrate --with batches --sql",
 )  # fmt: skip

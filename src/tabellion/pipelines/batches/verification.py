@@ -8,12 +8,14 @@ from tabellion.engine.store import Store
 from tabellion.monitor.verify import MOST, Violation, confirm, only_places
 from tabellion.pipelines.batches import tables
 from tabellion.pipelines.batches.content import ContentMissing, ContentStore
-from tabellion.pipelines.batches.states import OPEN_REFS, Phase, listed
+from tabellion.pipelines.batches.entities import Version, descends
+from tabellion.pipelines.batches.states import OPEN_REFS, ChunkPhase, quote_list
 
 
 async def verify_batches(store: Store, content: ContentStore, *, files: int | None = 0) -> list[Violation]:
     """Everything that is wrong with the batches of a database, and with `files` of their files (None: all)."""
     found = await confirm(lambda places: _check_histories(store, places))
+    found += await confirm(lambda places: _check_gaps(store, content, places))
     found += await confirm(lambda places: _check_chunks(store, places))
     if files != 0:
         found += await confirm(lambda places: _check_content(store, content, files, places))
@@ -52,11 +54,30 @@ WHERE (e.pi IS NULL OR e.version < v.version OR (e.version = v.version AND e.tip
     ]  # fmt: skip
 
 
+async def _check_gaps(store: Store, content: ContentStore, places: Sequence[str] | None) -> list[Violation]:
+    """Where others have appended between two versions of ours, their versions lead from the one to the other."""
+    rows = await store.database.fetch(
+        f"""SELECT v.pi, v.version, v.previous, p.tip AS tip, p.version AS before FROM {tables.VERSIONS} AS v
+JOIN {tables.VERSIONS} AS p ON p.pi = v.pi
+  AND p.version = (SELECT max(o.version) FROM {tables.VERSIONS} AS o WHERE o.pi = v.pi AND o.version < v.version)
+WHERE p.version < v.version - 1 {only_places(places, "v.pi", store.dialect)} LIMIT {MOST}"""
+    )
+    return [
+        Violation(
+            "history_forked", f"batch_versions/{row['pi']}",
+            f"version {row['version']} does not descend from version {row['before']}",
+            "read both versions and those between them in the content store, and publish what one of them lacks again",
+        )
+        for row in rows
+        if not await descends(content, row["previous"], Version(row["tip"], row["before"]))
+    ]  # fmt: skip
+
+
 async def _check_chunks(store: Store, places: Sequence[str] | None) -> list[Violation]:
     """A chunk that is done has no open ref."""
     rows = await store.database.fetch(
-        f"""SELECT c.id FROM {tables.CHUNKS} AS c WHERE c.phase = '{Phase.DONE}' AND EXISTS
-  (SELECT 1 FROM {tables.REFS} AS r WHERE r.chunk = c.id AND r.status IN ({listed(OPEN_REFS)}))
+        f"""SELECT c.id FROM {tables.CHUNKS} AS c WHERE c.phase = '{ChunkPhase.DONE}' AND EXISTS
+  (SELECT 1 FROM {tables.REFS} AS r WHERE r.chunk = c.id AND r.status IN ({quote_list(OPEN_REFS)}))
   {only_places(places, "c.id", store.dialect)} LIMIT {MOST}"""
     )
     return [

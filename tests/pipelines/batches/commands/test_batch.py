@@ -76,7 +76,7 @@ def test_a_file_becomes_a_batch_that_is_worked_on_here(folder: Path, images: Ima
     assert json.loads(out)["progress"] == {"total_refs": 6, "completed": 6, "failed": 0, "pending": 0}
     code, _, err = run("batch", path, "--chunk-size", "3", "--id", "scans")
     assert code == 5
-    assert "other content" in err
+    assert "different content" in err
 
 
 def test_failed_refs_are_listed_and_read_again_by_resume(folder: Path, images: Images) -> None:
@@ -142,10 +142,14 @@ def test_a_batch_can_be_submitted_without_waiting(folder: Path, images: Images) 
         assert (code, err) == (5, "there is no batch nonesuch\n")
 
 
-def test_a_secret_is_made_for_an_orchestrator() -> None:
-    """In the format of Standard Webhooks."""
+def test_a_secret_is_made_for_an_orchestrator(folder: Path) -> None:
+    """In the format of Standard Webhooks; the secret that one without an entry has can be shown."""
     assert run("batches", "secret")[1].startswith("whsec_")
     assert json.loads(run("batches", "secret", "--json")[1])["secret"].startswith("whsec_")
+    first, again, other = (
+        run("batches", "secret", f"https://{host}/callback")[1] for host in ("a.example", "A.example", "b.example")
+    )
+    assert first == again != other
 
 
 def test_callbacks_that_are_not_delivered_are_told(folder: Path, images: Images) -> None:

@@ -89,6 +89,11 @@ def test_duplicates_are_reported_and_contradictions_refused(web: LiveBatches) ->
     assert (body["duplicates"], body["progress"]["total_refs"]) == (4, 4)
     pis[1]["refs"][3] = pis[1]["refs"][3] | {"staging_key": "another"}
     assert problem(web.submit_lines(lines_of(pis)), 422, "value_repeated")["line"] == 2
+    shared = pis_of(3)
+    shared[2]["refs"][1]["staging_key"] = shared[0]["refs"][0]["staging_key"]
+    refused = problem(web.submit_lines(lines_of(shared), "?chunk_size=1"), 422, "value_repeated")
+    assert (refused["line"], refused["field"]) == (3, "/refs/1/staging_key")
+    assert problem(web.submit({"pis": shared}), 422, "value_repeated")["field"] == "/pis/2/refs/1/staging_key"
     refused = problem(web.submit_lines(lines_of([*pis_of(2), *pis_of(1)])), 422, "value_repeated")
     assert (refused["line"], refused["field"]) == (3, "/pi")
     assert web.count("batches") == 1
@@ -105,6 +110,15 @@ def test_a_file_of_windows_is_accepted(web: LiveBatches) -> None:
     """With a byte order mark and its line ends."""
     lines = b"\xef\xbb\xbf" + lines_of(pis_of(2)).replace(b"\n", b"\r\n")
     assert web.submit_lines(lines).json()["total_pis"] == 2
+
+
+def test_a_callback_url_is_checked_before_anything_is_read(web: LiveBatches) -> None:
+    """Only some of a request's hosts are resolved: those of its images must not use up their number first."""
+    refused = problem(web.submit_lines(b"{", "?callback_url=http://10.0.0.1/c"), 422, "url_blocked")
+    assert refused["field"] == "/callback_url"
+    bad = [pi_of("http://10.0.0.1", 0, 1)]
+    refused = problem(web.submit({"callback_url": "http://10.0.0.1/c", "pis": bad}), 422, "url_blocked")
+    assert refused["field"] == "/callback_url"
 
 
 BAD_LINES = {

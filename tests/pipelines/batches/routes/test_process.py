@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,12 +11,18 @@ from typing import Any
 
 import pytest
 
+from tabellion.delivery import signature
+from tabellion.pipelines.batches.settings import settings_of
 from tabellion.web.limits import RequestLimits
 from tests.pipelines.batches.live import PUBLIC, LiveBatches, batches_section, live_batches
 from tests.pipelines.batches.material import chunk_of, stage
 from tests.web.live import problem
 
 CALLBACK = f"{PUBLIC}/callback"
+CALLBACK_BODY = {
+    "batch_id": "b1", "chunk_id": "0", "status": "success", "results": [],
+    "summary": {"total_refs": 0, "completed": 0, "failed": 0, "processing_time_ms": 1},
+}  # fmt: skip
 SECRET = "a secret of the orchestrator"
 JSON = {"Content-Type": "application/json"}
 
@@ -75,7 +82,7 @@ def test_other_content_under_the_same_id_is_a_conflict(web: LiveBatches) -> None
 
 
 def test_the_same_chunk_after_its_end_is_not_done_again(web: LiveBatches) -> None:
-    """Accepted alike; no ref is read a second time, and it stays done."""
+    """Accepted alike; no ref is read a second time, it stays done, and its callback is sent again under its id."""
     from tests.pipelines.batches.material import Reader, serving_images
     from tests.pipelines.documents.receiver import receiving
 
@@ -90,7 +97,55 @@ def test_the_same_chunk_after_its_end_is_not_done_again(web: LiveBatches) -> Non
         assert first.json() == again.json()
         assert sum(model.calls.values()) == 6
         assert web.status().json()["phase"] == "DONE"
-        assert len(receiver.got) == 1
+        assert len(receiver.got) == 2
+        assert len({(headers["webhook-id"], body) for _, headers, body in receiver.got}) == 1
+
+
+def test_the_callback_of_a_chunk_can_be_read(web: LiveBatches) -> None:
+    """As it was sent, with its id, and also for a chunk that is not reported; before its end there is none."""
+    from tests.pipelines.batches.material import serving_images
+    from tests.pipelines.documents.receiver import receiving
+
+    with serving_images() as images, receiving() as receiver:
+        request = chunk_of(images.url, receiver.url)
+        stage(web.batch_settings(), request["pis"])
+        web.process(request)
+        web.submit({"batch_id": "b2", "pis": request["pis"]})
+        path = "/api/batches/b1/chunks/0/callback"
+        problem(web.get(path, key=web.key("viewer")), 404, "not_found")
+        receiver.answers(503)
+        web.work()
+        undelivered = web.get("/api/batches/b1").json()["undelivered_callbacks"]
+        assert undelivered == {"pending": 0, "failed": 1}
+        (_, headers, body), *_ = receiver.got
+        read = web.get(path, key=web.key("viewer"))
+        assert (read.content, read.headers["webhook-id"]) == (body, headers["webhook-id"])
+        assert web.get("/api/batches/b2/chunks/0/callback").json()["results"]
+        assert web.get("/api/batches/b2").json()["undelivered_callbacks"] == {"pending": 0, "failed": 0}
+        for wrong in ("b1/chunks/1", "none/chunks/0", "a:b/chunks/0"):
+            problem(web.get(f"/api/batches/{wrong}/callback"), 404, "not_found")
+        assert web.get(path, key=None).status_code == 401
+        web.process(request)
+        assert web.get("/api/batches/b1").json()["undelivered_callbacks"] == {"pending": 1, "failed": 0}
+
+
+def test_a_callback_is_accepted_only_with_the_secret_of_this_address(tmp_path: Path) -> None:
+    """An orchestrator has a secret that signs for its own address, whatever Host it sends."""
+    urls = {"prod": f"sqlite:///{tmp_path}/work.db"}
+    public, body = "https://ocr.example", json.dumps(CALLBACK_BODY)
+    theirs = "whsec_" + "b3JjaGVzdHJhdG9yIG9mIG90aGVycyE="
+    section = batches_section(orchestrators={"https://other.example": theirs})
+    with live_batches(tmp_path, urls, public_url=public, **section) as web:
+        secrets = settings_of(web.config)
+
+        def send(secret: str, host: str | None = None) -> int:
+            signed = signature.headers("msg_1", body, [secret], time.time())
+            named = {"Host": host} if host else {}
+            return int(web.ask("POST", "/callback/b1/ocr", key=None, content=body, headers=signed | named).status_code)
+
+        assert send(theirs) == send(theirs, "other.example") == 401
+        assert send(secrets.secret_for("https://third.example"), "third.example") == 401
+        assert send(secrets.secret_for(public)) == 200
 
 
 def test_an_unknown_chunk_is_not_found(shared: LiveBatches) -> None:
@@ -131,12 +186,30 @@ def test_keys_enter_by_their_role(web: LiveBatches) -> None:
     problem(web.process(chunk(), key="tab_prod_unknown_key"), 401, "auth_invalid")
 
 
-@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP"])
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via", "X-Forwarded-Host"])
 def test_behind_a_proxy_that_nobody_named_a_secret_is_needed(shared: LiveBatches, header: str) -> None:
     """A proxy on this machine makes every caller local: its header alone is enough to refuse."""
     for value in ("203.0.113.9", "127.0.0.1", "for=127.0.0.1"):
         problem(shared.process(chunk(), headers={header: value}), 401, "auth_missing")
         problem(shared.status(headers={header: value}), 401, "auth_missing")
+
+
+def test_another_name_of_this_machine_needs_a_secret(shared: LiveBatches) -> None:
+    """A proxy on this machine that adds no header still passes the name that its callers use."""
+    problem(shared.process(chunk(), headers={"Host": "ocr.example"}), 401, "auth_missing")
+    assert shared.status(headers={"Host": "localhost"}).status_code == 404
+
+
+def test_behind_a_public_url_nobody_is_local(tmp_path: Path) -> None:
+    """Its proxy may add no header, and anyone may write the address of this machine into one."""
+    urls = {"prod": f"sqlite:///{tmp_path}/work.db"}
+    with live_batches(
+        tmp_path, urls, public_url="https://ocr.example", **batches_section(networks=["127.0.0.0/8", "10.1.0.0/16"])
+    ) as web:
+        problem(web.process(chunk()), 401, "auth_missing")
+        for headers in ({"X-Forwarded-For": "127.0.0.1"}, {"X-Real-IP": "10.1.0.1"}, {"Forwarded": "for=10.1.0.1"}):
+            problem(web.process(chunk(), headers=headers), 401, "auth_missing")
+        assert web.process(chunk(), headers={"X-Forwarded-For": "10.1.0.1"}).status_code == 202
 
 
 @pytest.mark.parametrize("header", ["Origin", "Sec-Fetch-Site"])
@@ -229,6 +302,11 @@ def test_a_ref_that_is_sent_twice_counts_once_and_two_of_one_name_are_refused(we
     shared = chunk(batch_id="b4")
     shared["pis"][0]["refs"][1]["staging_key"] = shared["pis"][0]["refs"][0]["staging_key"]
     assert problem(web.process(shared), 422, "value_repeated")["field"] == "/pis/0/refs/1/staging_key"
+    shared = chunk(batch_id="b5")
+    shared["pis"][1]["refs"][2]["staging_key"] = shared["pis"][0]["refs"][0]["staging_key"]
+    assert problem(web.process(shared), 422, "value_repeated")["field"] == "/pis/1/refs/2/staging_key"
+    shared["pis"][1]["refs"][2]["cdn_url"] = shared["pis"][0]["refs"][0]["cdn_url"]
+    assert web.process(shared).status_code == 202  # one image of two entities
     twice = chunk(batch_id="b3", pis=[*chunk()["pis"], chunk()["pis"][0]])
     assert problem(web.process(twice), 422, "value_repeated")["field"] == "/pis/2/pi"
 
@@ -277,5 +355,7 @@ def test_the_api_document_says_that_a_key_is_not_needed(shared: LiveBatches) -> 
     paths = shared.get("/openapi.json").json()["paths"]
     for method, path in (("post", "/process"), ("get", "/status/{batch_id}/{chunk_id}"), ("post", "/ocr")):
         assert paths[path][method]["security"] == [{"key": []}, {}]
-        assert "\n\nCallers: " in paths[path][method]["description"]
+        assert "API key" in paths[path][method]["x-callers"] or paths[path][method]["x-callers"] == "anyone"
+        assert "x-role" not in paths[path][method]
     assert paths["/api/batches"]["post"]["security"] == [{"key": []}]
+    assert paths["/api/batches"]["post"]["x-role"] == "operator"

@@ -18,8 +18,9 @@ from tabellion.cli.up import load_config
 from tabellion.engine.log import printable
 
 if TYPE_CHECKING:
-    from tabellion.pipelines.batches.commands.following import Following
-    from tabellion.pipelines.batches.lookup import Batch, RefError
+    from tabellion.pipelines.batches.commands.following import BatchFollower
+    from tabellion.pipelines.batches.failures import RefError
+    from tabellion.pipelines.batches.lookup import Batch
 
 REFUSED, PARTIAL, INTERRUPTED = 5, 6, 130  #: exit codes
 PIECE = 1 << 20  #: bytes of the file that are read at once
@@ -45,8 +46,8 @@ def batch(
     """Submit a batch of entities whose images are read, published and reported, and follow it.
 
     Each line is an entity: {"pi": …, "current_tip": …, "refs": [{"filename": …, "staging_key": …, "cdn_url": …}]}.
-    Where workers serve the database, they do the work; otherwise it is done in this process. Nothing is lost by
-    Ctrl-C: the same command with --resume continues. Exit code 0 if every ref has a result, 6 if some have not, 5 if
+    Where workers serve the database, they do the work; otherwise it is done in this process. Ctrl-C loses
+    nothing: the same command with --resume continues. Exit code 0 if every ref has a result, 6 if some do not, 5 if
     the file cannot be accepted.
 
     Examples:
@@ -58,12 +59,12 @@ def batch(
         tabellion batch pis.jsonl --resume --json
     """
     extras.require(extras.SERVICE)
-    from tabellion.pipelines.batches.commands.following import BatchRefused, Following
+    from tabellion.pipelines.batches.commands.following import BatchFollower, BatchRefused
 
     config = load_config(context, data)
     try:
         with _opened(file) as stream:
-            following = Following(config, stream, id, chunk_size, callback_url)
+            following = BatchFollower(config, stream, id, chunk_size, callback_url)
             found, errors, undelivered = asyncio.run(_run(following, resume=resume, wait=wait, quiet=json))
     except BatchRefused as error:
         typer.echo(str(error), err=True)
@@ -74,7 +75,7 @@ def batch(
     if json:
         output.as_json({**found, "errors": errors, "undelivered_callbacks": undelivered})
     else:
-        _tell(found, errors, waited=wait)
+        _print_batch(found, errors, waited=wait)
     if wait and undelivered:
         told = f"{_count(undelivered, 'callback')} not delivered yet: workers of this database deliver them"
         typer.echo(f"{told} (tabellion worker --with batches)", err=True)
@@ -82,7 +83,7 @@ def batch(
         raise typer.Exit(PARTIAL)
 
 
-async def _run(following: Following, *, resume: bool, wait: bool, quiet: bool) -> tuple[Batch, list[RefError], int]:
+async def _run(following: BatchFollower, *, resume: bool, wait: bool, quiet: bool) -> tuple[Batch, list[RefError], int]:
     async with following:
         await following.submit(resume=resume)
         if wait:
@@ -110,7 +111,7 @@ async def read_pieces(file: Any) -> AsyncIterator[bytes]:
         yield piece
 
 
-def _tell(found: Batch, errors: list[RefError], *, waited: bool) -> None:
+def _print_batch(found: Batch, errors: list[RefError], *, waited: bool) -> None:
     progress = found["progress"]
     if not waited:
         chunks, refs = _count(found["total_chunks"], "chunk"), _count(progress["total_refs"], "ref")

@@ -24,7 +24,7 @@ Place = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 batches = typer.Typer(
-    help="List batches, show one, start what failed again, close what has ended. Each command has --json.",
+    help="List batches, show one, retry failed refs, close batches that have ended. Each command has --json.",
     epilog="Examples: `tabellion batches list` · `tabellion batches show scans-2026-11` · "
     "`tabellion batches retry scans-2026-11`",
     no_args_is_help=True,
@@ -68,16 +68,20 @@ def show(context: typer.Context, id: Id, environment: Place = None, json: Json =
 
         tabellion batches show scans-2026-11
     """
-    from tabellion.pipelines.batches import lookup
+    from tabellion.pipelines.batches import failures, lookup
 
-    async def read(store: Store) -> tuple[lookup.Batch | None, list[lookup.RefError]]:
-        return await lookup.get_batch(store, id), await lookup.failed_refs(store, id)
+    async def read(store: Store) -> tuple[lookup.Batch | None, list[failures.RefError], lookup.UndeliveredCallbacks]:
+        return (
+            await lookup.get_batch(store, id),
+            await failures.failed_refs(store, id),
+            await lookup.count_undelivered(store, id),
+        )
 
-    found, errors = _with_store(context, environment, read)
+    found, errors, undelivered = _with_store(context, environment, read)
     if found is None:
         _refuse(id)
     elif json:
-        output.as_json({**found, "errors": errors})
+        output.as_json({**found, "errors": errors, "undelivered_callbacks": undelivered})
     else:
         progress = found["progress"]
         facts = [
@@ -85,6 +89,7 @@ def show(context: typer.Context, id: Id, environment: Place = None, json: Json =
             ("refs", progress["total_refs"]), ("completed", progress["completed"]), ("skipped", found["skipped"]),
             ("failed", progress["failed"]), ("pending", progress["pending"]),
             *((f"chunks {phase}", count) for phase, count in found["phases"].items() if count),
+            *((f"callbacks {state}", count) for state, count in undelivered.items() if count),
             ("closed", found["closed_at"] or "no"),
         ]  # fmt: skip
         output.show(output.table(id, ("", ""), [(name, str(value)) for name, value in facts]))
@@ -101,7 +106,7 @@ def retry(
     environment: Place = None,
     json: Json = False,
 ) -> None:
-    """Start chunks again that ended with failed refs or an error; what was read before is kept.
+    """Retry chunks that ended with failed refs or an error; what was read before is kept.
 
     Example:
 
@@ -110,7 +115,7 @@ def retry(
     from tabellion.pipelines.batches import changes, lookup
 
     async def start(store: Store) -> int | None:
-        if await lookup.get_batch(store, id) is None:
+        if not await lookup.has_batch(store, id):
             return None
         return await changes.retry_failed(store, id, chunk)
 
@@ -147,16 +152,27 @@ def close(context: typer.Context, id: Id, environment: Place = None, json: Json 
 
 
 @batches.command("secret")
-def secret(json: Json = False) -> None:
-    """Make a new secret for `batches.orchestrators`; the orchestrator verifies callbacks with it.
+def secret(
+    context: typer.Context,
+    origin: Annotated[
+        str | None, typer.Argument(help="The address of an orchestrator: show the secret that it has.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Create a new secret for `batches.orchestrators`; the orchestrator verifies callbacks with it.
 
-    Example:
+    An orchestrator without an entry there has a secret too: name its address, and that one is printed.
+
+    Examples:
 
         tabellion batches secret
+
+        tabellion batches secret https://orchestrator.example
     """
     from tabellion.delivery.endpoints import make_secret
+    from tabellion.pipelines.batches.settings import settings_of
 
-    made = make_secret()
+    made = make_secret() if origin is None else settings_of(config_of(context)).secret_for(origin)
     output.as_json({"secret": made}) if json else typer.echo(made)
 
 

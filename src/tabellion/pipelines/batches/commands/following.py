@@ -13,8 +13,9 @@ from tabellion.cli.own_worker import own_worker
 from tabellion.delivery.outbox import webhooks_queue
 from tabellion.engine.store import Store
 from tabellion.errors import TabellionError
-from tabellion.pipelines.batches import changes, lookup
-from tabellion.pipelines.batches.lookup import Batch, RefError
+from tabellion.pipelines.batches import changes, failures, lookup
+from tabellion.pipelines.batches.failures import RefError
+from tabellion.pipelines.batches.lookup import Batch
 from tabellion.pipelines.batches.pipeline import PIPELINE
 from tabellion.pipelines.batches.queues import batch_queues
 from tabellion.pipelines.batches.request import Contradiction, UrlBlocked, UrlChecks, content_hash
@@ -38,7 +39,7 @@ class BatchRefused(TabellionError):  # noqa: N818 - what happened
     """The batch cannot be accepted."""
 
 
-class Following:
+class BatchFollower:
     """A batch from its submission to its end."""
 
     def __init__(
@@ -51,7 +52,7 @@ class Following:
         self._settings = settings_of(config)
         self._store = Store(self._place.url, deadline=SUBMIT_DEADLINE)
 
-    async def __aenter__(self) -> Following:
+    async def __aenter__(self) -> BatchFollower:
         if not self._config.has_own_database:
             await PIPELINE.require(self._place)
         elif missing := self._place.missing_file():
@@ -71,11 +72,11 @@ class Following:
         checks = UrlChecks(self._settings.rules)
         try:
             async with spool(checks) as batch:
+                if self._callback_url is not None:
+                    await checks.check(self._callback_url, "--callback-url")
                 await add_lines(batch, self._pieces)
                 if not batch.pis:
                     raise BatchRefused("the file has no entities")
-                if self._callback_url is not None:
-                    await checks.check(self._callback_url, "--callback-url")
                 size = self._chunk_size or self._settings.chunk_size
                 hash_ = content_hash([batch.content_hash, size, self._callback_url])
                 self._id = self._id or f"batch-{hash_[:16]}"
@@ -109,7 +110,8 @@ class Following:
     async def result(self) -> tuple[Batch, list[RefError], int]:
         """The batch, the errors of its refs, and how many callbacks have not been delivered."""
         undelivered = await lookup.count_undelivered(self._store, self._id)
-        return await self._find(), await lookup.failed_refs(self._store, self._id), undelivered
+        found, errors = await self._find(), await failures.failed_refs(self._store, self._id)
+        return found, errors, undelivered["pending"] + undelivered["failed"]
 
     async def _find(self) -> Batch:
         found = await lookup.get_batch(self._store, self._id)

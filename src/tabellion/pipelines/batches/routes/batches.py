@@ -11,8 +11,9 @@ from starlette.responses import Response
 
 from tabellion.answers import Answer, Doc
 from tabellion.messages import Message
-from tabellion.pipelines.batches import changes, lookup
-from tabellion.pipelines.batches.lookup import Batch, Chunk, RefError
+from tabellion.pipelines.batches import changes, failures, lookup
+from tabellion.pipelines.batches.callbacks import ChunkCallback, find_callback, message_id
+from tabellion.pipelines.batches.lookup import Batch, Chunk, UndeliveredCallbacks
 from tabellion.pipelines.batches.rate_limiter import RateLimiter
 from tabellion.pipelines.batches.request import (
     Contradiction,
@@ -25,7 +26,8 @@ from tabellion.pipelines.batches.request import (
 from tabellion.pipelines.batches.routes.process import as_problem
 from tabellion.pipelines.batches.served import ServedBatches, served_batches
 from tabellion.pipelines.batches.spooling import SpooledBatch, add_lines, spool
-from tabellion.pipelines.batches.submit import BatchConflict, BatchHeader, Submitted, submit_batch
+from tabellion.pipelines.batches.states import is_id, work_name
+from tabellion.pipelines.batches.submit import BatchConflict, BatchHeader, SubmittedBatch, submit_batch
 from tabellion.web import cursors, strict_json
 from tabellion.web import limits as bounds
 from tabellion.web.answers import answer
@@ -64,12 +66,13 @@ class Chunks(Answer):
 class BatchErrors(Answer):
     """The errors of a batch's refs, the most frequent first."""
 
-    errors: list[RefError]
+    errors: list[failures.RefError]
 
 
-class WholeBatch(Batch):
-    """A batch with the limiter that all chunks share."""
+class BatchDetail(Batch):
+    """A batch with its callbacks, and the limiter that all chunks share."""
 
+    undelivered_callbacks: UndeliveredCallbacks
     rate_limiter: RateLimiter
 
 
@@ -91,7 +94,7 @@ _BODY = {
 }
 
 
-@router.post("/api/batches", status_code=202, response_model=WholeBatch, openapi_extra=_BODY, summary="Submit a batch")
+@router.post("/api/batches", status_code=202, response_model=BatchDetail, openapi_extra=_BODY, summary="Submit a batch")
 async def add_batch(
     request: Request,
     batch_id: Annotated[Id | None, Query(description="For JSONL: its id. [default: derived from its content]")] = None,
@@ -106,22 +109,23 @@ async def add_batch(
     try:
         async with spool(checks) as batch:
             if media in STREAMED:
+                if callback_url is not None:
+                    await checks.check(callback_url, "/callback_url")
                 limit = served.settings.most_bytes
                 await add_lines(batch, bounds.chunks(request, request.app.state.limits, limit))
             elif media == JSON:
                 body = await _parse(request)
-                for pi in body.pis:
-                    await batch.add(pi)
                 batch_id, callback_url = body.batch_id or batch_id, body.callback_url or callback_url
                 chunk_size = body.chunk_size or chunk_size
+                if callback_url is not None:
+                    await checks.check(callback_url, "/callback_url")
+                await batch.add_all(body.pis)
             else:
                 raise build_media_problem(media, f"{JSON}, {JSONL}")
             if not batch.pis:
                 raise Problem(422, "value_missing", Message("batch.empty"), field="/pis")
-            if callback_url is not None:
-                await checks.check(callback_url, "/callback_url")
             header = _header(served, batch, batch_id, callback_url, chunk_size, request.state.holder.name)
-            submitted: Submitted = await submit_batch(served.submissions, served.settings, header, batch)
+            submitted: SubmittedBatch = await submit_batch(served.submissions, served.settings, header, batch)
     except (Contradiction, UrlBlocked, BatchConflict) as error:
         raise as_problem(error) from None
     found = await find_batch(served, submitted.id)
@@ -145,7 +149,7 @@ async def list_batches(
     return answer(Batches(batches=found, next=onward))
 
 
-@router.get("/api/batches/{batch_id}", response_model=WholeBatch, summary="Get a batch")
+@router.get("/api/batches/{batch_id}", response_model=BatchDetail, summary="Get a batch")
 async def get_batch(request: Request, batch_id: str) -> Response:
     """A batch with its progress, counted from its rows."""
     return answer(await find_batch(served_batches(request), batch_id))
@@ -161,7 +165,7 @@ async def list_chunks(
 ) -> Response:
     """Chunks with the progress of their refs and the delivery of their callbacks."""
     served, key = served_batches(request), await cursors.signing_key(request)
-    await find_batch(served, batch_id)
+    await _require(served, batch_id)
     question = {"batch": batch_id, "phase": phase}
     after = None
     if cursor is not None:
@@ -172,12 +176,28 @@ async def list_chunks(
     return answer(Chunks(chunks=found, next=onward))
 
 
+@router.get(
+    "/api/batches/{batch_id}/chunks/{chunk_id}/callback", response_model=ChunkCallback,
+    summary="Get the callback of a chunk",
+)  # fmt: skip
+async def get_callback(request: Request, batch_id: str, chunk_id: str) -> Response:
+    """The body of the callback of a chunk that has ended, and its `webhook-id` as a header: as it was sent, or would be
+    sent if the chunk has no `callback_url`."""
+    served = served_batches(request)
+    known = is_id(batch_id) and is_id(chunk_id)
+    found = await find_callback(served.store, work_name(batch_id, chunk_id)) if known else None
+    if found is None:
+        raise Problem(404, "not_found", Message("batch.no_callback"), field="chunk_id")
+    chunk, body = found
+    return Response(body, headers={"webhook-id": message_id(chunk)}, media_type=JSON)
+
+
 @router.get("/api/batches/{batch_id}/errors", response_model=BatchErrors, summary="List the errors of a batch")
 async def list_errors(request: Request, batch_id: str) -> Response:
     """Failed refs by their error."""
     served = served_batches(request)
-    await find_batch(served, batch_id)
-    return answer(BatchErrors(errors=await lookup.failed_refs(served.store, batch_id)))
+    await _require(served, batch_id)
+    return answer(BatchErrors(errors=await failures.failed_refs(served.store, batch_id)))
 
 
 @router.post(
@@ -187,16 +207,16 @@ async def list_errors(request: Request, batch_id: str) -> Response:
 async def retry_batch(request: Request, batch_id: str) -> Response:
     """Starts chunks again that ended with failed refs or an error; what was read before is kept."""
     served = served_batches(request)
-    await find_batch(served, batch_id)
+    await _require(served, batch_id)
     body = await parse_body(request, RetryBatch, request.app.state.limits, empty=True)
     return answer(RetriedBatch(chunks=await changes.retry_failed(served.store, batch_id, body.chunk_id)), 202)
 
 
-@router.post("/api/batches/{batch_id}/close", response_model=WholeBatch, summary="Close a batch")
+@router.post("/api/batches/{batch_id}/close", response_model=BatchDetail, summary="Close a batch")
 async def close_batch(request: Request, batch_id: str) -> Response:
     """Allows the rows of a batch to be pruned; a batch with open chunks is refused."""
     served = served_batches(request)
-    await find_batch(served, batch_id)
+    await _require(served, batch_id)
     try:
         await changes.close(served.store, batch_id)
     except changes.StillOpen as error:
@@ -204,21 +224,38 @@ async def close_batch(request: Request, batch_id: str) -> Response:
     return answer(await find_batch(served, batch_id))
 
 
-async def find_batch(served: ServedBatches, batch_id: str) -> WholeBatch:
+async def find_batch(served: ServedBatches, batch_id: str) -> BatchDetail:
     """A batch of this environment; raises a 404 problem if there is none."""
-    found, limiter = await asyncio.gather(lookup.get_batch(served.store, batch_id), served.limiter())
+    if not is_id(batch_id):
+        raise _not_found()
+    found, undelivered, limiter = await asyncio.gather(
+        lookup.get_batch(served.store, batch_id), lookup.count_undelivered(served.store, batch_id), served.limiter()
+    )
     if found is None:
-        raise Problem(404, "not_found", Message("batch.not_found"), field="batch_id")
-    return WholeBatch(**found, rate_limiter=limiter)
+        raise _not_found()
+    return BatchDetail(**found, undelivered_callbacks=undelivered, rate_limiter=limiter)
+
+
+async def _require(served: ServedBatches, batch_id: str) -> None:
+    if not await lookup.has_batch(served.store, batch_id):
+        raise _not_found()
+
+
+def _not_found() -> Problem:
+    return Problem(404, "not_found", Message("batch.not_found"), field="batch_id")
 
 
 async def _parse(request: Request) -> NewBatch:
     chunks = bounds.chunks(request, request.app.state.limits, LARGEST_JSON)
     data = b"".join([chunk async for chunk in chunks])
+    return await asyncio.to_thread(_validate, data)  # a large one would delay every other request
+
+
+def _validate(data: bytes) -> NewBatch:
     try:
         return NewBatch.model_validate(strict_json.loads(data))
     except ValidationError as error:
-        raise build_problem(error.errors(include_url=False, include_context=False), NewBatch.model_fields) from None
+        raise build_problem(error.errors(include_url=False), NewBatch.model_fields) from None
 
 
 def _header(

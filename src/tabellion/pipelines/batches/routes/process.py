@@ -19,6 +19,7 @@ from tabellion.pipelines.batches.receiving import CallbackInvalid, receive_callb
 from tabellion.pipelines.batches.request import (
     Contradiction,
     NewChunk,
+    StagedImages,
     UrlBlocked,
     UrlChecks,
     check_names,
@@ -30,6 +31,7 @@ from tabellion.pipelines.batches.submit import BatchConflict, ChunkConflict, sub
 from tabellion.web import limits as bounds
 from tabellion.web import strict_json
 from tabellion.web.answers import answer
+from tabellion.web.auth import is_loopback
 from tabellion.web.openapi import body_of
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
@@ -40,7 +42,7 @@ LARGEST = 64_000_000  #: bytes of a chunk or a callback
 JSON = "application/json"
 
 
-class Accepted(Answer):
+class ChunkAccepted(Answer):
     """A chunk that was accepted, now or before."""
 
     status: Literal["accepted"]
@@ -62,24 +64,26 @@ class Received(Answer):
 
 
 @router.post(
-    "/process", status_code=202, response_model=Accepted, openapi_extra=body_of(NewChunk), summary="Start a chunk"
+    "/process", status_code=202, response_model=ChunkAccepted, openapi_extra=body_of(NewChunk), summary="Start a chunk"
 )
 async def process(request: Request) -> Response:
     """Accepts a chunk. The same chunk again is answered alike, other content under its id is 409."""
     served = served_batches(request)
-    chunk = await _parse_chunk(request)
+    if media_of(request) != JSON:
+        raise build_media_problem(media_of(request), JSON)
+    data = await _read(request, LARGEST)
     checks = UrlChecks(request.app.state.rules)
     try:
-        check_names(chunk.pis)
-        pis = [without_duplicates(pi, f"/pis/{number}")[0] for number, pi in enumerate(chunk.pis)]
-        chunk = chunk.model_copy(update={"pis": pis})
+        chunk = await asyncio.to_thread(_parse_chunk, data)  # a large one would delay every other request
         await checks.check(chunk.callback_url, "/callback_url")
         await checks.check_refs(chunk.pis)
         await submit_chunk(served.submissions, served.settings, chunk, request.state.holder.name)
     except (Contradiction, UrlBlocked, BatchConflict) as error:
         raise as_problem(error) from None
     refs = sum(len(pi.refs) for pi in chunk.pis)
-    return answer(Accepted(status="accepted", chunk_id=chunk.chunk_id, total_pis=len(chunk.pis), total_refs=refs), 202)
+    return answer(
+        ChunkAccepted(status="accepted", chunk_id=chunk.chunk_id, total_pis=len(chunk.pis), total_refs=refs), 202
+    )
 
 
 @router.get("/status/{batch_id}/{chunk_id}", response_model=ChunkStatus, summary="Get the status of a chunk")
@@ -108,9 +112,8 @@ async def receive(request: Request, batch_id: str) -> Response:
     settings = served.settings
     data = await _read(request, settings.most_bytes)
     try:
-        id_, callback = receive_callback(
-            request.headers, data, *settings.orchestrators.values(), settings.default_secret()
-        )
+        secrets = [settings.secret_for(origin) for origin in _own_origins(request)]
+        id_, callback = receive_callback(request.headers, data, *secrets)
         is_new = await store_callback(served.store, batch_id, id_, callback)
     except BadSignature:
         raise Problem(401, "auth_invalid", Message("batch.callback_signature"), fix=Message("batch.fix_sign")) from None
@@ -119,13 +122,28 @@ async def receive(request: Request, batch_id: str) -> Response:
     return answer(Received(status="received" if is_new else "repeated"))
 
 
-async def _parse_chunk(request: Request) -> NewChunk:
-    if media_of(request) != JSON:
-        raise build_media_problem(media_of(request), JSON)
+def _own_origins(request: Request) -> list[str]:
+    """The addresses of this server that may be callback URLs: the public one, and the loopback one that was called.
+
+    Another name in the Host header proves nothing: its orchestrator has the secret of it.
+    """
+    public = request.app.state.config.public_url
+    return [*([public] if public else []), *([str(request.url)] if is_loopback(request.url.hostname or "") else [])]
+
+
+def _parse_chunk(data: bytes) -> NewChunk:
+    """A chunk with each ref once; raises Problem or Contradiction."""
     try:
-        return NewChunk.model_validate(strict_json.loads(await _read(request, LARGEST)))
+        chunk = NewChunk.model_validate(strict_json.loads(data))
     except ValidationError as error:
-        raise build_problem(error.errors(include_url=False, include_context=False), NewChunk.model_fields) from None
+        raise build_problem(error.errors(include_url=False), NewChunk.model_fields) from None
+    check_names(chunk.pis)
+    pis = []
+    with StagedImages() as images:
+        for number, pi in enumerate(chunk.pis):
+            pis.append(without_duplicates(pi, f"/pis/{number}")[0])
+            images.add(pis[-1], f"/pis/{number}")
+    return chunk.model_copy(update={"pis": pis})
 
 
 async def _read(request: Request, limit: int) -> bytes:

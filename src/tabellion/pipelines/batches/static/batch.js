@@ -4,7 +4,7 @@ import { connect, loadChunks, showPhases } from "./batch_chunks.js";
 import { gateNotice, showGate, showQueues } from "./batch_gate.js";
 import { Pace } from "./batch_pace.js";
 import { hasEnded, isFinal, parts, refsBar, statusBadges } from "./batch_parts.js";
-import { put, rounded } from "./charts.js";
+import { put, formatShare } from "./charts.js";
 import { localized } from "./messages.js";
 import { now, renew, Rows, short, showHindrances, watch } from "./monitor.js";
 
@@ -19,7 +19,7 @@ let batch = data.batch, gate = null, loaded = null, timer = 0, trouble = null, l
 function showProgress() {
   const { progress } = batch, ended = progress.completed + progress.failed;
   bar.update(batch);
-  put(byId("share"), progress.total_refs ? rounded(ended / progress.total_refs) : "–");
+  put(byId("share"), progress.total_refs ? formatShare(ended / progress.total_refs) : "–");
   put(byId("share-of"), t("batch.share_of", { ended: number(ended), n: progress.total_refs, total: number(progress.total_refs) }));
   renew(byId("counts"), parts(batch), (all) => all.map(([name, count]) => el("div", { class: `count ${name}${count ? "" : " none"}` },
     el("dt", {}, el("i", { "aria-hidden": "true" }), t(`batch.part_${name}`)), el("dd", {}, number(count)))));

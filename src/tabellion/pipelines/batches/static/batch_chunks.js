@@ -2,7 +2,7 @@
 import { api, badge, byId, data, el, empty, explain, icon, may, moment, number, t, toast } from "./base.js";
 import { put } from "./charts.js";
 import { localized } from "./messages.js";
-import { aged, renew, Rows, short } from "./monitor.js";
+import { liveAge, renew, Rows, short } from "./monitor.js";
 import { phaseBadge, refsProgress } from "./batch_parts.js";
 
 const PAGE = 50, MOST = 200;
@@ -36,7 +36,7 @@ const isRetryable = (chunk) => chunk.phase === "ERROR" || (chunk.phase === "DONE
 
 const table = new Rows(byId("chunks"), (chunk) => {
   const name = el("td", { class: "chunk-name" }), badgeCell = el("td", { class: "nowrap" }), progress = refsProgress(), sent = el("td", { class: "not-narrow callback-cell" });
-  const running = aged(short), took = el("span"), time = el("td", { class: "right nowrap muted not-narrow" }, running, took);
+  const running = liveAge(short), took = el("span"), time = el("td", { class: "right nowrap muted not-narrow" }, running, took);
   const button = operator && el("button", { type: "button", class: "small-button square", title: t("batch.retry_chunk", { chunk: chunk.chunk_id }), "aria-label": t("batch.retry_chunk", { chunk: chunk.chunk_id }), onclick: () => onRetry(chunk.chunk_id) }, icon("again"));
   const row = el("tr", { dataset: { row: chunk.id } }, name, badgeCell, el("td", { class: "progress-column" }, progress), sent, time, operator ? el("td", { class: "act" }, button) : null);
   row.update = (one) => {

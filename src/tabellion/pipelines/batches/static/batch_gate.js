@@ -2,7 +2,7 @@
 import { badge, byId, data, el, icon, language, notice, number, t } from "./base.js";
 import { localized } from "./messages.js";
 import { LineChart } from "./line_chart.js";
-import { aged, now, renew, short } from "./monitor.js";
+import { liveAge, now, renew, short } from "./monitor.js";
 
 const CLOCK = new Intl.DateTimeFormat(language, { timeStyle: "medium", hourCycle: "h23" });
 const perSecond = (rate) => t("batch.per_second", { rate: number(rate, rate < 10 ? 1 : 0) });
@@ -12,10 +12,10 @@ const chart = new LineChart(byId("gate-chart"), {
   kinds: data.gate ? [{ key: "rate", word: t("batch.line_rate"), css: "line-rate" }, { key: "limit", word: t("batch.line_limit"), css: "line-limit" }, throughput] : [throughput],
   band: data.gate ? t("batch.line_closed") : null,
 });
-const reopens = aged((seconds) => (seconds === null || seconds >= 0 ? "" : t("batch.opens_in", { time: short(-seconds) })));
+const reopens = liveAge((seconds) => (seconds === null || seconds >= 0 ? "" : t("batch.opens_in", { time: short(-seconds) })));
 
 /** Whether no call may start now, and why: closed by its breaker or budget, or in a pause that the provider demanded. */
-function hindrance(gate, limiter) {
+function findHindrance(gate, limiter) {
   if (gate?.state === "closed") return { kind: "closed", reason: localized(gate, "reason"), until: gate.reopens_at };
   if (limiter.backoff_until && Date.parse(limiter.backoff_until) > now()) return { kind: "paused", reason: "", until: limiter.backoff_until };
   return null;
@@ -23,7 +23,7 @@ function hindrance(gate, limiter) {
 
 /** Adds a sample to the graph, and shows the state of the gate. `gate` is null if the overview does not have it yet. */
 export function showGate(limiter, gate, refs) {
-  const found = data.gate ? hindrance(gate, limiter) : null;
+  const found = data.gate ? findHindrance(gate, limiter) : null;
   const limited = data.gate !== null && limiter.rps > 0;
   chart.add({ at: now() / 1000, rate: limited ? limiter.rps : null, limit: gate?.limit ?? null, refs, band: found !== null });
   if (!data.gate) return;
@@ -43,7 +43,7 @@ export function showGate(limiter, gate, refs) {
 
 /** The notice that the gate is closed or pauses; null while it is open. */
 export function gateNotice(limiter, gate) {
-  const found = data.gate ? hindrance(gate, limiter) : null;
+  const found = data.gate ? findHindrance(gate, limiter) : null;
   if (found === null) return null;
   if (found.kind === "paused") return null; // a short pause is normal: the card says it
   return { facts: [found.reason], make: () => notice("bad", "lock", t("batch.gate_why", { name: data.gate, reason: found.reason })) };

@@ -1,11 +1,11 @@
 // The list of batches: progress of each, kept up to date, and the form that submits a file.
-import { api, byId, capital, el, empty, explain, flash, number, notice, Problem, renewed, rowKeys, t, token, toast } from "./base.js";
+import { api, byId, capital, el, empty, explain, flash, number, notice, Problem, renewCsrf, rowKeys, t, token, toast } from "./base.js";
 import { refsProgress, statusBadges } from "./batch_parts.js";
 import { put } from "./charts.js";
 import { localized } from "./messages.js";
-import { aged, renew, Rows, short, watch } from "./monitor.js";
+import { liveAge, renew, Rows, short, watch } from "./monitor.js";
 
-const PAGE = 20, MOST = 100, CALM = 1500;
+const PAGE = 20, MOST = 100, PAUSE = 1500;
 const form = /** @type {HTMLFormElement | null} */ (byId("batch-form"));
 let shown = [], cursor = null, timer = 0, requests = 0;
 
@@ -13,7 +13,7 @@ let shown = [], cursor = null, timer = 0, requests = 0;
 
 const table = new Rows(byId("rows"), (batch) => {
   const status = el("td", { class: "status-cell" }), progress = refsProgress(), chunks = el("span"), broken = el("span", { class: "text-bad small block" });
-  const about = el("span", { class: "small muted cut" }), age = aged((seconds) => (seconds < 5 ? t("dashboard.just_now") : t("dashboard.ago", { time: short(seconds) })));
+  const about = el("span", { class: "small muted cut" }), age = liveAge((seconds) => (seconds < 5 ? t("dashboard.just_now") : t("dashboard.ago", { time: short(seconds) })));
   const row = el("tr", { dataset: { row: batch.id } },
     el("td", { class: "batch-name" }, el("div", {}, el("a", { href: `/batches/${encodeURIComponent(batch.id)}`, class: "cut", title: batch.id }, batch.id), about)),
     status, el("td", { class: "progress-column" }, progress),
@@ -84,12 +84,12 @@ async function send(file, query, again = true) {
   });
   const answer = /json/.test(response.headers.get("content-type") ?? "") ? await response.json() : null;
   if (response.ok) return { status: response.status, batch: answer };
-  if (response.status === 403 && answer?.code === "csrf_failed" && again && (await renewed())) return send(file, query, false);
+  if (response.status === 403 && answer?.code === "csrf_failed" && again && (await renewCsrf())) return send(file, query, false);
   throw new Problem(response.status, answer, response.headers);
 }
 
 /** What is wrong with the file, where, and what to do. */
-function refusal(error) {
+function describeRefusal(error) {
   const problem = error instanceof Problem ? error.problem : {};
   const where = problem.field ? `${explain(error)} (${problem.field})` : explain(error);
   return problem.fix ? `${where}. ${capital(localized(problem, "fix"))}.` : where;
@@ -109,7 +109,7 @@ form?.addEventListener("submit", async (event) => {
     location.assign(`/batches/${encodeURIComponent(batch.id)}`);
   } catch (error) {
     byId("refused").hidden = false;
-    put(byId("refused"), refusal(error));
+    put(byId("refused"), describeRefusal(error));
   } finally {
     button.removeAttribute("aria-busy");
     put(button.lastElementChild, t("batches.submit"));
@@ -118,5 +118,5 @@ form?.addEventListener("submit", async (event) => {
 
 byId("more").addEventListener("click", more);
 rowKeys(byId("rows"));
-watch(() => { timer ||= setTimeout(async () => { await load(); timer = 0; }, CALM); });
+watch(() => { timer ||= setTimeout(async () => { await load(); timer = 0; }, PAUSE); });
 load();

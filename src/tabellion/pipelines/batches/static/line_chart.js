@@ -21,20 +21,20 @@ export class LineChart {
     this.samples = [];
     const id = `lines-${(drawn += 1)}`;
     this.name = svg("title", { id: `${id}-title` });
-    this.said = svg("desc", { id: `${id}-desc` });
+    this.description = svg("desc", { id: `${id}-desc` });
     this.back = svg("g", { class: "chart-back" });
     this.bands = svg("g", { class: "chart-bands" });
     this.cursor = svg("line", { class: "chart-cursor", visibility: "hidden" });
     this.lines = Object.fromEntries(kinds.map(({ key, css }) => [key, svg("path", { class: `chart-line ${css}` })]));
     this.figure = svg("svg", { class: "chart-svg", role: "img", "aria-labelledby": `${id}-title ${id}-desc` },
-      this.name, this.said, this.bands, this.back, ...Object.values(this.lines), this.cursor);
+      this.name, this.description, this.bands, this.back, ...Object.values(this.lines), this.cursor);
     this.note = el("div", { class: "chart-note", hidden: true, "aria-hidden": "true" });
     this.frame = el("div", { class: "chart-frame" }, this.figure, this.note);
     const legend = el("div", { class: "chart-legend" }, kinds.map((kind) => el("span", {}, el("i", { class: `swatch ${kind.css}` }), kind.word)),
       band ? el("span", {}, el("i", { class: "swatch band" }), band) : null);
     this.table = el("div", { class: "chart-table table-wrap", tabindex: "0", role: "region", "aria-label": title });
     this.more = el("details", { class: "chart-more" }, el("summary", { class: "small" }, icon("right"), t("dashboard.as_table")), this.table);
-    this.more.addEventListener("toggle", () => this.tabulate());
+    this.more.addEventListener("toggle", () => this.fillTable());
     host.replaceChildren(legend, this.frame, this.more);
     this.frame.addEventListener("pointermove", (event) => this.point(event.clientX - this.frame.getBoundingClientRect().left));
     this.frame.addEventListener("pointerleave", () => this.point(null));
@@ -46,7 +46,7 @@ export class LineChart {
     this.samples.push(sample);
     while (this.samples[0].at < sample.at - this.longest) this.samples.shift();
     this.draw();
-    this.tabulate();
+    this.fillTable();
   }
 
   draw() {
@@ -67,7 +67,7 @@ export class LineChart {
     this.cursor.setAttribute("y1", String(EDGE.top));
     this.cursor.setAttribute("y2", String(EDGE.top + down));
     const newest = this.samples.at(-1);
-    put(this.said, this.kinds.map(({ key, word }) => `${word}: ${this.value(newest, key)}`).join(", "));
+    put(this.description, this.kinds.map(({ key, word }) => `${word}: ${this.value(newest, key)}`).join(", "));
   }
 
   path(key, y) {
@@ -117,7 +117,7 @@ export class LineChart {
     this.note.style.transform = `translateX(${Math.round(place)}px)`;
   }
 
-  tabulate() {
+  fillTable() {
     if (!this.more.open) return;
     const scrollTop = this.table.scrollTop;
     this.table.replaceChildren(el("table", {}, el("caption", { class: "unseen" }, this.title),

@@ -7,7 +7,7 @@ from pathlib import Path
 from tabellion.engine.retention import PruneStep
 from tabellion.engine.store import Store
 from tabellion.pipelines.batches import changes
-from tabellion.pipelines.batches.old_batches import ClosedBatches
+from tabellion.pipelines.batches.retention import ClosedBatches
 from tests.pipelines.batches.material import (
     Images,
     chunk_of,

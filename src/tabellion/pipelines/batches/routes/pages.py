@@ -41,7 +41,7 @@ async def show_batch(request: Request, batch_id: str) -> Response:
     batch = await find_batch(served, batch_id)
     return page(
         request, "batch.html", also=("batches", "dashboard"), spoken=True, batch=batch,
-        phases=["", *(phase.value for phase in states.Phase)],
+        phases=["", *(phase.value for phase in states.ChunkPhase)],
         data={"id": batch["id"], "gate": served.settings.gate, "queues": _queues(request), "batch": batch},
     )  # fmt: skip
 

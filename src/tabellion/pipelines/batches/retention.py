@@ -10,7 +10,7 @@ from tabellion.engine.retention import PruneStep, RetentionRule
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.pipelines.batches import tables
-from tabellion.pipelines.batches.states import ENDED, listed
+from tabellion.pipelines.batches.states import ENDED, quote_list
 
 CHUNKS_AT_ONCE = 10  #: that one transaction removes with their refs
 CALLBACKS_AT_ONCE = 1000
@@ -29,7 +29,7 @@ class ClosedBatches(RetentionRule):
         d = store.dialect
         age = f"{sql.epoch(NOW, d)} - {sql.epoch('b.closed_at', d)}"
         old = f"""b.closed_at IS NOT NULL AND b.closed_at < {self.cutoff(d)} AND NOT EXISTS
-  (SELECT 1 FROM {tables.CHUNKS} AS c WHERE c.batch_id = b.id AND c.phase NOT IN ({listed(ENDED)}))"""
+  (SELECT 1 FROM {tables.CHUNKS} AS c WHERE c.batch_id = b.id AND c.phase NOT IN ({quote_list(ENDED)}))"""
         if dry_run:
             [counted] = await store.database.fetch(
                 f"SELECT count(*) AS n, max({age}) AS age FROM {tables.BATCHES} AS b WHERE {old}"
