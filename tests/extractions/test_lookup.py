@@ -6,7 +6,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.extractions.columns import ColumnChoice
-from tabellion.extractions.lookup import ExtractionTable, load_metadata, tell_times
+from tabellion.extractions.lookup import ExtractionTable, format_times, load_metadata
 from tabellion.extractions.row_values import TextTooLong
 from tabellion.extractions.tables import SCHEMA
 from tests.extractions.handmade import make_by_hand
@@ -25,13 +25,13 @@ def test_pages_of_a_list_have_each_row_once(url: str) -> None:
         await table.insert({"status_id": 1})
         found, cursor = [], None
         while True:
-            rows, cursor = await table.listing({"document_type": "actes"}, cursor, 2)
+            rows, cursor = await table.list_rows({"document_type": "actes"}, cursor, 2)
             found += [row["id"] for row in rows]
             if cursor is None:
                 break
         assert sorted(found) == sorted(ids)
-        assert len((await table.listing({}, None, 10))[0]) == 6
-        assert [row["status_id"] for row in (await table.listing({}, None, 1))[0]] == [1]
+        assert len((await table.list_rows({}, None, 10))[0]) == 6
+        assert [row["status_id"] for row in (await table.list_rows({}, None, 1))[0]] == [1]
 
     ask(url, go)
 
@@ -48,10 +48,10 @@ def test_a_table_made_by_hand_is_shown_with_what_it_has(url: str) -> None:
         assert row is not None
         assert (row["id"], row["file_address"], row["ocr_error"]) == (key, "https://x/a.pdf", "no")
         assert (row["has_text"], load_metadata(row)) == (0, None)
-        assert (tell_times(row)["created_at"] or "").startswith("20")
+        assert (format_times(row)["created_at"] or "").startswith("20")
         assert await table.get("nonsense") is None
-        assert await table.listing({"status_id": 4}, None, 5) != ([], None)
-        assert await table.listing({"circonscription": "x"}, None, 5) == ([], None)
+        assert await table.list_rows({"status_id": 4}, None, 5) != ([], None)
+        assert await table.list_rows({"circonscription": "x"}, None, 5) == ([], None)
 
     ask(url, go)
 
@@ -64,7 +64,7 @@ def test_a_row_always_gets_a_key(url: str) -> None:
         table = await ExtractionTable.open(store, ColumnChoice())
         ids = [await table.insert({"status_id": 3}) for _ in range(2)]
         assert len(set(ids)) == 2
-        assert {row["id"] for row in (await table.listing({}, None, 5))[0]} == set(ids)
+        assert {row["id"] for row in (await table.list_rows({}, None, 5))[0]} == set(ids)
 
     ask(url, go)
 
@@ -105,7 +105,7 @@ def test_a_new_row_has_the_times_that_its_table_requires(url: str) -> None:
         table = await ExtractionTable.open(store, ColumnChoice())
         row = await table.get(await table.insert({"status_id": 3}))
         assert row is not None
-        times = tell_times(row)
+        times = format_times(row)
         assert times["updated_at"] == times["created_at"] != None  # noqa: E711
 
     ask(url, go)

@@ -7,7 +7,7 @@ import uuid
 from typing import Any
 
 from tabellion import Queue, Store
-from tabellion.engine import declaration
+from tabellion.engine.tables import declaration
 from tabellion.extractions.row import ExtractionRow
 from tabellion.extractions.states import ExtractionStatus
 from tabellion.extractions.tables import SCHEMA, TABLE

@@ -9,13 +9,14 @@ from typing import Any
 
 from tabellion.engine import sql
 from tabellion.engine.store import Store
-from tabellion.engine.table import Column, Row, Table
+from tabellion.engine.tables.table import Column, Row, Table
 from tabellion.engine.timestamps import iso
 from tabellion.errors import NotMigrated, StoreError, ValueRefused
 from tabellion.extractions.columns import INPUTS, ColumnChoice, ColumnNames, ColumnsUnknown
 from tabellion.extractions.row_values import check_length, insert_row
 from tabellion.extractions.states import ExtractionStatus
 from tabellion.extractions.tables import TABLE
+from tabellion.messages import load_form
 from tabellion.monitor.fingerprint import form
 
 TIMES = ("created_at", "updated_at", "processing_started_at", "ocr_started_at")
@@ -61,7 +62,9 @@ class ExtractionTable:
             return None
         return rows[0] if rows else None
 
-    async def listing(self, filters: Mapping[str, Any], cursor: str | None, limit: int) -> tuple[list[Row], str | None]:
+    async def list_rows(
+        self, filters: Mapping[str, Any], cursor: str | None, limit: int
+    ) -> tuple[list[Row], str | None]:
         """Rows, newest first, and the key after which the next page starts (None on the last page)."""
         conditions, values = ["1 = 1"], []
         for name, value in filters.items():
@@ -195,18 +198,9 @@ class ExtractionTable:
 RUNNING = (ExtractionStatus.EN_TRAITEMENT, ExtractionStatus.OCR_PROCESSING)
 
 
-def tell_times(row: Row) -> dict[str, str | None]:
+def format_times(row: Row) -> dict[str, str | None]:
     """The times of a row in ISO 8601."""
     return {name: iso(row.get(name)) for name in TIMES}
-
-
-def load_form(stored: str | None) -> dict[str, Any] | None:
-    """The code and parameters of a progress note; None if it is not a message."""
-    try:
-        form_ = json.loads(stored or "null")
-    except ValueError:
-        return None
-    return form_ if isinstance(form_, dict) else None
 
 
 def load_metadata(row: Row) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabellion.engine import sql
 from tabellion.engine.sql import Dialect
-from tabellion.engine.table import Column, Table
+from tabellion.engine.tables.table import Column, Table
 from tabellion.engine.values import for_insert
 from tabellion.errors import NotMigrated, TabellionError
 from tabellion.messages import Message

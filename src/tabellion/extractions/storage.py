@@ -25,7 +25,7 @@ from tabellion.messages import Message, quote_value
 from tabellion.net.fetching import FetchFailed, fetch
 from tabellion.net.guard import Blocked, Rules
 from tabellion.storage import files
-from tabellion.storage.lake import Absent, Lake, check_path
+from tabellion.storage.lake import Lake, NoSuchLakeFile, check_path
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -141,7 +141,7 @@ class ExtractionFiles:
             if (await lake.stat(path)).bytes > self.limit:
                 raise AddressRefused(Message("extraction.too_large", limit=self.limit))
             data = await lake.get(path)
-        except Absent:
+        except NoSuchLakeFile:
             raise FileMissing(Message("extraction.file_missing", address=quote_value(_strip_query(address)))) from None
         await files.in_thread(final.write_bytes, data)
 

@@ -10,8 +10,8 @@ import pytest
 
 from tabellion.extractions.storage import ExtractionFiles
 from tabellion.pipelines.documents.pipeline import PIPELINE as DOCUMENTS
-from tabellion.pipelines.ocr.configured import settings_of
 from tabellion.pipelines.ocr.pipeline import PIPELINE as OCR
+from tabellion.pipelines.ocr.settings import settings_of
 from tests.pipelines.ocr.deeds import deed, run_worker
 from tests.table_owner import owning
 from tests.web.live import Live, live, problem

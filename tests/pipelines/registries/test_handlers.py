@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -304,7 +305,8 @@ def test_a_browser_that_dies_costs_one_attempt(installation: LocalInstallation) 
             while not installation.shared.state.counts["foncier.logins"]:
                 await asyncio.sleep(0.02)
             for pid in browser_processes():
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             await serving
 
     installation.shared.run(go())

@@ -13,7 +13,7 @@ from tabellion.messages import Message
 from tabellion.pipelines.websites.pipeline import PIPELINE
 from tabellion.pipelines.websites.queues import website_queues
 from tabellion.pipelines.websites.settings import WebsiteSettings
-from tabellion.pipelines.websites.site.info import Contact, Contacts, Heading, Link, Links, PageInfo, WebsiteInfo
+from tabellion.pipelines.websites.site.info import Contact, Contacts, Heading, Links, PageInfo, PageLink, WebsiteInfo
 from tabellion.pipelines.websites.site.settings import VisitSettings
 from tabellion.storage.blobs import Blobs
 from tests.workers import ask
@@ -24,7 +24,7 @@ Founded in 1987, we build things that last.
 Our trains, puzzles and blocks are made of beech from managed forests. © 2026 Birch & Co. Ltd"""
 ABOUT = """Our team of twelve carves, sands and paints.
 Company number 01234567. Our workshop is certified to ISO 9001."""
-PRIVACY = Link("https://birch.example/privacy", "Privacy policy")
+PRIVACY = PageLink("https://birch.example/privacy", "Privacy policy")
 
 
 def website(url: str = "https://birch.example/", **changes: Any) -> WebsiteInfo:
@@ -33,7 +33,7 @@ def website(url: str = "https://birch.example/", **changes: Any) -> WebsiteInfo:
     title = "Birch & Co. | Wooden toys"
     home = PageInfo(url, "home", title=title, page_title=title, headings=headings, text=HOME, language="en")
     about = PageInfo(f"{url}about", "link", title="About", page_title="About | Birch & Co.", text=ABOUT)
-    links = Links(4, 1, (PRIVACY, Link(f"{url}about", "About us")))
+    links = Links(4, 1, (PRIVACY, PageLink(f"{url}about", "About us")))
     info = WebsiteInfo(
         url, url, "2026-11-01T10:00:00.000Z", title=title, page_title=title, language="en", headings=headings,
         text=HOME, description="Wooden toys made by hand in Lyon, for families and schools, since 1987.",

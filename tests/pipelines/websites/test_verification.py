@@ -10,7 +10,7 @@ from tabellion import Store
 from tabellion.monitor import verify as verification
 from tabellion.pipelines.websites.verification import verify_websites
 from tabellion.storage.blobs import Blobs
-from tests.pipelines.websites.test_old_jobs import add_job
+from tests.pipelines.websites.test_retention import add_job
 from tests.workers import ask
 
 

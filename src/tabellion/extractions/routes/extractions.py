@@ -10,10 +10,10 @@ from pydantic import Field
 from starlette.responses import Response
 
 from tabellion.answers import Answer, Doc
-from tabellion.engine.table import Row
+from tabellion.engine.tables.table import Row
 from tabellion.errors import StoreError, ValueRefused
 from tabellion.extractions.columns import INPUTS
-from tabellion.extractions.lookup import load_metadata, tell_times
+from tabellion.extractions.lookup import format_times, load_metadata
 from tabellion.extractions.row_values import TextTooLong
 from tabellion.extractions.served import ServedExtractions, served_extractions
 from tabellion.extractions.states import ExtractionStatus
@@ -76,7 +76,7 @@ class Extraction(Answer):
     translatable: NotRequired[Translatable]
 
 
-class WholeExtraction(Extraction):
+class ExtractionDetail(Extraction):
     """An extraction with how its text was made."""
 
     metadata: Annotated[dict[str, Any] | None, Doc("Pages, model, cost and confidence; null if unknown.")]
@@ -97,7 +97,7 @@ class ExtractionText(Answer):
     pages: Annotated[list[str], Doc("The text of each page.")]
 
 
-class Accepted(Answer):
+class ExtractionAccepted(Answer):
     """A file that will be read."""
 
     id: str
@@ -128,7 +128,7 @@ def brief(row: Row) -> Extraction:
     """A row in the format of the API."""
     about = load_metadata(row) or {}
     pages = about.get("pages")
-    times = tell_times(row)
+    times = format_times(row)
     in_ocr = row["status_id"] > ExtractionStatus.EN_TRAITEMENT
     extraction: Extraction = {
         "id": row["id"], "status": status_name(row["status_id"]), "status_id": row["status_id"],
@@ -165,7 +165,7 @@ async def find_extraction(served: ServedExtractions, id: str, *, text: bool = Fa
 
 
 @router.get("/api/extractions", response_model=Extractions, summary="List extractions")
-async def listing(
+async def list_extractions(
     request: Request,
     status: Annotated[StatusName | None, Query(description="Only those with this status.")] = None,
     type: Annotated[Word | None, Query(description="Only those of this document type.")] = None,  # noqa: A002
@@ -179,13 +179,13 @@ async def listing(
     question = {name: str(value) for name, value in filters.items()}
     key = await cursors.signing_key(request)
     start = cursors.place(key, served.name, question, cursor) if cursor is not None else None
-    rows, following = await (await served.table()).listing(filters, start, limit)
+    rows, following = await (await served.table()).list_rows(filters, start, limit)
     onward = cursors.make_cursor(key, served.name, question, following) if following else None
     return answer(Extractions(extractions=[brief(row) for row in rows], next=onward))
 
 
 @router.post(
-    "/api/extractions/ocr", status_code=202, response_model=Accepted, openapi_extra=_body(),
+    "/api/extractions/ocr", status_code=202, response_model=ExtractionAccepted, openapi_extra=_body(),
     summary="Submit a file to be read",
 )  # fmt: skip
 async def submit(
@@ -223,7 +223,7 @@ async def submit(
         if not error.rule and not isinstance(error, ValueRefused):
             raise
         raise row_refused(error) from None
-    accepted = Accepted(id=id_, status="COMPLETE", status_url=status_url(id_))
+    accepted = ExtractionAccepted(id=id_, status="COMPLETE", status_url=status_url(id_))
     return answer(accepted, 202, {"Location": accepted["status_url"]})
 
 
@@ -267,11 +267,11 @@ async def _receive(request: Request, served: ServedExtractions, media: str, name
         await served.uploads.remove(sink.blob.sha256)
 
 
-@router.get("/api/extractions/{id}", response_model=WholeExtraction, summary="Get an extraction")
+@router.get("/api/extractions/{id}", response_model=ExtractionDetail, summary="Get an extraction")
 async def show(request: Request, id: str) -> Response:  # noqa: A002
     """An extraction with everything but its text."""
     row = await find_extraction(served_extractions(request), id)
-    return answer(WholeExtraction(**brief(row), metadata=load_metadata(row)))
+    return answer(ExtractionDetail(**brief(row), metadata=load_metadata(row)))
 
 
 @router.get("/api/extractions/{id}/text", response_model=ExtractionText, summary="Get the text of an extraction")

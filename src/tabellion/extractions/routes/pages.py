@@ -21,7 +21,7 @@ Word = Annotated[str | None, Query(max_length=200)]
 
 
 @router.get("/extractions", response_class=Response)
-async def listing(request: Request, status: Word = None, type: Word = None) -> Response:  # noqa: A002
+async def show_list(request: Request, status: Word = None, type: Word = None) -> Response:  # noqa: A002
     """The list; its script loads it with the filters of the URL and keeps it up to date."""
     statuses = [state.name for state in sorted(ExtractionStatus, key=_place)]
     chosen = {"status": status or "", "type": type or ""}

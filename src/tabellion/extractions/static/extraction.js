@@ -1,5 +1,5 @@
 // One extraction: a page image beside its text, its facts, and actions.
-import { api, byId, capital, data, duration, el, empty, events, explain, icon, keys, liveMark, may, moment, money, notice, number, sure, t, tell, toast } from "./base.js";
+import { api, byId, capital, data, duration, el, empty, events, explain, icon, keys, liveMark, may, moment, money, notice, number, sure, t, textOr, toast } from "./base.js";
 import { localized } from "./messages.js";
 import { errors, kind, LIVE, note, status } from "./extraction_states.js";
 
@@ -11,7 +11,7 @@ const count = () => shown?.pages ?? texts?.length ?? 1;
 
 // -- pages -------------------------------------------------------------------------------------------------------
 
-function turn(to) {
+function showPage(to) {
   page = Math.max(1, Math.min(count(), to));
   byId("page-place").textContent = t("extraction.page_of", { n: number(page), of: number(count()) });
   byId("page-before").disabled = page <= 1;
@@ -42,7 +42,7 @@ function drawPicture() {
 
 function drawText() {
   const about = shown?.metadata?.pages?.[page - 1];
-  const facts = about ? [tell(`extraction.source_${about.source}`, about.source), about.confidence === null ? "" : t("extraction.sure", { share: sure(about.confidence) })] : [];
+  const facts = about ? [textOr(`extraction.source_${about.source}`, about.source), about.confidence === null ? "" : t("extraction.sure", { share: sure(about.confidence) })] : [];
   byId("page-about").textContent = facts.filter(Boolean).join(" · ");
   byId("copy").hidden = texts === null;
   if (texts === null) {
@@ -55,7 +55,7 @@ function drawText() {
 
 // -- facts and actions -------------------------------------------------------------------------------------------
 
-function facts() {
+function factRows() {
   const about = shown.metadata ?? {};
   const rows = [
     ["type", kind(shown)], ...Object.entries(shown.inputs), ["created", moment(shown.created_at)], ["started", moment(shown.ocr_started_at)],
@@ -63,22 +63,22 @@ function facts() {
     ["model", about.model === "local" ? t("extraction.model_local") : about.model], ["confidence", typeof about.confidence === "number" ? sure(about.confidence) : ""],
     ["cost", about.cost ? money(about.cost, "USD") : ""], ["seconds", about.seconds === undefined ? "" : duration(about.seconds)], ["key", el("span", { class: "mono" }, shown.id)],
   ];
-  return rows.filter(([, value]) => value).flatMap(([name, value]) => [el("dt", {}, tell(`extraction.fact_${name}`, name)), el("dd", {}, value)]);
+  return rows.filter(([, value]) => value).flatMap(([name, value]) => [el("dt", {}, textOr(`extraction.fact_${name}`, name)), el("dd", {}, value)]);
 }
 
 function drawAll() {
   byId("standing").replaceChildren(...[status(shown), note(shown)].filter(Boolean));
-  byId("about").replaceChildren(...facts());
+  byId("about").replaceChildren(...factRows());
   byId("notices").replaceChildren(...errors(shown).map((error) => notice(error.over ? "bad" : "idle", error.over ? "stop" : "warn", el("strong", {}, t(error.word)), " ", capital(error.text))));
   const queue = shown.status === "ERREUR" && (shown.ocr_error ? "ocr" : "extraction");
   byId("actions").replaceChildren(...[
     shown.has_file && el("a", { class: "button", href: `${where}/file` }, icon("download"), t("base.download")),
-    queue && data.queues.includes(queue) && may("operator") && el("button", { type: "button", id: "again", onclick: () => again(queue) }, icon("again"), t("base.try_again")),
+    queue && data.queues.includes(queue) && may("operator") && el("button", { type: "button", id: "again", onclick: () => retry(queue) }, icon("again"), t("base.try_again")),
   ].filter(Boolean));
-  turn(page);
+  showPage(page);
 }
 
-async function again(queue) {
+async function retry(queue) {
   try {
     await api("POST", `/api/queues/${queue}/retry`, { keys: [data.id] });
     toast(t("extraction.is_queued"), "good");
@@ -108,8 +108,8 @@ function refresh() {
 
 // -- the page ----------------------------------------------------------------------------------------------------
 
-byId("page-before").addEventListener("click", () => turn(page - 1));
-byId("page-after").addEventListener("click", () => turn(page + 1));
+byId("page-before").addEventListener("click", () => showPage(page - 1));
+byId("page-after").addEventListener("click", () => showPage(page + 1));
 byId("zoom").addEventListener("click", () => byId("zoom").setAttribute("aria-pressed", String(paper.classList.toggle("zoomed"))));
 byId("copy").addEventListener("click", async () => {
   try {
@@ -120,8 +120,8 @@ byId("copy").addEventListener("click", async () => {
   }
 });
 keys([
-  { key: "[", does: t("base.previous_page"), run: () => turn(page - 1) },
-  { key: "]", does: t("base.next_page"), run: () => turn(page + 1) },
+  { key: "[", does: t("base.previous_page"), run: () => showPage(page - 1) },
+  { key: "]", does: t("base.next_page"), run: () => showPage(page + 1) },
   { key: "z", does: t("base.zoom"), run: () => byId("zoom").click() },
 ]);
 events("/api/overview/events", { overview: refresh }, liveMark(load));

@@ -1,5 +1,5 @@
 // The status, type, title and errors of an extraction, for the list and the reader.
-import { badge, el, tell } from "./base.js";
+import { badge, el, textOr } from "./base.js";
 import { localized } from "./messages.js";
 
 const STATUS = {
@@ -8,9 +8,9 @@ const STATUS = {
 };
 export const LIVE = new Set(["EN_ATTENTE", "EN_TRAITEMENT", "COMPLETE", "OCR_PROCESSING"]);
 
-export const status = (extraction) => badge(...(STATUS[extraction.status] ?? ["idle", ""]), tell(`extractions.status_${extraction.status}`, extraction.status));
+export const status = (extraction) => badge(...(STATUS[extraction.status] ?? ["idle", ""]), textOr(`extractions.status_${extraction.status}`, extraction.status));
 
-export const kind = (extraction) => (extraction.document_type ? tell(`extractions.type_${extraction.document_type}`, extraction.document_type) : "");
+export const kind = (extraction) => (extraction.document_type ? textOr(`extractions.type_${extraction.document_type}`, extraction.document_type) : "");
 
 /** The title of a document: what was searched for, or its key. */
 export const title = (extraction) => extraction.inputs.document_number ?? extraction.inputs.lot ?? extraction.id;

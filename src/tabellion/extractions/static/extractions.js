@@ -1,5 +1,5 @@
 // The list of extractions: filters, paging, live status, and uploads for OCR.
-import { ago, api, byId, capital, drawRow, el, empty, events, explain, icon, keys, liveMark, may, moment, notice, number, placeBefore, Problem, rememberPlace, renewed, rowKeys, t, toast, token } from "./base.js";
+import { ago, api, byId, capital, drawRow, el, empty, events, explain, icon, keys, liveMark, may, moment, notice, number, placeBefore, Problem, rememberPlace, renewCsrf, rowKeys, t, toast, token } from "./base.js";
 import { errors, kind, note, status, title } from "./extraction_states.js";
 
 const form = byId("filters"), body = byId("rows"), pager = byId("pager"), nothing = byId("nothing"), trouble = byId("trouble");
@@ -120,7 +120,7 @@ async function send(file, again = true) {
   });
   const problem = await answer.json().catch(() => null);
   if (answer.ok) return;
-  if (answer.status === 403 && problem?.code === "csrf_failed" && again && (await renewed())) return send(file, false);
+  if (answer.status === 403 && problem?.code === "csrf_failed" && again && (await renewCsrf())) return send(file, false);
   throw new Problem(answer.status, problem, answer.headers);
 }
 
@@ -156,11 +156,11 @@ events("/api/overview/events", { overview: refresh }, liveMark(refresh));
 addEventListener("online", refresh);
 setInterval(() => { for (const cell of body.querySelectorAll("[data-at]")) cell.textContent = ago(cell.dataset.at); }, 20000);
 
-async function begin() {
+async function openList() {
   const before = placeBefore();
   rememberPlace(() => rows.size);
   await load({ count: Math.max(LIMIT, before?.shown ?? 0) });
   if (before) scrollTo(0, before.y);
 }
 
-begin();
+openList();

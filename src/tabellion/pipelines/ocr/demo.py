@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tabellion.engine.log import printable
-from tabellion.engine.table import Row
+from tabellion.engine.tables.table import Row
 from tabellion.errors import Busy, Unreachable
 from tabellion.extractions.lookup import ExtractionTable, load_metadata
 from tabellion.extractions.states import ExtractionStatus
@@ -38,7 +38,7 @@ async def run(store: Store, settings: OcrSettings, *, live: bool) -> tuple[str, 
     started = time.monotonic()
     table = await ExtractionTable.open(store, settings.columns)
     samples = {name: await _save(settings, name) for name, _ in SAMPLES}
-    newest, _ = await table.listing({}, None, MOST)
+    newest, _ = await table.list_rows({}, None, MOST)
     fetched = [row for row in newest if row["status_id"] in FETCHED]
     ids = [row["id"] for row in fetched if row.get("file_address") not in samples.values()]
     if not ids:

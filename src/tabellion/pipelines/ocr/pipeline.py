@@ -34,9 +34,9 @@ class OcrPipeline(Pipeline):
         "ocr.workers": (int, "documents that one worker process reads at once (4; 1 if ocr.processes is set)"),
         "ocr.pages": (
             str,
-            "which pages are looked at: auto (those without good text of their own), always or never (auto)",
+            "which pages are read by OCR: auto (those without good text of their own), always or never (auto)",
         ),
-        "ocr.boost": (str, "who mends the text: auto (the model that read it), local or never (auto)"),
+        "ocr.boost": (str, "what corrects the text: auto (the model that read it), local or never (auto)"),
         "ocr.lease": ((int, float), "seconds after which the document of a dead worker is ready again (60)"),
         "ocr.stale_after": (
             (int, float),
@@ -60,9 +60,9 @@ class OcrPipeline(Pipeline):
     def check(self, config: Config) -> None:
         """Rejects an unknown model and an invalid `extractions.open`."""
         from tabellion.extractions.storage import files_of
-        from tabellion.pipelines.ocr import configured
+        from tabellion.pipelines.ocr.settings import chosen_model
 
-        configured.chosen_model(config)
+        chosen_model(config)
         files_of(config)
 
     def schemas(self) -> Sequence[Schema]:
@@ -74,17 +74,17 @@ class OcrPipeline(Pipeline):
     def queues(self, config: Config, environment: Environment | None = None) -> Sequence[Queue]:
         """The OCR queue."""
         with extras.explain_missing(self.extras):
-            from tabellion.pipelines.ocr import configured
+            from tabellion.pipelines.ocr.queues import queues_of
 
-            return configured.queues_of(config, environment)
+            return queues_of(config, environment)
 
     def worker_defaults(self, config: Config) -> Mapping[str, Any]:
         """A slot for each document that is read at once, and the configured number of processes."""
-        from tabellion.pipelines.ocr import configured
+        from tabellion.pipelines.ocr.settings import documents_at_once
 
         processes = config.section("ocr").get("processes")
         return {
-            "concurrency": configured.documents_at_once(config),
+            "concurrency": documents_at_once(config),
             **({"processes": processes} if processes is not None else {}),
         }
 
@@ -109,9 +109,10 @@ class OcrPipeline(Pipeline):
 
     async def demo(self, run: Background, *, live: bool) -> tuple[str, Mapping[str, Any]]:
         """Reads sample files and reports the result of each."""
-        from tabellion.pipelines.ocr import configured, demo
+        from tabellion.pipelines.ocr import demo
+        from tabellion.pipelines.ocr.settings import settings_of
 
-        return await demo.run(run.store, configured.settings_of(run.config, run.environment), live=live)
+        return await demo.run(run.store, settings_of(run.config, run.environment), live=live)
 
     def close(self) -> None:
         """Stops reading: nobody waits for the results any more."""

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
-from tabellion.engine.table import Row
+from tabellion.engine.tables.table import Row
 from tabellion.extractions.states import ExtractionStatus
 from tabellion.extractions.tables import TABLE
 from tabellion.pipelines.ocr.recognition import Recognition
-from tabellion.pipelines.ocr.settings import OcrSettings
+from tabellion.pipelines.ocr.settings import OcrSettings, settings_of
+
+if TYPE_CHECKING:
+    from tabellion.config import Config
+    from tabellion.engine.environment import Environment
 
 
 def ocr_queue(settings: OcrSettings) -> Queue:
@@ -48,3 +53,9 @@ def ocr_queues(settings: OcrSettings, environments: Mapping[str, OcrSettings] | 
         return await own.get(job.environment, default).read(job)
 
     return [queue]
+
+
+def queues_of(config: Config, environment: Environment | None = None) -> list[Queue]:
+    """The queue with its handler, for one environment or for all."""
+    others = {} if environment else {other.name: settings_of(config, other) for other in config.environments[1:]}
+    return ocr_queues(settings_of(config, environment), others)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tabellion.engine.job import Job
-from tabellion.engine.table import Row
+from tabellion.engine.tables.table import Row
 from tabellion.errors import ConfigurationError, LeaseLost, Permanent
 from tabellion.extractions.columns import warn_once
 from tabellion.extractions.storage import FileMissing

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabellion.engine.job import Job
 from tabellion.engine.sql import NOW
-from tabellion.engine.table import Row
+from tabellion.engine.tables.table import Row
 from tabellion.errors import Permanent
 from tabellion.extractions.columns import warn_once
 from tabellion.extractions.storage import ExtractionFiles

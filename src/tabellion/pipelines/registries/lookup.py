@@ -10,15 +10,14 @@ from tabellion.answers import Answer, Doc
 from tabellion.engine import sql
 from tabellion.engine.timestamps import iso
 from tabellion.errors import ValueRefused
-from tabellion.extractions.lookup import load_form
 from tabellion.extractions.row_values import mark, require_table
-from tabellion.messages import Translatable
+from tabellion.messages import Translatable, load_form
 from tabellion.monitor.fingerprint import form
 from tabellion.pipelines.registries import tables
 
 if TYPE_CHECKING:
     from tabellion.engine.store import Store
-    from tabellion.engine.table import Table
+    from tabellion.engine.tables.table import Table
     from tabellion.pipelines.registries.settings import RegistrySettings
 
 MOST = 200  #: rows of one list

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
 
+from tabellion.engine.queue import QueueStates
 from tabellion.extractions.states import ExtractionStatus
 
 
@@ -28,17 +28,17 @@ class RightsStatus(StrEnum):
 
 #: OCR fails into ERREUR too, with a text in `ocr_error`. Extraction empties it: the text is about an earlier file, and
 #: the row would be counted and retried as OCR's.
-EXTRACTION: dict[str, Any] = {
+EXTRACTION: QueueStates = {
     "ready": ExtractionStatus.EN_ATTENTE, "running": ExtractionStatus.EN_TRAITEMENT,
     "done": ExtractionStatus.COMPLETE, "failed": {"status_id": ExtractionStatus.ERREUR, "ocr_error": None},
 }  # fmt: skip
-COMPANIES: dict[str, Any] = {
+COMPANIES: QueueStates = {
     "ready": {"status": SessionStatus.PENDING_COMPANY_SELECTION.value, "req_completed": False},
     "running": SessionStatus.SCRAPING_COMPANY_DATA,
     "done": {"status": SessionStatus.PENDING_NAME_SELECTION.value, "req_completed": True},
     "failed": SessionStatus.FAILED,
 }
-RIGHTS: dict[str, Any] = {
+RIGHTS: QueueStates = {
     "ready": RightsStatus.PENDING, "running": RightsStatus.IN_PROGRESS, "done": RightsStatus.COMPLETED,
     "failed": RightsStatus.FAILED,
 }  # fmt: skip

@@ -53,7 +53,7 @@ async def retry(store: Store, settings: WebsiteSettings, id_: str, *, from_start
         raise WrongState(Message("website.not_failed"))
 
 
-async def _move_to_start(store: Store, id_: str, phase: states.Phase) -> None:
+async def _move_to_start(store: Store, id_: str, phase: states.WebsitePhase) -> None:
     """Moves a job that waits for a later phase back to its first one, unless a worker has just taken it."""
     await store.database.fetch(
         f"""UPDATE {tables.JOBS} SET status = '{JobStatus.NOT_STARTED}'

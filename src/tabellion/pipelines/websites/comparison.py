@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from tabellion.answers import Answer, Doc
-from tabellion.pipelines.websites.lookup import WholeWebsite
-from tabellion.pipelines.websites.report import AnalysisView, Report
+from tabellion.pipelines.websites.lookup import WebsiteDetail
+from tabellion.pipelines.websites.report import AnalysisView, WebsiteReport
 
 #: Facts of a visit that are compared, in this order.
 FACTS = ("title", "description", "language", "canonical", "status", "words", "pages", "internal_links",
@@ -60,7 +60,7 @@ class Comparison(Answer):
     findings: list[ComparedFinding]
 
 
-def compare(first: WholeWebsite, second: WholeWebsite, reports: tuple[Report, Report]) -> Comparison:
+def compare(first: WebsiteDetail, second: WebsiteDetail, reports: tuple[WebsiteReport, WebsiteReport]) -> Comparison:
     """What differs and what does not; findings are matched by their text, as rules and careful models repeat it."""
     views = [report.analyses[0] if report.analyses else None for report in reports]
     sides = [_side(job, report, view) for job, report, view in zip((first, second), reports, views, strict=True)]
@@ -74,7 +74,7 @@ def compare(first: WholeWebsite, second: WholeWebsite, reports: tuple[Report, Re
     )  # fmt: skip
 
 
-def _side(job: WholeWebsite, report: Report, view: AnalysisView | None) -> ComparedSide:
+def _side(job: WebsiteDetail, report: WebsiteReport, view: AnalysisView | None) -> ComparedSide:
     return ComparedSide(
         id=job["id"], url=report.url, name=report.name, type=job["type"], fetched_at=report.fetched_at,
         score=view.score if view else None, summary=view.summary.value if view and view.summary else "",

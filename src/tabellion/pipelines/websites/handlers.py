@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tabellion.engine.ids import new_id
 from tabellion.engine.job import Job
 from tabellion.engine.sql import NOW
-from tabellion.engine.table import Row
+from tabellion.engine.tables.table import Row
 from tabellion.errors import Permanent
 from tabellion.messages import Message
 from tabellion.pipelines.websites import files, tables

@@ -86,14 +86,14 @@ class ModelAnalysis(Answer):
     result: Annotated[dict[str, Any] | None, Doc("Values by field, each with its sources.")]
 
 
-class WholeWebsite(Website):
+class WebsiteDetail(Website):
     """A job with what its visit found and what models said."""
 
     info: Annotated[dict[str, Any] | None, Doc("What the visit found, without the texts of its pages.")]
     analyses: list[ModelAnalysis]
 
 
-async def get(store: Store, id_: str) -> WholeWebsite | None:
+async def get(store: Store, id_: str) -> WebsiteDetail | None:
     """A job by its id, or None."""
     row = await get_row(store, id_)
     if row is None:
@@ -110,7 +110,7 @@ async def get(store: Store, id_: str) -> WholeWebsite | None:
         )
         for one in sorted(analyses, key=lambda one: order.get(one["model"], len(order)))
     ]  # fmt: skip
-    return WholeWebsite(**job, info=json.loads(row["info"]) if row["info"] else None, analyses=found)
+    return WebsiteDetail(**job, info=json.loads(row["info"]) if row["info"] else None, analyses=found)
 
 
 async def get_row(store: Store, id_: str) -> Any | None:

@@ -26,7 +26,7 @@ MEAN = environment_metric(
 SLOWEST = environment_metric("tabellion_websites_phase_slowest_seconds", "gauge", "The longest of them.", "phase")
 BACKLOG = environment_metric("tabellion_websites_backlog_jobs", "gauge", "Jobs that wait for their visit.")
 LIMIT = environment_metric(
-    "tabellion_websites_backlog_limit_jobs", "gauge", "The backlog from which on submissions are refused."
+    "tabellion_websites_backlog_limit_jobs", "gauge", "The backlog at which submissions are rejected."
 )
 METRICS = (SLOTS, ATTEMPTS, RETRIES, SUCCESS, MEAN, SLOWEST, BACKLOG, LIMIT)
 

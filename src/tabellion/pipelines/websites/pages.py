@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tabellion.accounts.roles import Role
-from tabellion.pipelines.websites.routes import website_pages
+from tabellion.pipelines.websites.routes import pages
 from tabellion.web.blueprint import NavItem
 from tabellion.web.policy import Policy
 
-ROUTERS = (website_pages.router,)
+ROUTERS = (pages.router,)
 POLICY: Policy = {
     ("GET", "/websites"): Role.VIEWER,
     ("GET", "/websites/compare"): Role.VIEWER,

@@ -41,7 +41,7 @@ class WebsitesPipeline(Pipeline):
         "websites.visit_slots": (int, "websites that one worker visits at once (10)"),
         "websites.prompt_slots": (int, "prompts that one worker forms at once (10)"),
         "websites.model_slots": (int, "models that one worker asks at once (10)"),
-        "websites.backlog": (int, "jobs that may wait for their visit; beyond them, submissions are refused (1000)"),
+        "websites.backlog": (int, "jobs that may wait for their visit; beyond them, submissions are rejected (1000)"),
         "websites.retries": (int, "retries in each phase, after its first attempt (3)"),
         "websites.lease": ((int, float), "seconds after which the job of a dead worker is ready again (60)"),
         "websites.timeout": ((int, float), "seconds that one attempt at a phase may take (300)"),
@@ -94,7 +94,7 @@ class WebsitesPipeline(Pipeline):
 
     def retention(self, config: Config, environment: Environment) -> Sequence[RetentionRule]:
         """Jobs that have ended, with their files."""
-        from tabellion.pipelines.websites.old_jobs import JobsRule
+        from tabellion.pipelines.websites.retention import JobsRule
         from tabellion.pipelines.websites.settings import settings_of
 
         return (JobsRule(settings_of(config, environment).blobs, config.keep("websites")),)

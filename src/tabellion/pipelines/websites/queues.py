@@ -8,11 +8,11 @@ from typing import Any
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
 from tabellion.engine.sql import literal
-from tabellion.engine.table import Row
+from tabellion.engine.tables.table import Row
 from tabellion.pipelines.websites import states, tables
 from tabellion.pipelines.websites.handlers import WebsiteHandlers
 from tabellion.pipelines.websites.settings import WebsiteSettings
-from tabellion.pipelines.websites.states import Phase
+from tabellion.pipelines.websites.states import WebsitePhase
 
 #: Seconds between two lines about each queue in the log.
 HEALTH = 30.0
@@ -53,7 +53,7 @@ def website_queues(
     return queues
 
 
-def phase_queue(settings: WebsiteSettings, phase: Phase, only: Sequence[str] | None = None) -> Queue:
+def phase_queue(settings: WebsiteSettings, phase: WebsitePhase, only: Sequence[str] | None = None) -> Queue:
     """The queue of a phase. A job fails in the phase whose error it has: all of them fail into the same state."""
     conditions = [NONE_OPEN] if phase is states.ANALYSIS else []
     return Queue(

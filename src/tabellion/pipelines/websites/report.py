@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 
 from tabellion.messages import DEFAULT, Message, restore_text, translate
 from tabellion.pipelines.websites.analysis_type import AnalysisField, AnalysisType, Level
-from tabellion.pipelines.websites.lookup import PhaseFacts, WholeWebsite
+from tabellion.pipelines.websites.lookup import PhaseFacts, WebsiteDetail
 from tabellion.pipelines.websites.result import AnalysisResult, ResultItem, Source
 from tabellion.pipelines.websites.states import AnalysisStatus
 
@@ -74,7 +74,7 @@ class AnalysisView:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class WebsiteReport:
     """The report."""
 
     id: str
@@ -98,31 +98,31 @@ class Report:
     has_favicon: bool
 
 
-def build_report(website: WholeWebsite, kind: AnalysisType | None, language: str = DEFAULT) -> Report:
+def build_report(website: WebsiteDetail, kind: AnalysisType | None, language: str = DEFAULT) -> WebsiteReport:
     """The report of a job; `kind` is None if its type does not exist any more."""
     info = website["info"] or {}
     final_url = str(info.get("final_url") or website["url"])
     issues = restore_text({"issues": [], **info}, "issues")
-    return Report(
+    return WebsiteReport(
         id=website["id"], url=final_url, host=urlsplit(final_url).netloc, type=website["type"],
         name=_name(website, info), type_title=kind.title(language) if kind else website["type"],
         type_description=kind.description(language) if kind else "", status=website["status"], language=language,
         analyses=[_analysis(one, kind, language) for one in website["analyses"]], info=info,
-        phases=website["phases"], issues=[say(issue, language) for issue in issues],
+        phases=website["phases"], issues=[translate_text(issue, language) for issue in issues],
         created_at=website["created_at"] or "", fetched_at=str(info.get("fetched_at") or ""), cost=website["cost"],
         seconds=sum(phase["seconds"] or 0.0 for phase in website["phases"]),
         has_screenshot=website["has_screenshot"], has_favicon=website["has_favicon"],
     )  # fmt: skip
 
 
-def say(text: Any, language: str) -> str:
+def translate_text(text: Any, language: str) -> str:
     """A text in the report's language, if it is a message; anything else as it is."""
     if isinstance(text, Message):
         return translate(language, text.code, **text.params)
     return str(text)
 
 
-def _name(website: WholeWebsite, info: Mapping[str, Any]) -> str:
+def _name(website: WebsiteDetail, info: Mapping[str, Any]) -> str:
     for analysis in website["analyses"]:
         fields = (analysis["result"] or {}).get("fields", {})
         for name in ("name", "operator"):
@@ -163,12 +163,12 @@ def grade_of(score: float | None) -> str:
 
 
 def _item(item: ResultItem, spec: AnalysisField, language: str) -> ItemView:
-    value = spec.option_title(item.value, language) if spec.kind == "choice" else say(item.value, language)
+    value = spec.option_title(item.value, language) if spec.kind == "choice" else translate_text(item.value, language)
     if item.level is not None:
         value = value[:1].upper() + value[1:]
     return ItemView(
-        value, [view_source(source) for source in item.sources], item.level, say(item.detail, language),
-        say(item.fix, language),
+        value, [view_source(source) for source in item.sources], item.level, translate_text(item.detail, language),
+        translate_text(item.fix, language),
     )  # fmt: skip
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from tabellion import __version__, extras, messages
 from tabellion.engine.timestamps import iso
-from tabellion.pipelines.websites.report import Report
+from tabellion.pipelines.websites.report import WebsiteReport
 from tabellion.storage.blobs import BlobDamaged, Blobs
 
 PACKAGE = "tabellion.pipelines.websites"
 LARGEST_IMAGE = 6_000_000  #: bytes
 
 
-def render_report(report: Report, screenshot: str | None = None, favicon: str | None = None) -> str:
+def render_report(report: WebsiteReport, screenshot: str | None = None, favicon: str | None = None) -> str:
     """The HTML of a report; the images are data URLs."""
     return str(
         _environment().get_template("report.html").render(

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from tabellion.engine.queue import QueueStates
+
 
 class JobStatus(StrEnum):
     """The values of `website_jobs.status`: the phase that comes next, or how the job ended."""
@@ -32,7 +34,7 @@ ENDED = (JobStatus.COMPLETED, JobStatus.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class WebsitePhase:
     """One phase: its queue, the status before and after it, and the prefix of its columns."""
 
     queue: str
@@ -53,14 +55,14 @@ class Phase:
 
 #: In order; the state after one phase is the state before the next.
 PHASES = (
-    Phase("website-analysis", JobStatus.NOT_STARTED, JobStatus.PROMPT_FORMING, "info"),
-    Phase("prompt-forming", JobStatus.PROMPT_FORMING, JobStatus.MODEL_ANALYSIS, "prompts"),
-    Phase("model-analysis", JobStatus.MODEL_ANALYSIS, JobStatus.COMPLETED, "analysis"),
+    WebsitePhase("website-analysis", JobStatus.NOT_STARTED, JobStatus.PROMPT_FORMING, "info"),
+    WebsitePhase("prompt-forming", JobStatus.PROMPT_FORMING, JobStatus.MODEL_ANALYSIS, "prompts"),
+    WebsitePhase("model-analysis", JobStatus.MODEL_ANALYSIS, JobStatus.COMPLETED, "analysis"),
 )
 INFO, PROMPTS, ANALYSIS = PHASES
 MODELS = "website-models"  #: the queue of `website_analyses`
 
-ANALYSES: dict[str, Any] = {
+ANALYSES: QueueStates = {
     "ready": AnalysisStatus.READY, "running": AnalysisStatus.RUNNING, "done": AnalysisStatus.COMPLETED,
     "failed": AnalysisStatus.FAILED,
 }  # fmt: skip

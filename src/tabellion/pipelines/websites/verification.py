@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from tabellion.engine.store import Store
 from tabellion.monitor.verify import MOST, Violation, confirm, only_places
 from tabellion.pipelines.websites import tables
-from tabellion.pipelines.websites.old_jobs import FILES
+from tabellion.pipelines.websites.retention import FILES
 from tabellion.pipelines.websites.states import ENDED
 from tabellion.storage.blobs import Blobs
-from tabellion.storage.checking import check_blob
 
 PAGE = 500  #: jobs whose files are compared at a time
 
@@ -54,7 +53,7 @@ WHERE t.id > $1 AND t.status IN ({statuses}){only} ORDER BY {order}""",
         )
         for row in rows:
             for sha256 in sorted({row[name] for name in FILES if row[name] is not None}):
-                if wrong := await check_blob(blobs, sha256):
+                if wrong := await blobs.compare(sha256):
                     fix = f"submit its website again, or restore the file from a backup; the job is {row['id']}"
                     found.append(Violation("file_damaged", f"website-analysis/{row['id']}", wrong, fix))
         if sampled or len(rows) < PAGE:

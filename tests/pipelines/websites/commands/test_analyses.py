@@ -24,7 +24,7 @@ def test_check_lists_every_mistake(lite: Project, tmp_path: Path) -> None:
 
 
 def test_list_and_show_say_what_there_is(lite: Project) -> None:
-    """The types that ship, and the schema that models are held to."""
+    """The types that ship, and the schema of the answers of models."""
     listed = json.loads(lite.run("analyses", "list", "--json").stdout)
     assert [(one["name"], one["from"]) for one in listed] == [
         ("profile", "shipped"), ("seo", "shipped"), ("trust", "shipped"),

@@ -177,8 +177,8 @@ def test_two_runs_are_compared(web: LiveWebsites) -> None:
     facts = {one["name"]: one for one in compared["facts"]}
     assert (facts["title"]["same"], facts["language"]["same"]) == (False, True)
     findings = {one["title"]: (one["a"], one["b"]) for one in compared["findings"]}
-    assert findings["The home page names no canonical address"] == (True, False)
-    assert findings["The home page names its canonical address"] == (False, True)
+    assert findings["The home page declares no canonical address"] == (True, False)
+    assert findings["The home page declares its canonical address"] == (False, True)
     assert web.get(f"/api/websites/compare?a={first}&b=x").status_code == 404
 
 

@@ -12,7 +12,7 @@ from tabellion.messages import Message, translate
 from tabellion.pipelines.websites.analysis_type_file import load
 from tabellion.pipelines.websites.result import AnalysisResult, ResultItem
 from tabellion.pipelines.websites.rules.apply import RULES, apply_rules
-from tabellion.pipelines.websites.site.info import Contacts, Link, Links, PageInfo, Robots, Tls, WebsiteInfo
+from tabellion.pipelines.websites.site.info import Contacts, Links, PageInfo, PageLink, Robots, Tls, WebsiteInfo
 from tests.pipelines.websites.sites import website
 
 EMPTY = WebsiteInfo("http://empty.example/", "http://empty.example/", "2026-11-01T10:00:00.000Z")
@@ -139,7 +139,7 @@ def test_a_home_page_that_forbids_its_listing_is_a_serious_fault(stated: str, is
 
 def test_a_broken_link_is_no_legal_page() -> None:
     """A link to a privacy policy that answers 404 does not count."""
-    link = Link("https://a.example/privacy", "Privacy policy")
+    link = PageLink("https://a.example/privacy", "Privacy policy")
     missing = Message("visit.page_missing", url=link.url, status=404)
     whole = website("https://a.example/", links=Links(1, 0, (link,), ()))
     assert "privacy_good" in levels(apply_rules(load("trust"), whole))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tabellion.pipelines.websites.site.info import Link
+from tabellion.pipelines.websites.site.info import PageLink
 from tabellion.pipelines.websites.site.sampling import choose_pages, find_topic, same_page
 
 HOME = "https://www.shop.example/"
 
 
-def links(*paths: str) -> list[Link]:
-    return [Link(f"https://shop.example{path}", "") for path in paths]
+def links(*paths: str) -> list[PageLink]:
+    return [PageLink(f"https://shop.example{path}", "") for path in paths]
 
 
 def test_topics_come_by_usefulness_and_once() -> None:
@@ -48,7 +48,7 @@ def test_the_sitemap_fills_the_rest_with_its_upper_pages() -> None:
 )  # fmt: skip
 def test_other_sites_files_and_functions_are_left_out(url: str) -> None:
     """And the home page itself, however it is written."""
-    assert choose_pages(HOME, [Link(url, "About")], [url], 5) == []
+    assert choose_pages(HOME, [PageLink(url, "About")], [url], 5) == []
 
 
 @pytest.mark.parametrize(

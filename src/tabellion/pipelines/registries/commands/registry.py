@@ -26,7 +26,7 @@ from tabellion.reading.types.yamlnode import TypeFileError
 MISTAKES, MISMATCH = 3, 5  #: exit codes
 
 registry = group(
-    help="Check profiles of registry sites, run the practice portal, see accounts.",
+    help="Check profiles of registry sites, run the practice portal, list accounts.",
     epilog="Examples: `tabellion registry portal` · `tabellion registry check registre-foncier` · "
     "`tabellion registry accounts --json` · `tabellion registry unlock registre-foncier account-1`",
 )
@@ -39,7 +39,7 @@ def check(
     task: Annotated[str | None, typer.Option("--task", help="Only this task. [default: all]")] = None,
     account: Annotated[str | None, typer.Option("--account", help="The account. [default: the first]")] = None,
     screenshot: Annotated[
-        Path | None, typer.Option("--screenshot", help="Where the picture goes. [default: PROFILE-check.png]")
+        Path | None, typer.Option("--screenshot", help="The file for the screenshot. [default: PROFILE-check.png]")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -122,7 +122,7 @@ def list_profiles(context: typer.Context, json: Json = False) -> None:
 
 @registry.command("accounts")
 def accounts(context: typer.Context, json: Json = False) -> None:
-    """List accounts by name, and which of them their site has refused; never a user name or a password.
+    """List accounts by name, and which of them their site has refused; user names and passwords are never shown.
 
     Example: tabellion registry accounts
     """

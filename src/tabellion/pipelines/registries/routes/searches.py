@@ -41,7 +41,7 @@ FILE: dict[int | str, dict[str, Any]] = {
 
 def _strip(text: str) -> str:
     if not text.strip():
-        raise ValueError("must not be blank")
+        raise ValueError(Message("expected.not_blank"))
     return " ".join(text.split())
 
 

@@ -7,7 +7,7 @@ const documents = /** @type {HTMLFormElement | null} */ (byId("document-form"));
 const companies = /** @type {HTMLFormElement | null} */ (byId("company-form"));
 let due = 0;
 
-const filled = (form) => Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value).trim()]).filter(([, value]) => value));
+const filledValues = (form) => Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value).trim()]).filter(([, value]) => value));
 
 /** Shows the fields of the chosen document type. */
 function choose() {
@@ -55,7 +55,7 @@ async function send(form, path, then) {
   const button = form.querySelector("button");
   button.disabled = true;
   try {
-    const { data: row } = await api("POST", path, filled(form));
+    const { data: row } = await api("POST", path, filledValues(form));
     then(row);
   } catch (error) {
     toast(explain(error), "bad");

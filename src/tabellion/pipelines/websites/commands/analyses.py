@@ -42,7 +42,7 @@ def check(
     folders = settings_of(config_of(context)).folders
     known = analysis_type_file.find_files(folders)
     paths = files or [path for path in known.values() if path.parent != analysis_type_file.SHIPPED]
-    none = f"no analysis types in {', '.join(map(str, folders))}; those that ship are valid"
+    none = f"no analysis types in {', '.join(map(str, folders))}; the included ones are valid"
     report([_check_file(path) for path in paths], ("fields",), none, json=json)
 
 
@@ -73,7 +73,7 @@ def list_types(context: typer.Context, json: Json = False) -> None:
 def show(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="A type's name, or the path of its file.")],
-    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema that models are held to.")] = False,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of the answers of models.")] = False,
     json: Json = False,
 ) -> None:
     """Show one analysis type: its fields, prompts and budget.

@@ -17,10 +17,10 @@ from tabellion.cli.own_worker import own_worker
 from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.net.guard import STANDARD, Blocked, Rules
 from tabellion.pipelines.websites import lookup
-from tabellion.pipelines.websites.lookup import WholeWebsite
+from tabellion.pipelines.websites.lookup import WebsiteDetail
 from tabellion.pipelines.websites.pipeline import PIPELINE
 from tabellion.pipelines.websites.queues import website_queues
-from tabellion.pipelines.websites.report import Report, build_report
+from tabellion.pipelines.websites.report import WebsiteReport, build_report
 from tabellion.pipelines.websites.report_file import load_image, render_report
 from tabellion.pipelines.websites.settings import UnknownName, settings_of
 from tabellion.pipelines.websites.states import ENDED, PHASES
@@ -42,17 +42,17 @@ class Outcome:
     url: str
     id: str = ""
     error: str = ""
-    website: WholeWebsite | None = None
+    website: WebsiteDetail | None = None
     report: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """The outcome as JSON."""
         if self.website is None:
-            return {"url": self.url, "status": "refused", "error": self.error}
+            return {"url": self.url, "status": "rejected", "error": self.error}
         return {**self.website, "error": self.error or None, "report": self.report or None}
 
 
-class Following:
+class WebsiteFollower:
     """Websites from their submission to their end."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Following:
         self._place = config.environments[0]
         self._store = self._place.store()
 
-    async def __aenter__(self) -> Following:
+    async def __aenter__(self) -> WebsiteFollower:
         self._settings.check_types()
         if not self._config.has_own_database:
             await PIPELINE.require(self._place)
@@ -102,7 +102,7 @@ class Following:
             path.write_text(text, encoding="utf-8")
         return path
 
-    def build_report(self, outcome: Outcome, language: str) -> Report:
+    def build_report(self, outcome: Outcome, language: str) -> WebsiteReport:
         """The report of a website that has ended."""
         assert outcome.website is not None  # noqa: S101 - the caller checked
         return build_report(outcome.website, self._settings.get_type(outcome.website["type"]), language)
@@ -153,7 +153,7 @@ class Following:
                 await asyncio.sleep(POLL)
 
 
-def _state_of(website: WholeWebsite) -> tuple[str, str]:
+def _state_of(website: WebsiteDetail) -> tuple[str, str]:
     running = next((phase for phase in website["phases"] if phase["state"] in ("running", "ready")), None)
     if running is None:
         return website["status"], ""

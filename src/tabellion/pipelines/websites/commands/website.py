@@ -17,7 +17,7 @@ from tabellion.cli.options import Json
 from tabellion.cli.up import load_config
 from tabellion.engine import log
 from tabellion.messages import LANGUAGES
-from tabellion.pipelines.websites.commands.following import Following, Outcome
+from tabellion.pipelines.websites.commands.following import Outcome, WebsiteFollower
 from tabellion.pipelines.websites.states import JobStatus
 
 if TYPE_CHECKING:
@@ -29,7 +29,10 @@ LEVELS = {"bad": "✗", "warning": "!", "info": "·", "good": "✓"}
 
 def website(
     context: typer.Context,
-    urls: Annotated[list[str], typer.Argument(help="URLs of websites; https:// is assumed.", metavar="URL…")],
+    urls: Annotated[
+        list[str],
+        typer.Argument(help="URLs of websites; https:// is added if the scheme is missing.", metavar="URL…"),
+    ],
     type: Annotated[  # noqa: A002 - the option's name
         str | None, typer.Option("--type", "-t", help="The analysis type. [default: profile]")
     ] = None,
@@ -80,18 +83,18 @@ async def _analyse(
     config: Config, urls: list[str], type_name: str | None, models: list[str], language: str, report: Path | None, *,
     quiet: bool,
 ) -> list[Outcome]:  # fmt: skip
-    async with Following(config, urls, type_name, models, language) as following:
+    async with WebsiteFollower(config, urls, type_name, models, language) as following:
         with _Progress(quiet) as progress:
             outcomes = await following.run(progress)
         for outcome in outcomes:
             if report is not None and outcome.website is not None and outcome.website["info"] is not None:
                 outcome.report = str(await following.write_report(outcome, report, several=len(urls) > 1))
             if not quiet:
-                _tell(outcome, following, language)
+                _print_outcome(outcome, following, language)
     return outcomes
 
 
-def _tell(outcome: Outcome, following: Following, language: str) -> None:
+def _print_outcome(outcome: Outcome, following: WebsiteFollower, language: str) -> None:
     if outcome.website is None or outcome.website["status"] != JobStatus.COMPLETED:
         typer.echo(f"{printable(outcome.url)}: {printable(outcome.error)}", err=True)
         return

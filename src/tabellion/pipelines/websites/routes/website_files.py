@@ -15,8 +15,8 @@ from tabellion.messages import Message
 from tabellion.pipelines.websites import files, lookup
 from tabellion.pipelines.websites.analysis_type import AnalysisType
 from tabellion.pipelines.websites.comparison import Comparison, compare
-from tabellion.pipelines.websites.lookup import WholeWebsite
-from tabellion.pipelines.websites.report import Report, build_report
+from tabellion.pipelines.websites.lookup import WebsiteDetail
+from tabellion.pipelines.websites.report import WebsiteReport, build_report
 from tabellion.pipelines.websites.report_file import load_image, render_report
 from tabellion.pipelines.websites.routes.websites import LanguageName, find_website
 from tabellion.pipelines.websites.served import ServedWebsites, served_websites
@@ -75,7 +75,7 @@ async def get_report(
     return Response(text, 200, headers, "text/html; charset=utf-8")
 
 
-async def render_file(served: ServedWebsites, website: WholeWebsite, language: str) -> str:
+async def render_file(served: ServedWebsites, website: WebsiteDetail, language: str) -> str:
     """The HTML file of a job's report."""
     row = await lookup.get_row(served.store, website["id"])
     blobs, images = served.settings.blobs, row or {"screenshot_file": None, "favicon_file": None}
@@ -126,7 +126,7 @@ async def _image(request: Request, id: str, column: str, media: str) -> Response
         return file_answer(request, path, f'"{row[column]}"', media, IMAGE_POLICY)
 
 
-def report_of(served: ServedWebsites, website: WholeWebsite, language: str) -> Report:
+def report_of(served: ServedWebsites, website: WebsiteDetail, language: str) -> WebsiteReport:
     """The report of a job."""
     kind: AnalysisType | None = None
     # A type that was removed or broken since: values are shown without titles.

@@ -15,7 +15,7 @@ from tabellion.net.guard import Blocked, HostUnreachable, vet_url
 from tabellion.pipelines.websites import changes, health, lookup
 from tabellion.pipelines.websites.analysis_type import KINDS, AnalysisType
 from tabellion.pipelines.websites.health import WebsitesHealth
-from tabellion.pipelines.websites.lookup import Website, WholeWebsite
+from tabellion.pipelines.websites.lookup import Website, WebsiteDetail
 from tabellion.pipelines.websites.served import ServedWebsites, served_websites
 from tabellion.pipelines.websites.settings import UnknownName
 from tabellion.pipelines.websites.submit import AlreadyOpen, BacklogFull, submit
@@ -104,7 +104,7 @@ async def list_websites(
 
 
 @router.post(
-    "/api/websites", status_code=202, response_model=WholeWebsite, openapi_extra=body_of(NewWebsite),
+    "/api/websites", status_code=202, response_model=WebsiteDetail, openapi_extra=body_of(NewWebsite),
     summary="Submit a website",
 )  # fmt: skip
 async def add_website(request: Request) -> Response:
@@ -170,14 +170,14 @@ async def list_types(request: Request) -> Response:
     return answer(AnalysisTypes(types=types, models=models, kinds={str(name): text for name, text in KINDS.items()}))
 
 
-@router.get("/api/websites/{id}", response_model=WholeWebsite, summary="Get a website")
+@router.get("/api/websites/{id}", response_model=WebsiteDetail, summary="Get a website")
 async def get_website(request: Request, id: str) -> Response:  # noqa: A002
     """A job with what its visit found and what models said."""
     return answer(await find_website(served_websites(request), id))
 
 
 @router.post(
-    "/api/websites/{id}/retry", status_code=202, response_model=WholeWebsite,
+    "/api/websites/{id}/retry", status_code=202, response_model=WebsiteDetail,
     openapi_extra=body_of(RetryWebsite, required=False), summary="Retry a website",
 )  # fmt: skip
 async def retry_website(request: Request, id: str) -> Response:  # noqa: A002
@@ -197,7 +197,7 @@ async def retry_website(request: Request, id: str) -> Response:  # noqa: A002
     return answer(await find_website(served, id), 202)
 
 
-@router.post("/api/websites/{id}/cancel", response_model=WholeWebsite, summary="Cancel a website")
+@router.post("/api/websites/{id}/cancel", response_model=WebsiteDetail, summary="Cancel a website")
 async def cancel_website(request: Request, id: str) -> Response:  # noqa: A002
     """Stops a job in whichever phase it is; it fails with this as its reason."""
     served = served_websites(request)
@@ -209,7 +209,7 @@ async def cancel_website(request: Request, id: str) -> Response:  # noqa: A002
     return answer(await find_website(served, id))
 
 
-async def find_website(served: ServedWebsites, id: str) -> WholeWebsite:  # noqa: A002
+async def find_website(served: ServedWebsites, id: str) -> WebsiteDetail:  # noqa: A002
     """A job of this environment; raises a 404 problem if there is none."""
     found = await lookup.get(served.store, id)
     if found is None:

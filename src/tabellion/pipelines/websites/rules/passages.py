@@ -8,7 +8,7 @@ from typing import Any
 
 from tabellion.messages import Message
 from tabellion.pipelines.websites.result import Source
-from tabellion.pipelines.websites.site.info import Link, WebsiteInfo
+from tabellion.pipelines.websites.site.info import PageLink, WebsiteInfo
 
 LONGEST = 400  #: characters of a sentence that is shown
 #: A point ends a sentence only before a capital letter: "Birch & Co. makes toys" is one.
@@ -47,7 +47,7 @@ def _quote(match: re.Match[str]) -> str:
     return " ".join(f"{first}{match[0]}{last}".split())
 
 
-def links(info: WebsiteInfo) -> Iterator[tuple[Link, Source]]:
+def links(info: WebsiteInfo) -> Iterator[tuple[PageLink, Source]]:
     """The links of the home page, but for those that the visit found broken."""
     broken = {
         issue.params.get("url")

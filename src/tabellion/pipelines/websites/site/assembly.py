@@ -11,10 +11,10 @@ from tabellion.pipelines.websites.site.info import (
     Contact,
     Contacts,
     Heading,
-    Link,
     Links,
     Origin,
     PageInfo,
+    PageLink,
     SocialProfile,
     Technology,
     Tls,
@@ -65,8 +65,8 @@ def links_of(parsed: ParsedPage) -> Links:
     )  # fmt: skip
 
 
-def _links(value: Any) -> tuple[Link, ...]:
-    return tuple(Link(clean_line(one.get("url"), 2048), clean_line(one.get("text"), 120)) for one in _dicts(value))
+def _links(value: Any) -> tuple[PageLink, ...]:
+    return tuple(PageLink(clean_line(one.get("url"), 2048), clean_line(one.get("text"), 120)) for one in _dicts(value))
 
 
 def _count(value: Any) -> int:

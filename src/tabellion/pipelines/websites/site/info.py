@@ -22,7 +22,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PageLink:
     """A link of the home page."""
 
     url: str
@@ -35,8 +35,8 @@ class Links:
 
     internal_count: int = 0
     external_count: int = 0
-    internal: tuple[Link, ...] = ()
-    external: tuple[Link, ...] = ()
+    internal: tuple[PageLink, ...] = ()
+    external: tuple[PageLink, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +179,8 @@ class WebsiteInfo:
             "links": Links(
                 **{
                     **_select_known(Links, links),
-                    "internal": _records(Link, links.get("internal")),
-                    "external": _records(Link, links.get("external")),
+                    "internal": _records(PageLink, links.get("internal")),
+                    "external": _records(PageLink, links.get("external")),
                 }
             ),
             "contacts": Contacts(

@@ -82,12 +82,12 @@ async def _show(session: BrowserSession, settings: VisitSettings, url: str, scre
         detail = str(error.message).partition("\n")[0][:200]
         raise RenderingFailed(Message("visit.not_rendered", detail=detail)) from error
     # The proxy answers a refused navigation with a text of its own, which is not the page.
-    if refusal := next((one for one in session.refused if one.host == urlsplit(page.url).hostname), None):
+    if refusal := next((one for one in session.refused_addresses if one.host == urlsplit(page.url).hostname), None):
         raise Blocked(refusal.reason)
     body, limit = text.encode("utf-8", "replace"), settings.page_bytes
     return RenderedPage(
         page.url, response.status if response else 0, body[:limit], len(body) > limit, picture,
-        tuple(dict.fromkeys(one.host for one in session.refused)),
+        tuple(dict.fromkeys(one.host for one in session.refused_addresses)),
     )  # fmt: skip
 
 

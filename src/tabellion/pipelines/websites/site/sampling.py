@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from urllib.parse import unquote, urlsplit
 
-from tabellion.pipelines.websites.site.info import Link, Origin
+from tabellion.pipelines.websites.site.info import Origin, PageLink
 from tabellion.pipelines.websites.site.urls import site_of
 
 #: Topics by usefulness, with the words of their links in English, French, German, Spanish and Italian.
@@ -43,7 +43,7 @@ _USELESS = re.compile(
 
 
 def choose_pages(
-    home: str, links: Sequence[Link], listed: Iterable[str], count: int, read: Iterable[str] = ()
+    home: str, links: Sequence[PageLink], listed: Iterable[str], count: int, read: Iterable[str] = ()
 ) -> list[tuple[str, Origin]]:
     """At most `count` pages of the site, the most useful first, from the links of the home page and its sitemap.
 

@@ -102,7 +102,7 @@ class _Visit:
         self.robots = parse_robots("", exists=False)
 
     @contextmanager
-    def _timed(self, name: str) -> Iterator[None]:
+    def _measure(self, name: str) -> Iterator[None]:
         started = time.monotonic()
         try:
             yield
@@ -127,7 +127,7 @@ class _Visit:
         self.note(Message("visit.step_home", url=url))
         redirects: list[str] = []
         for _ in range(FORWARDS + 1):
-            with self._timed("home"):
+            with self._measure("home"):
                 page = await self.fetcher.fetch(url)
                 check_page(page)
                 parsed = await parse_page(page)
@@ -161,7 +161,7 @@ class _Visit:
             home.screenshot = SCREENSHOT
         if not wants_text:
             return
-        with self._timed("home"):
+        with self._measure("home"):
             parsed = await parse_page(_as_fetched(home.page, shown))
         if parsed.fields and (
             settings.browser == "always" or parsed.visible_characters >= home.parsed.visible_characters
@@ -176,7 +176,7 @@ class _Visit:
             return None
         self.note(Message("visit.step_rendering", url=url))
         try:
-            with self._timed("rendering"):
+            with self._measure("rendering"):
                 await self.fetcher.wait_turn(url)
                 shown = await render_page(
                     self.settings.chromium, self.settings, self.folder, url, screenshot=screenshot
@@ -220,7 +220,7 @@ class _Visit:
         )  # fmt: skip
 
     async def _read_robots(self, url: str) -> RobotsFile:
-        with self._timed("robots"):
+        with self._measure("robots"):
             try:
                 return await self.fetcher.robots_for(url)
             except (Blocked, PageFailed, SiteFailed):  # only if the settings ignore it: otherwise the visit has failed
@@ -230,7 +230,7 @@ class _Visit:
         """The name of the stored favicon; empty if the site has none that can be drawn."""
         icons = parsed.fields.get("icons")
         stated = [icon for icon in icons if isinstance(icon, str)] if isinstance(icons, list) else []
-        with self._timed("favicon"):
+        with self._measure("favicon"):
             for target in dict.fromkeys([*stated[:1], join_url(url, "/favicon.ico")]):
                 try:
                     page = await self.fetcher.fetch(target, limit=ICON_BYTES)
@@ -266,7 +266,7 @@ class _Visit:
             self._add_issue(Message("visit.crawl_delay_long", n=info.robots.crawl_delay))
             return
         self.note(Message("visit.step_sitemap"))
-        with self._timed("sitemap"):
+        with self._measure("sitemap"):
             listed, issues = await list_pages(self.fetcher, info.final_url, list(info.robots.sitemaps))
         for issue in issues:
             self._add_issue(issue)
@@ -275,7 +275,7 @@ class _Visit:
             if len(pages) >= self.settings.pages:
                 break
             self.note(Message("visit.step_page", n=len(pages) + 1, total=self.settings.pages, url=url))
-            with self._timed("pages"):
+            with self._measure("pages"):
                 if page := await self._read_page(url, info, known={one.url for one in pages}):
                     pages.append(replace(page, found=origin))
 

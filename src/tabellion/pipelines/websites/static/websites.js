@@ -80,7 +80,7 @@ async function load() {
   }
 }
 
-async function more() {
+async function loadMore() {
   try {
     const { data: list } = await api("GET", address(next));
     body.append(...list.websites.map(drawRow));
@@ -96,7 +96,7 @@ function refresh() {
   due ||= setTimeout(async () => { await load(); due = 0; }, 700);
 }
 
-function refuse(error) {
+function showRefusal(error) {
   const existing = error instanceof Problem ? error.problem.existing : null;
   byId("refused").hidden = false;
   byId("refused").replaceChildren(explain(error), existing ? " " : "", existing ? el("a", { href: `/websites/${encodeURIComponent(existing.id)}` }, t("websites.existing")) : "");
@@ -114,14 +114,14 @@ form?.addEventListener("submit", async (event) => {
     form.reset();
     await load();
   } catch (error) {
-    refuse(error);
+    showRefusal(error);
   } finally {
     button.disabled = false;
   }
 });
 if (form) /** @type {HTMLSelectElement} */ (byId("type")).value = data.default;
 filters.addEventListener("input", () => load());
-byId("more").addEventListener("click", more);
+byId("more").addEventListener("click", loadMore);
 byId("compare").addEventListener("click", () => {
   const [a, b] = [...chosen].sort();
   location.assign(`/websites/compare?${new URLSearchParams({ a, b })}`);

@@ -15,7 +15,7 @@ from tabellion.engine.retention import clear_leftovers
 from tabellion.errors import Unreachable
 from tabellion.pipelines.websites import tables
 from tabellion.pipelines.websites.files import save_bytes
-from tabellion.pipelines.websites.old_jobs import GRACE, JobsRule
+from tabellion.pipelines.websites.retention import GRACE, JobsRule
 from tabellion.storage.blobs import Blobs
 from tests.workers import ask
 

@@ -8,8 +8,9 @@ import pytest
 
 from tabellion.config import load
 from tabellion.errors import ConfigurationError
-from tabellion.pipelines.ocr.configured import queues_of, settings_of
 from tabellion.pipelines.ocr.pipeline import PIPELINE
+from tabellion.pipelines.ocr.queues import queues_of
+from tabellion.pipelines.ocr.settings import settings_of
 
 
 def written(tmp_path: Path, text: str) -> Path:

@@ -10,7 +10,7 @@ from tabellion.engine.moves import Numbered
 from tabellion.engine.retention import PruneStep, RetentionRule
 from tabellion.engine.sql import NOW, bind
 from tabellion.engine.store import Store
-from tabellion.engine.table_walk import next_window
+from tabellion.engine.tables.table_walk import next_window
 from tabellion.pipelines.websites import tables
 from tabellion.pipelines.websites.states import ENDED
 from tabellion.storage.blobs import Blobs
@@ -63,11 +63,7 @@ WHERE {window} AND {condition}"""
         leftover, text, values = retention.leave(self.name, json.dumps(hashes), store.dialect)
         statements: list[Numbered] = [
             (f"DELETE FROM {tables.JOBS} AS t WHERE t.id = $1 AND {condition} RETURNING id", [job]),
-            (
-                f"""DELETE FROM tabellion_memos WHERE row_key IN (
-  SELECT a.id FROM {tables.ANALYSES} AS a WHERE a.job_id = $1)""",
-                [job],
-            ),
+            bind(*memo.forget_rows(f"SELECT a.id FROM {tables.ANALYSES} AS a WHERE a.job_id = :job", job=job)),
             (f"DELETE FROM {tables.ANALYSES} WHERE job_id = $1", [job]),
             bind(*memo.forget_row(job)),
             bind(text, values),
