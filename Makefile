@@ -35,12 +35,12 @@ first-run: $(READY) ## See the engine at work: a SQLite file, a table with rows,
 
 PARALLEL ?= 4
 CHECKED := tests/test_layout.py tests/test_docs.py
-test: $(READY) browser ## Check and test everything, on real databases and in a real browser
+test: $(READY) browser ## Check and test everything, on real databases and in a real browser; EVERY_VARIANT=1 on both databases, in every language, colour and size
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -n $(PARALLEL) --dist loadfile $(CHECKED:%=--ignore=%)
+	@$(if $(EVERY_VARIANT),TABELLION_EVERY_VARIANT=1) $(BIN)/python -m pytest -n $(PARALLEL) --dist loadfile $(CHECKED:%=--ignore=%)
 
 QUICK := tests/test_layout.py tests/test_pipeline.py tests/test_config.py tests/net/test_[!c]*.py tests/storage tests/delivery tests/accounts tests/monitor \
-	tests/engine/sqlite tests/engine/test_store.py tests/engine/test_moves.py tests/engine/test_queue.py tests/engine/test_declaration.py \
+	tests/engine/sqlite tests/engine/test_store.py tests/engine/test_moves.py tests/engine/test_queue.py tests/engine/tables/test_declaration.py \
 	tests/reading/types tests/reading/fields tests/reading/einvoice tests/pipelines/documents/test_judging.py
 quick: $(READY) ## Lint, types and the quick tests on SQLite: under a minute
 	@$(BIN)/ruff format --quiet --check .

@@ -71,7 +71,7 @@ class View:
         picture.jobs = picture.jobs[:6]
         return Group(self.progress, Text(""), picture_of([picture]))
 
-    def say(self, picture: Snapshot) -> None:
+    def show(self, picture: Snapshot) -> None:
         """Print one line a second for logs, where a live view cannot be drawn."""
         if not self.console.is_terminal and time.monotonic() - self.printed_at > 1:
             self.printed_at = time.monotonic()
@@ -92,7 +92,7 @@ async def watch(url: str, workers: subprocess.Popen[bytes], console: Console) ->
             picture = await snapshot.take(environment, store, QUEUES)
             if picture.up:
                 live.update(view.of(picture), refresh=console.is_terminal)
-                view.say(picture)
+                view.show(picture)
             done = sum(one.done for one in picture.queues)
             busy = [member for member in picture.workers if member["busy"]]
             if victim is None and busy and done > DOCUMENTS / 3:
@@ -125,10 +125,11 @@ def summary(file: Path, victim: str | None, seconds: float, console: Console) ->
         f"  {done} documents extracted and read, {failed} failed for good (empty PDFs), {companies} companies looked up"
     )
     console.print(
-        f"  {attempts} attempts in the register: {retried} retried after an error, {crashed} taken back from a worker"
+        f"  {attempts} attempts in the register: {retried} retried after an error, "
+        f"{crashed} reclaimed from a dead worker"
     )
     if victim:
-        console.print(f"  {victim} was killed with -9 on the way; its jobs were ready again at once")
+        console.print(f"  {victim} was killed with `kill -9` midway; its jobs were ready again at once")
     good = lost == 0 and twice == 0
     console.print(f"  [bold {'green' if good else 'red'}]lost: {lost}, accepted twice: {twice}[/]")
     console.print("\nLook around:")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import functools
 import gc
@@ -14,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -54,6 +56,7 @@ from tests import forking  # noqa: E402
 from tests.bucket import BUCKET, VARIABLES, CannotRun, seaweed  # noqa: E402
 from tests.databases import Databases  # noqa: E402
 from tests.pooler import pooler  # noqa: E402
+from tests.roles import temporary_role  # noqa: E402
 from tests.servers import PORTS, Postgres, debian_binaries, postgres  # noqa: E402
 
 pytest_plugins = ["tests.cli.fixtures", "tests.web.fixtures"]
@@ -62,6 +65,13 @@ HERE = Path(__file__).parent
 #: Folders of tests, the slowest first; files that keep the processors busy and files that wait take turns.
 BUSY = ("browser", "flows", "test_extras.py", "pipelines", "cli", "web", "test_patterns.py")
 WAITING = ("faults", "engine")
+#: Variants of a test that differ in these only: one of them runs, chosen by the test's name, unless
+#: TABELLION_EVERY_VARIANT is set. Tests beside each other have different ones, so that each database, language, colour
+#: scheme and size is met in every folder.
+ALIKE = frozenset({"url", "locale", "language", "scheme", "size", "shape"})
+BOTH_DATABASES = ("engine", "faults")  #: folders whose tests are about the databases: they run on both
+RARE_SERVERS = ("postgresql-15", "pooled")  #: beside SQLite and PostgreSQL 18, one of these
+EVERY_VARIANT = bool(os.environ.get("TABELLION_EVERY_VARIANT"))
 OPEN = PostgreSQL.open
 FULL_EFFORT = {"_hasher": passwords._hasher, "NOTHING": passwords.NOTHING}
 
@@ -165,6 +175,13 @@ def pg_url(databases18: Databases) -> str:
 
 
 @pytest.fixture
+def role(postgres18: Postgres) -> Iterator[str]:
+    """A role of the PostgreSQL 18 server that may connect and nothing else."""
+    with temporary_role(postgres18, f"guest_{next(_numbers)}") as name:
+        yield name
+
+
+@pytest.fixture
 def sqlite_url(tmp_path: Path) -> str:
     """An empty SQLite file for this test."""
     return f"sqlite:///{tmp_path}/work.db"
@@ -202,8 +219,27 @@ def restored_log() -> Iterator[None]:
     logger.setLevel(level)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def choose_variants(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests without the variants that are left out."""
+    groups: dict[object, list[pytest.Item]] = collections.defaultdict(list)
+    for item in items:
+        key: list[object] = [item.nodeid.partition("[")[0]]
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            alike = ALIKE - {"url"} if item.path.relative_to(HERE).parts[0] in BOTH_DATABASES else ALIKE
+            for name, place in item.callspec.indices.items():
+                is_rare = item.callspec.params[name] in RARE_SERVERS
+                key += [] if name in alike else [name, "rare" if is_rare else place]
+        groups[tuple(key)].append(item)
+    chosen = {id(group[zlib.crc32(repr(key).encode()) % len(group)]) for key, group in groups.items()}
+    return [item for item in items if id(item) in chosen]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Start with the slowest: the last files are short ones, and no CPU waits for another."""
+    if not EVERY_VARIANT and len({item.path for item in items}) > 1:  # one file that somebody asks for runs whole
+        collected, items[:] = list(items), choose_variants(items)
+        chosen = set(items)
+        config.hook.pytest_deselected(items=[item for item in collected if item not in chosen])
     busy: list[tuple[int, list[pytest.Item]]] = []
     waiting: list[tuple[int, list[pytest.Item]]] = []
     short: list[tuple[int, list[pytest.Item]]] = []

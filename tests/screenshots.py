@@ -140,7 +140,7 @@ def furnish(site: Installation, browser: Browser) -> None:
         for name, role in PEOPLE.items():
             site.add_person(name, role, available=True)
         people = {name: stack.enter_context(site.visitor(browser, name)) for name in (ADMIN, *PEOPLE)}
-        papers = {one.name: one.content for one in samples() if one.ending != "refused"} | dict(wrong())
+        papers = {one.name: one.content for one in samples() if one.ending != "rejected"} | dict(wrong())
         submitted = {name: str(site.service.upload(content, quote(name))["id"]) for name, content in papers.items()}
         site.documents = {name: site.wait_for_end(document) for name, document in submitted.items()}
         waiting = site.api("GET", "/api/review/items?status=open&limit=100")["items"]

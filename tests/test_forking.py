@@ -70,7 +70,7 @@ def test_some_programs_get_a_new_interpreter(options: dict[str, object]) -> None
 def test_the_child_of_a_sandbox_is_forked_too() -> None:
     """It has what other children have, and ends with its sandbox."""
     with sandbox.Sandbox(size=1) as pool:
-        assert pool.isolated
+        assert pool.is_isolated
         (child,) = pool._idle
         pid = child._process.pid
         assert is_forked(pid)

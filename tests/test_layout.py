@@ -7,12 +7,15 @@ import inspect
 import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import tabellion
+from tabellion.engine.schema import Schema
 from tests.glossary import glossary
+from tests.table_writers import changed_tables, module_names
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "tabellion"
@@ -30,13 +33,55 @@ LAYERS = [
     "models",
     "accounts",
     "monitor testing",
-    "web config config_keys config_values document pipeline retention sla",
+    "web config config_keys config_values document installed_pipelines pipeline retention sla",
     "cli celery __init__ __main__",
     "extractions",
     "pipelines",
 ]
 LAYER = {name: place for place, names in enumerate(LAYERS) for name in names.split()}
 LONGEST = 400
+#: The modules that change each table; a folder where several do. Schemas create and migrate them.
+OWNERS = {
+    **dict.fromkeys(
+        ("batch_callbacks", "batch_chunks", "batch_entities", "batch_pis", "batch_refs", "batch_versions", "batches"),
+        "pipelines/batches",
+    ),
+    "extraction_queue": "extractions/lookup.py",
+    **dict.fromkeys(
+        ("rdprm_searches", "search_sessions", "tabellion_registry_companies", "tabellion_registry_statements"),
+        "pipelines/registries",
+    ),
+    "tabellion_api_keys": "accounts/keys.py",
+    "tabellion_attempts": "engine",
+    "tabellion_audit_head": "accounts/audit.py",
+    "tabellion_audit_log": "accounts/audit.py",
+    "tabellion_counts": "engine/register_tables.py engine/counts.py",
+    "tabellion_documents": "pipelines/documents/states.py",
+    "tabellion_extracted_fields": "pipelines/documents/extracted_fields.py",
+    "tabellion_field_decisions": "pipelines/documents/review/decisions.py",
+    "tabellion_gates": "engine/gates/row.py",
+    "tabellion_idempotency_keys": "web/idempotency.py",
+    "tabellion_leftovers": "engine/retention.py",
+    "tabellion_memos": "engine/memo.py engine/old_memos.py",
+    "tabellion_processed_documents": "pipelines/documents/processed_documents.py",
+    "tabellion_queues": "engine/controls.py engine/postgres/database.py",
+    "tabellion_retention": "engine/retention.py",
+    "tabellion_review_drafts": "pipelines/documents/review/drafts.py",
+    "tabellion_review_items": "pipelines/documents/review/item_changes.py",
+    "tabellion_secrets": "accounts/shared_secrets.py",
+    "tabellion_sessions": "accounts/sessions.py",
+    "tabellion_sign_in_links": "accounts/link_rows.py",
+    "tabellion_sign_in_tries": "web/throttle.py",
+    "tabellion_sla": "monitor/sla/alerts.py",
+    "tabellion_snapshots": "monitor/hourly_snapshots.py monitor/old_snapshots.py",
+    "tabellion_superseded_outputs": "pipelines/documents/superseded.py",
+    # A session notes when its user was last seen in the transaction that notes when it was used.
+    "tabellion_users": "accounts/users.py accounts/sessions.py",
+    "tabellion_webhook_deliveries": "delivery",
+    "tabellion_webhook_endpoints": "delivery/endpoints.py delivery/outbox.py",
+    "tabellion_workers": "engine/worker/heartbeat.py",
+    **dict.fromkeys(("website_analyses", "website_jobs"), "pipelines/websites"),
+}
 FORBIDDEN = re.compile(r"(Manager|Service|Helper|Util|Processor|Coordinator|Orchestrator|Common)")
 
 
@@ -137,6 +182,41 @@ def test_no_class_is_named_after_a_vague_role(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ClassDef):
             assert not FORBIDDEN.search(node.name), f"{path}: {node.name}"
+
+
+def schemas() -> list[Schema]:
+    """Every schema that a module of tabellion declares."""
+    declaring = [
+        name for name, path in module_names().items() if re.search(r"^\w*SCHEMA = Schema\(", path.read_text(), re.M)
+    ]
+    found = {
+        id(one): one for name in declaring for one in vars(import_module(name)).values() if isinstance(one, Schema)
+    }
+    return list(found.values())
+
+
+def writers() -> dict[str, set[str]]:
+    """The modules that change each table, without those that create it."""
+    found: dict[str, set[str]] = {}
+    for name, path in module_names().items():
+        if path.name != "tables.py":
+            for table in changed_tables(name, path):
+                found.setdefault(table, set()).add(str(path.relative_to(SOURCE)))
+    return found
+
+
+def test_every_table_has_an_owner() -> None:
+    """Tables are changed only by their owners, which are all listed."""
+    tables = {table for schema in schemas() for table in schema.tables}
+    assert tables == OWNERS.keys()
+    written = writers()
+    for table, owners in OWNERS.items():
+        by_owner = {
+            owner: {path for path in written.get(table, ()) if path == owner or path.startswith(f"{owner}/")}
+            for owner in owners.split()
+        }
+        assert written.get(table, set()) == set().union(*by_owner.values()), f"others change {table}"
+        assert all(by_owner.values()), f"not every owner changes {table}"
 
 
 def test_public_names_are_sorted_and_importable() -> None:

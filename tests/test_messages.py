@@ -20,6 +20,7 @@ from babel.messages.pofile import read_po
 import tabellion
 from tabellion import messages
 from tabellion.errors import Permanent
+from tabellion.installed_pipelines import installed_pipelines
 from tabellion.messages import (
     LANGUAGES,
     Message,
@@ -30,7 +31,6 @@ from tabellion.messages import (
     translatable,
     translate,
 )
-from tabellion.pipeline import installed_pipelines
 from tabellion.web.pages import static
 
 PACKAGES = {"tabellion", *(package for one in installed_pipelines().values() for package in one.catalogues)}
@@ -39,9 +39,9 @@ SOURCES = sorted(Path(tabellion.__file__).parent.rglob("*.py"))
 FOLDERS = [Path(str(files(one))) for one in static.packages()]
 PAGES = [path for one in FOLDERS for path in (*one.glob("pages/*.py"), *one.glob("pages.py"), *one.glob("routes/*.py"))]
 HOLE = re.compile(r"\{(\w+)\}")
-SAID = re.compile(r"""\b(?:t|tell)\(\s*["'`]([a-z_]+\.[a-z_0-9.]+)["'`]\s*[,)]""")
+SAID = re.compile(r"""\b(?:t|textOr)\(\s*["'`]([a-z_]+\.[a-z_0-9.]+)["'`]\s*[,)]""")
 #: Beginnings of codes whose ends are values: `t("base.role_" ~ role)`, t(`base.role_${role}`).
-MADE = re.compile(r"""\b(?:t|tell)\(\s*["'`]([a-z_]+\.[a-z_0-9.]*)(?:["']\s*[~+]|\$\{)""")
+MADE = re.compile(r"""\b(?:t|textOr)\(\s*["'`]([a-z_]+\.[a-z_0-9.]*)(?:["']\s*[~+]|\$\{)""")
 BEGUN = re.compile(r"""["'`]([a-z_]+\.[a-z_0-9]+_)["'`]""")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tabellion.config import load
 from tabellion.errors import ConfigurationError
-from tabellion.pipeline import find_pipelines
+from tabellion.installed_pipelines import find_pipelines
 from tabellion.retention import parse_duration, rules_of
 
 

@@ -9,8 +9,8 @@ import pytest
 from tabellion import Queue
 from tabellion.config import Config, load
 from tabellion.errors import ConfigurationError
+from tabellion.installed_pipelines import find_pipelines, known_events
 from tabellion.monitor.view import QueueView
-from tabellion.pipeline import find_pipelines, known_events
 from tabellion.sla import SlaSettings, targets_of, tasks_of, views_of
 
 MINE = Queue("mine", ready=1, running=2, done=3, failed=4)

@@ -20,6 +20,7 @@ from tabellion.engine.gates.state import CallOutcomes, GateSettings
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.heartbeat import WorkerRecord
+from tabellion.messages import Message
 from tabellion.monitor.view import QueueView
 from tests.browser import axe, script_injection
 from tests.browser.watch import Watch, until
@@ -50,6 +51,23 @@ class Gallery:
     def store(self, question: Callable[[Store], Awaitable[Any]]) -> Any:
         """Query the database directly."""
         return self.run_in_thread(lambda: self.live.store("prod", question))
+
+    def work_in_dev(self, note: str, count: int) -> None:
+        """Claim jobs in the other environment, which gets a table and three paintings with the first two."""
+        queue = Queue(
+            "paintings", name="documents", ready="new", running="drying", done="done", failed="torn", order="id"
+        )
+
+        async def work() -> None:
+            async with Store(f"sqlite:///{self.live.folder}/dev.db") as store:
+                if count > 1:
+                    await store.database.fetch(TABLE)
+                    await store.add_many(queue, [{"id": number} for number in range(1, 4)])
+                jobs = await store.claim(queue, count, f"w {script_injection.EVERYTHING}")
+                jobs[0].note(note)
+                await store.renew(jobs)
+
+        self.run_in_thread(lambda: asyncio.run(work()))
 
     def settle(self, *errors: str | None) -> None:
         """End the next paintings, as done or with an error."""
@@ -298,18 +316,7 @@ def test_rows_of_every_state_are_listed(gallery: Gallery) -> None:
 
 def test_an_admin_sees_the_workers_of_all_environments(gallery: Gallery) -> None:
     """With their jobs and notes, which follow the database; an environment that does not answer is named below."""
-    queue = Queue("paintings", name="documents", ready="new", running="drying", done="done", failed="torn", order="id")
-
-    async def work(note: str, count: int) -> None:
-        async with Store(f"sqlite:///{gallery.live.folder}/dev.db") as store:
-            if count > 1:
-                await store.database.fetch(TABLE)
-                await store.add_many(queue, [{"id": number} for number in range(1, 4)])
-            jobs = await store.claim(queue, count, f"w {script_injection.EVERYTHING}")
-            jobs[0].note(note)
-            await store.renew(jobs)
-
-    gallery.run_in_thread(lambda: asyncio.run(work("page 12 of 40", 2)))
+    gallery.work_in_dev("page 12 of 40", 2)
     with gallery.visit("/dashboard", role="admin") as page:
         row = page.locator("#all-workers tr")
         expect(row).to_have_count(1)
@@ -318,8 +325,26 @@ def test_an_admin_sees_the_workers_of_all_environments(gallery: Gallery) -> None
         assert row.locator("time").first.get_attribute("title")
         expect(page.locator("#all-workers-problems")).to_have_text("away: the database cannot be reached.")
         assert page.evaluate(OVERFLOW) <= 0
-        gallery.run_in_thread(lambda: asyncio.run(work("page 1 of 3", 1)))
+        gallery.work_in_dev("page 1 of 3", 1)
         expect(row.locator("td").nth(3)).to_have_text("3")
+
+
+def test_notes_are_in_the_language_of_the_page(gallery: Gallery) -> None:
+    """Those of our handlers are messages: beside a worker, in the list of all workers, and in a running row."""
+
+    async def work(store: Store) -> None:
+        await roster.enlist(store, WorkerRecord("alive", "host", 1, "boot", "0.1", "paintings", 8, busy=1))
+        jobs = await store.claim(PAINTING, 1, "alive")
+        jobs[0].note(Message("progress.page", n=12, total=40))
+        await store.renew(jobs)
+
+    gallery.store(work)
+    gallery.work_in_dev(Message("progress.page", n=2, total=3), 2)
+    with gallery.visit("/dashboard", role="admin", locale="fr-FR") as page:
+        expect(page.locator("#workers tr").first).to_contain_text("page 12 sur 40")
+        expect(page.locator("#all-workers td").last).to_have_text("page 2 sur 3")
+    with gallery.visit("/queues/paintings#running", locale="fr-FR") as page:
+        expect(page.locator("#rows tr").first).to_contain_text("page 12 sur 40")
 
 
 def test_texts_from_outside_stay_text(gallery: Gallery) -> None:

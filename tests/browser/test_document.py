@@ -8,7 +8,7 @@ import sqlite3
 import time
 from datetime import UTC, datetime
 
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.browser.installation import Installation, Visitor
 
@@ -68,6 +68,24 @@ WHERE key = ?""",
     expect(page.locator("#attempts tbody tr").first).to_contain_text(announced)
     expect(page.locator("#attempts")).not_to_contain_text(re.compile("Next attempt.*Next attempt", re.DOTALL))
     visitor.installation.api("DELETE", f"/api/documents/{document}")
+
+
+def test_a_note_is_in_the_language_of_the_page(installation: Installation, chromium: Browser) -> None:
+    """What a worker says while it reads the document is a message."""
+    document = installation.add_doubtful()["document_id"]
+    form = {"code": "progress.page", "params": {"n": 3, "total": 12}}
+
+    def run(route: Route) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        running = {"outcome": None, "settled_at": None, "note": "page 3 of 12", "translatable": {"note": form}}
+        body["attempts"][0] |= running
+        route.fulfill(response=answer, json=body)
+
+    with installation.visitor(chromium, locale="fr-FR") as one:
+        one.page.route(f"**/api/documents/{document}/work", run)
+        page = one.open(f"/documents/{document}")
+        expect(page.locator("#attempts tbody tr")).to_contain_text("page 3 sur 12")
 
 
 def test_history_says_what_happened(installation: Installation, chromium: Browser) -> None:

@@ -46,7 +46,7 @@ def test_a_value_not_found_on_the_page_is_recognised_by_its_code(visitor: Visito
         const reading = { name: "total", kind: "money", value: "1.00", confidence: 1, threshold: 0.5 };
         const reason = { reasons: [text], translatable: { reasons: [code && { code, params: {} }] } };
         const item = new Item({ id: "1", version: 1, fields: [{ ...reading, ...reason }] });
-        return [item.state("total"), item.unseen];
+        return [item.state("total"), item.unseenFields];
     }"""
     assert page.evaluate(state, ["is nowhere on the page", "reason.ungrounded"]) == ["needs_look", ["total"]]
     assert page.evaluate(state, ["ungrounded", None]) == ["auto", []]

@@ -92,7 +92,7 @@ def test_a_document_deleted_meanwhile(rita: Visitor, how: str) -> None:
         page.keyboard.press("Control+Enter")
     nothing = page.locator("#nothing")
     expect(nothing).to_contain_text("no longer exists")
-    expect(page.locator("#desk")).to_be_hidden()
+    expect(page.locator("#review-screen")).to_be_hidden()
     nothing.get_by_role("button", name="Claim next").click()
     wait_for_item(page, other)
     page.go_back()

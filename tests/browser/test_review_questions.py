@@ -93,7 +93,7 @@ def test_the_items_of_a_receipt_are_corrected_and_approved(own_installation: Ins
 
 def approve(page: Page) -> None:
     """Answer the question about unchecked fields, where it is asked."""
-    asked = page.locator("dialog[open] .unlooked")
+    asked = page.locator("dialog[open] .unseen-fields")
     expect(asked.or_(page.locator("#nothing"))).to_be_visible()
     if asked.count():
         wait_for_focus(page, "dialog button[type=submit]")
@@ -105,7 +105,7 @@ def test_a_document_without_a_type_is_assigned_one(own_installation: Installatio
     item = own_installation.item(own_installation.upload(papers.pdf(LETTER), "letter.pdf"))
     with own_installation.visitor(chromium) as reviewer:
         page = reviewer.open(f"/review/{item['id']}")
-        expect(page.locator(".untyped")).to_be_visible()
+        expect(page.locator(".no-type")).to_be_visible()
         page.keyboard.press("c")
         expect(page.locator("#approve")).to_be_visible()
         expect(page.locator("#approve")).to_be_disabled()
@@ -203,7 +203,7 @@ def test_viewers_cannot_choose_a_type(own_installation: Installation, chromium: 
     item = own_installation.item(own_installation.upload(papers.pdf([*LETTER, "The lift works."]), "letter-2.pdf"))
     with own_installation.visitor(chromium, "vera") as viewer:
         page = viewer.open(f"/review/{item['id']}")
-        expect(page.locator(".untyped")).to_be_visible()
+        expect(page.locator(".no-type")).to_be_visible()
         page.keyboard.press("g")
         page.keyboard.press("t")
         expect(page.locator("dialog.question")).to_have_count(0)

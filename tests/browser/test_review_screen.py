@@ -25,7 +25,7 @@ def test_the_next_document_is_loaded_when_this_one_is_approved(reviewer: Visitor
     first, second = reviewer.installation.add_doubtful(), reviewer.installation.add_doubtful()
     page = reviewer.review(first)
     page.evaluate("window.same = true")
-    expect(page.locator(".coming", has_text="Next")).to_contain_text(second["name"])
+    expect(page.locator(".nearby-item", has_text="Next")).to_contain_text(second["name"])
     page.locator(row("subtotal")).focus()
     page.keyboard.press("Enter")
     correct_total(page)
@@ -50,7 +50,7 @@ def test_a_refused_approval_restores_the_document(reviewer: Visitor) -> None:
     item, _ = reviewer.installation.add_doubtful(), reviewer.installation.add_doubtful()
     page = reviewer.review(item)
     correct_total(page)
-    expect(page.locator(".coming", has_text="Next")).to_be_visible()
+    expect(page.locator(".nearby-item", has_text="Next")).to_be_visible()
     reviewer.watch.expect(422)
     page.route("**/approve", lambda route: route.fulfill(status=422, json={
         "type": "/docs#review_gated", "title": "x", "status": 422, "code": "review_gated", "detail": "not yet",

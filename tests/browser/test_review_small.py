@@ -12,7 +12,7 @@ from tests.browser.test_review import IN_SIGHT
 from tests.browser.watch import until
 
 #: Buttons of which a part is covered or cut off.
-COVERED = """() => [...document.querySelectorAll(".deskfoot button, .pagetools button")].filter(one => {
+COVERED = """() => [...document.querySelectorAll(".review-footer button, .pagetools button")].filter(one => {
     const {left, right, top, bottom} = one.getBoundingClientRect();
     if (!one.checkVisibility() || !right) return false;
     const corners = [[left + 3, top + 3], [right - 3, bottom - 3]];
@@ -66,7 +66,7 @@ def test_a_zoomed_screen_shows_fields_and_page(
             until(page, lambda mark=mark: mark.evaluate(IN_SIGHT))  # type: ignore[misc]
             assert box(mark)["height"] >= 14, name
             assert page.evaluate(COVERED) == []
-            foot, seen = box(page.locator(".deskfoot")), box(entry)
+            foot, seen = box(page.locator(".review-footer")), box(entry)
             assert seen["y"] + seen["height"] <= foot["y"], name
             assert entry.evaluate("""node => { const {left, top, height} = node.getBoundingClientRect();
                 return node.contains(document.elementFromPoint(left + 9, top + height / 2)); }"""), name
@@ -89,5 +89,5 @@ def test_notes_hide_no_button(
         note = page.locator("#toasts .toast").last
         expect(note).to_be_visible()
         seen = box(note)
-        assert seen["y"] + seen["height"] <= box(page.locator(".deskfoot"))["y"]
+        assert seen["y"] + seen["height"] <= box(page.locator(".review-footer"))["y"]
         assert page.evaluate(COVERED) == []

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from tabellion import Store
+from tabellion import Queue, Store
 from tabellion.engine.counts import HOUR
 from tabellion.engine.sql import NOW
+from tabellion.messages import Message
+from tabellion.monitor.sla.compliance import dump_problem
 from tabellion.monitor.sla.queue_targets import queue_target
 from tabellion.monitor.view import QueueView
 from tests.browser import axe
@@ -70,22 +72,31 @@ def test_without_snapshots(gallery: Gallery) -> None:
 
 
 def test_targets_in_french(gallery: Gallery) -> None:
-    """Their last value, their limit, and the state that alerts are based on."""
+    """Their last value, their limit, the state that alerts are based on, and why one cannot be measured."""
     overview = gallery.live.app.state.auth.environments["prod"].monitor.overview
     view = QueueView(PAINTING)
-    overview._targets = [queue_target(view, "oldest", 900.0), queue_target(view, "failed", 0.05)]
+    sketches = Queue("sketches", ready="new", running="drawn", done="done", failed="torn")
+    other = queue_target(QueueView(sketches), "oldest", 900.0)
+    overview._targets = [queue_target(view, "oldest", 900.0), queue_target(view, "failed", 0.05), other]
 
     async def put(store: Store) -> None:
         await store.database.fetch(
             f"""INSERT INTO tabellion_sla (target, state, since, value, checked_at, turn)
 VALUES ('queues.paintings.oldest', 'breached', {NOW}, 1260, {NOW}, 1)"""
         )
+        await store.database.fetch(
+            f"""INSERT INTO tabellion_sla (target, state, since, problem, checked_at, turn)
+VALUES ('queues.sketches.oldest', 'ok', {NOW}, $1, {NOW}, 1)""",
+            dump_problem(Message("sla.no_created_at", table="sketches")),
+        )
 
     gallery.store(put)
     with gallery.visit("/dashboard", locale="fr-FR") as page:
         rows = page.locator("#targets tr")
-        expect(rows).to_have_count(2)
+        expect(rows).to_have_count(3)
         for text in ("queues.paintings.oldest", "non respecté", "21 min", "≤ 15 min"):
             expect(rows.nth(0)).to_contain_text(text)
         expect(rows.nth(1)).to_contain_text("pas encore vérifié")
+        why = "aucune colonne de sketches n’a l’heure de création d’une ligne"
+        expect(rows.nth(2).locator(".badge")).to_have_attribute("title", why)
         assert axe.findings(page) == []

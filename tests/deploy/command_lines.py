@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from tabellion.cli.load import find_queue
 from tabellion.config import Config, known_variables, load
 from tabellion.config_keys import DATABASE_VARIABLES
 from tabellion.delivery.outbox import webhooks_queue
-from tabellion.pipeline import find_pipelines
+from tabellion.installed_pipelines import find_pipelines
 
 OTHERS = {"TABELLION_CONFIG", "TABELLION_KEY", "TABELLION_CHROMIUM", "TABELLION_DEBUG", *DATABASE_VARIABLES}
 
@@ -38,6 +39,23 @@ def check(words: Sequence[str]) -> None:
         queues = [queue for one in find_pipelines(pipelines) for queue in one.queues(_config())]
         for queue in context.params["only"]:
             find_queue([*queues, webhooks_queue()], queue)
+
+
+def served_queues(words: Sequence[str], keys: Sequence[str]) -> set[str]:
+    """Return the queues of documents that this worker works on where these API keys are set."""
+    everything = all_queues(keys)
+    only = {value for name, value in pairwise(words) if name == "--only"}
+    assert only <= everything
+    return only or everything
+
+
+def all_queues(keys: Sequence[str]) -> set[str]:
+    """Return every queue of documents that needs a worker, and that of webhooks."""
+    with pytest.MonkeyPatch.context() as environment:
+        for key in keys:
+            environment.setenv(key, "key")
+        queues = [queue for one in find_pipelines(["documents"]) for queue in one.queues(_config())]
+    return {queue.name for queue in (*queues, webhooks_queue())}
 
 
 def check_text(text: str) -> None:

@@ -17,7 +17,7 @@ import yaml
 
 from tabellion.config import Config
 from tabellion.web.policy import API, OPEN
-from tests.deploy.command_lines import check, check_variable
+from tests.deploy.command_lines import all_queues, check, check_variable, served_queues
 from tests.workers import ROOT
 
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
@@ -154,6 +154,16 @@ def test_a_service_is_set_up_completely(path: Path, name: str) -> None:
     assert int(service["stop_grace_period"].rstrip("s")) > float(service["environment"]["TABELLION_GRACE"]) + 15
     assert ("ports" in service) is ("up" in service["command"])
     assert service.get("healthcheck", {}).get("disable", False) is ("worker" in service["command"])
+
+
+@pytest.mark.parametrize("path", COMPOSE, ids=lambda path: path.stem)
+def test_every_queue_is_served(path: Path) -> None:
+    """Also those of the models whose API keys are passed."""
+    for keys in ([], ["GEMINI_API_KEY", "OPENAI_API_KEY"]):
+        ours = [one for one in load(path)["services"].values() if one.get("image", "").startswith("tabellion")]
+        assert all(set(keys) <= set(one["environment"]) for one in ours)
+        workers = [one["command"] for one in ours if one["command"][-2:] != ["--workers", "0"]]
+        assert set().union(*(served_queues(words, keys) for words in workers)) == all_queues(keys)
 
 
 @pytest.mark.parametrize("path", COMPOSE, ids=lambda path: path.stem)

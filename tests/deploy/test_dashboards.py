@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tabellion.config import Config
 from tabellion.models.fake.serving import serving
+from tabellion.monitor.metrics import worker_metrics
 from tests.cli.running import Service, running
 from tests.deploy.expressions import (
     DASHBOARDS,
@@ -39,6 +42,7 @@ from tests.web.policy import EVERYTHING
 EXPORTED = exported(EVERYTHING)
 PANELS = [query for path in DASHBOARDS for query in panel_queries(path)]
 ALERTS = [query for path in RULES for query in rule_queries(path)]
+CONFIGURATIONS = sorted((DEPLOY / "prometheus").glob("prometheus*.yml"))
 SETTINGS = """
 pipelines = ["documents", "websites"]
 [models.gemini]
@@ -54,6 +58,11 @@ oldest = "1h"
 pause = 0.01
 browser = "never"
 """
+#: What a database says of itself, also in the tables of pipelines; a worker counts its own.
+FIGURES = [name for name in EXPORTED if name not in {metric.name for metric in worker_metrics.METRICS}]
+ONCE_PER_ENVIRONMENT = [
+    name for name in FIGURES if name.startswith("tabellion_gate_") or re.search(r"_workers$|_slots$", name)
+]
 DOUBTFUL = "de-invoice-wrong-total.pdf"  #: a sample that a person must look at
 needs_prometheus = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 
@@ -118,6 +127,17 @@ def test_a_dashboard_can_be_imported(path: Path) -> None:
         assert {label, *matched} <= (labels_of(metric) or set())
 
 
+@pytest.mark.parametrize("query", [*PANELS, *ALERTS], ids=str)
+def test_a_figure_of_a_database_is_counted_once(query) -> None:  # type: ignore[no-untyped-def]
+    """Several servers of one database report it: none adds them up. All environments report the same gates, and a
+    worker may serve several environments: these are not added up over environments either."""
+    ours = rf"(?:{'|'.join(FIGURES)})\b"
+    assert not re.search(rf"\bsum(?: (?:by|without) ?\([^)]*\))? ?\((?:(?:rate|increase)\()?{ours}", query.text)
+    for metric, _ in selectors(query.text):
+        if metric in ONCE_PER_ENVIRONMENT:
+            assert not re.search(r"\bsum\b", query.text)
+
+
 def test_every_metric_is_shown_somewhere() -> None:
     """What is measured is on a dashboard or in an alert: a metric that nobody sees costs without use."""
     shown = {
@@ -131,6 +151,37 @@ def test_every_metric_is_shown_somewhere() -> None:
 def test_promtool_accepts_the_alerts(path: Path) -> None:
     """`promtool check rules` finds no mistake."""
     done = subprocess.run([str(find("promtool")), "check", "rules", str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: path.name)
+def test_only_what_is_open_is_scraped(path: Path) -> None:
+    """So that no alert fires out of the box: the server's port, and workers that are listed or found. Alerts and panels
+    select jobs by names that these have."""
+    config = yaml.safe_load(path.read_text())
+    server, fleet = config["scrape_configs"]
+    assert {"static_configs"} & set(fleet) == set()
+    [[target]] = [one["targets"] for one in server["static_configs"]]
+    expected = f"127.0.0.1:{Config.port}" if path.name == "prometheus.yml" else "tabellion.tabellion.svc:80"
+    assert target == expected
+    selected = {match for query in (*PANELS, *ALERTS) for match in re.findall(r'job=~"([^"]+)"', query.text)}
+    assert selected == {"tabellion.*"}
+    assert all(re.fullmatch("tabellion.*", job["job_name"]) for job in (server, fleet))
+    assert {rules.name for rules in RULES} == set(config["rule_files"])
+
+
+@needs_prometheus
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: path.name)
+def test_promtool_accepts_the_configuration(path: Path, tmp_path: Path) -> None:
+    """`promtool check config`, with the files beside it that the guide puts there; Debian's has no Kubernetes."""
+    shutil.copytree(path.parent, tmp_path, dirs_exist_ok=True)
+    shutil.copy(tmp_path / "workers.example.yml", tmp_path / "workers.yml")
+    (tmp_path / "tabellion.key").write_text("key")
+    config = yaml.safe_load(path.read_text())
+    config["scrape_configs"][1].pop("kubernetes_sd_configs", None)
+    (tmp_path / path.name).write_text(yaml.safe_dump(config))
+    command = [str(find("promtool")), "check", "config", str(tmp_path / path.name)]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -163,9 +214,9 @@ def configuration(folder: Path, service: Service, ports: list[int]) -> Path:
     config = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text())
     config["global"] |= {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
     config["rule_files"] = [str(DEPLOY / "prometheus" / name) for name in config["rule_files"]]
-    server, fleet = config["scrape_configs"]
+    server, _ = config["scrape_configs"]
     server["static_configs"] = [{"targets": [service.url.partition("//")[2]]}]
-    fleet["static_configs"] = [{"targets": [f"127.0.0.1:{port}" for port in ports]}]
+    (folder / "workers.yml").write_text(yaml.safe_dump([{"targets": [f"127.0.0.1:{port}" for port in ports]}]))
     data = ["--data", str(service.data)]
     create = [sys.executable, "-m", "tabellion", *data, "keys", "create", "--role", "metrics", "--name", "prometheus"]
     key = subprocess.run(create, capture_output=True, text=True, check=True).stdout.strip()

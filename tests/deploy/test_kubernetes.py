@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import yaml
 from tabellion.config import Config
 from tabellion.pipelines.documents import tables
 from tabellion.web.policy import API, OPEN
-from tests.deploy.command_lines import check, check_variable
+from tests.deploy.command_lines import all_queues, check, check_variable, served_queues
 from tests.pipelines.documents.papers import settings_in, submit_bills
 from tests.workers import ROOT, ask
 
@@ -38,10 +39,12 @@ def named(kind: str) -> dict[str, dict[str, Any]]:
 
 
 def test_everything_is_listed_or_an_alternative() -> None:
-    """Kustomize applies each file, except examples and the other autoscaler."""
-    listed = set(yaml.safe_load((FOLDER / "kustomization.yaml").read_text())["resources"])
-    left = {path.name for path in FOLDER.glob("*.yaml")} - listed
-    assert left == {"kustomization.yaml", "secret.example.yaml", "ingress.example.yaml", "autoscaler-keda.yaml"}
+    """Kustomize applies each file, except examples and autoscalers, which need what a cluster may not have."""
+    text = (FOLDER / "kustomization.yaml").read_text()
+    autoscalers = set(re.findall(r"(?m)^  # - (\S+)", text))
+    assert autoscalers == {"autoscaler-keda.yaml", "hpa.yaml"}
+    left = {path.name for path in FOLDER.glob("*.yaml")} - set(yaml.safe_load(text)["resources"])
+    assert left == {"kustomization.yaml", "secret.example.yaml", "ingress.example.yaml", *autoscalers}
 
 
 def test_they_can_be_built() -> None:
@@ -60,6 +63,15 @@ def test_a_pod_runs_a_command_that_exists(name: str) -> None:
     """With options, pipelines and queues that exist."""
     [container] = PODS[name]["spec"]["containers"]
     check(container["args"])
+
+
+def test_every_queue_is_served() -> None:
+    """Also those of the models whose API keys are in the secret, and where they are empty."""
+    keys = {name for name in named("Secret")["tabellion"]["stringData"] if name.endswith("API_KEY")}
+    assert "documents_gemini" in all_queues(sorted(keys))
+    workers = [PODS[name]["spec"]["containers"][0]["args"] for name in PODS if "worker" in name]
+    for chosen in ([], sorted(keys)):
+        assert set().union(*(served_queues(words, chosen) for words in workers)) == all_queues(chosen)
 
 
 @pytest.mark.parametrize("name", PODS)

@@ -27,7 +27,7 @@ from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.reader import read_local
 
 reading = read_local(sys.argv[1], None, ocr="always")
-print(json.dumps([reading.error, [page.source for page in reading.pages], default_sandbox().isolated,
+print(json.dumps([reading.error, [page.source for page in reading.pages], default_sandbox().is_isolated,
                   landlock.version() > 0]))
 """
 

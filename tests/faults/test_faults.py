@@ -808,7 +808,7 @@ def test_two_crashes_in_a_row_quarantine_the_job(url: str, owner: Owner, tmp_pat
     """A job that kills its worker twice in a row is quarantined with the evidence; the other jobs continue."""
     owner.insert(1)
     for number in (1, 2):
-        with worker_process(url, tmp_path, id=f"victim-{number}", seconds=60, note="page 3", lease=0.5) as child:
+        with worker_process(url, tmp_path, id=f"victim-{number}", seconds=60, note="page 3", lease=2) as child:
             child.await_start(1)
             eventually(lambda: owner.attempts(1)[-1]["note"])
             child.send(signal.SIGKILL)

@@ -45,9 +45,9 @@ allow = ["127.0.0.0/8"]
 
     def kill(self) -> None:
         """Kill it with SIGKILL, and start another in its place."""
-        killed, self.service = self.service, self._start()
+        self.service.close()  # first: it locks the data folder, and the next one would end at once
+        self.service = self._start()
         self.kills += 1
-        killed.close()
 
     def close(self) -> None:
         """Kill it."""
@@ -62,12 +62,15 @@ class Client:
         self.ended: dict[str, str] = {}  #: statuses by batch
         self._api, self._batches, self._options = api, batches, options
         self._stopped = threading.Event()
+        self._failure: AssertionError | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     @property
     def is_done(self) -> bool:
-        """Whether every batch has ended, as the API says."""
+        """Whether every batch has ended, as the API says; fails with what it refused, if anything."""
+        if self._failure:
+            raise self._failure
         return len(self.ended) == len(self._batches)
 
     def close(self) -> None:
@@ -76,6 +79,12 @@ class Client:
         self._thread.join(60)
 
     def _run(self) -> None:
+        try:
+            self._submit_and_follow()
+        except AssertionError as failure:
+            self._failure = failure
+
+    def _submit_and_follow(self) -> None:
         for name, pis in self._batches.items():
             self._ask("POST", "/api/batches", json.dumps({"batch_id": name, "pis": pis, **self._options}).encode())
         for name in self._batches:
