@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from tabellion.engine.job import Job
 from tabellion.engine.moves import Numbered, Terms
+from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import NOW, Dialect, epoch
 from tabellion.engine.tables.declaration import Bound
@@ -55,8 +56,8 @@ class Database(Protocol):
         They are taken one by one while it runs; an object that makes them may be iterated more than once.
         """
 
-    async def try_out(self, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
-        """Tries statements on a row and rolls everything back; no answers if `lock` returns no row."""
+    async def try_out(self, queue: Queue, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
+        """Tries statements on a row of a queue and rolls everything back; no answers if `lock` returns no row."""
 
     async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Inserts rows as fast as the database can, and wakes listeners."""

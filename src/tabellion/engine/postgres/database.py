@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Any
@@ -147,10 +148,11 @@ class PostgreSQL:
                 raise Undone
         return results
 
-    async def try_out(self, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
-        """Tries statements on a row and rolls everything back; no answers if `lock` returns no row."""
+    async def try_out(self, queue: Queue, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
+        """Tries statements on a row of a queue and rolls everything back; no answers if `lock` returns no row."""
         async with self.connection() as connection:
-            return await postgres_trial.try_out(connection, self._text, lock, trials)
+            lock_queue = functools.partial(self._lock_queue, connection, queue)
+            return await postgres_trial.try_out(connection, self._text, lock_queue, lock, trials)
 
     async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Inserts rows by COPY and notifies once; a single row by one statement, one round trip instead of four."""
@@ -223,18 +225,22 @@ class PostgreSQL:
             return jobs
 
     async def _room(self, connection: Connection, queue: Queue, n: int) -> int:
-        await connection.execute(
-            self._text(f"INSERT INTO tabellion_queues (queue, updated_at) VALUES ($1, {NOW}) ON CONFLICT DO NOTHING"),
-            queue.name,
-        )
-        live_limit = await connection.fetchval(
-            "SELECT running_limit FROM tabellion_queues WHERE queue = $1 FOR UPDATE", queue.name
-        )
+        live_limit = await self._lock_queue(connection, queue)
         running = await connection.fetchval(
             "SELECT count(*) FROM tabellion_attempts WHERE queue = $1 AND settled_at IS NULL", queue.name
         )
         limit = queue.limit if live_limit is None else live_limit
         return n if limit is None else min(n, limit - running)
+
+    async def _lock_queue(self, connection: Connection, queue: Queue) -> int | None:
+        """Locks the queue's own row, which is created if it is missing; returns the limit that an operator set."""
+        await connection.execute(
+            self._text(f"INSERT INTO tabellion_queues (queue, updated_at) VALUES ($1, {NOW}) ON CONFLICT DO NOTHING"),
+            queue.name,
+        )
+        query = "SELECT running_limit FROM tabellion_queues WHERE queue = $1 FOR UPDATE"
+        limit: int | None = await connection.fetchval(query, queue.name)
+        return limit
 
     async def settle(self, bound: Bound, batch: Sequence[Settlement]) -> dict[str, str]:
         """Settles jobs of the same outcome and columns; returns the outcome of each key."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import asyncpg
@@ -17,10 +17,22 @@ from tabellion.errors import StoreError
 _SETTINGS = "SET LOCAL lock_timeout = '200ms'; SET LOCAL statement_timeout = '2s'; SET CONSTRAINTS ALL IMMEDIATE"
 
 
+#: A role that only looks may not lock the queue's own row, and a database that is tried first has no register.
+_NOT_LOCKED = (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError)
+
+
 async def try_out(
-    connection: Any, with_clock: Callable[[str], str], lock: Numbered, trials: Sequence[TrialStatements]
+    connection: Any,
+    with_clock: Callable[[str], str],
+    lock_queue: Callable[[], Awaitable[object]],
+    lock: Numbered,
+    trials: Sequence[TrialStatements],
 ) -> Answers:
-    """The result of each trial; no answers if `lock` returns no row."""
+    """The result of each trial; no answers if `lock` returns no row.
+
+    Claims under a limit lock the queue first, so they wait for the trial: otherwise they would skip the row that it
+    has locked, which may be the first in line.
+    """
     answers: Answers = {}
 
     async def try_all(level: Sequence[TrialStatements]) -> None:
@@ -41,6 +53,9 @@ async def try_out(
     with contextlib.suppress(Undone):
         async with connection.transaction():
             await connection.execute(_SETTINGS)
+            with contextlib.suppress(*_NOT_LOCKED):
+                async with connection.transaction():  # a savepoint
+                    await lock_queue()
             if await connection.fetch(with_clock(lock[0]), *lock[1]):
                 await try_all(trials)
             raise Undone

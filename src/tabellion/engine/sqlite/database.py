@@ -17,6 +17,7 @@ from tabellion.engine.database import Answers, TrialStatements, Undone
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job
 from tabellion.engine.moves import Numbered, Terms, extras, guard, price
+from tabellion.engine.queue import Queue
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import CLOCK, NOW, Dialect
 from tabellion.engine.sqlite import catalog as sqlite_catalog
@@ -84,8 +85,8 @@ class SQLite:
                 raise Undone
         return results
 
-    async def try_out(self, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
-        """Tries statements on a row and rolls everything back; no answers if `lock` returns no row."""
+    async def try_out(self, _queue: Queue, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
+        """Tries statements on a row of a queue and rolls everything back; no answers if `lock` returns no row."""
         answers: Answers = {}
 
         def work(connection: Connection) -> None:

@@ -142,7 +142,7 @@ async def _check_by_trial(database: Database, bound: Bound) -> tuple[list[Refusa
         if bound.dialect == "postgresql":
             lock += " FOR UPDATE SKIP LOCKED"  # do not wait for a row that is being worked on
         try:
-            answers = await database.try_out((lock, [key]), _trials(bound, key, state))
+            answers = await database.try_out(bound.queue, (lock, [key]), _trials(bound, key, state))
         except Busy:
             continue
         if not answers or any(isinstance(answer, Busy) for answer in answers.values()):
