@@ -187,9 +187,10 @@ class StagedFile:
 
     def close(self) -> None:
         """Closes its handle and leaves the file; `adopt` opens it again."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+        # Forgotten first: a descriptor that is closed twice may be another file's by then.
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
 
     def name(self, final: Path, *, new: bool = False) -> None:
         """Forces it to disk and renames it, replacing a file of that name; the name is on disk on return.
@@ -199,8 +200,7 @@ class StagedFile:
         assert self._handle is not None  # noqa: S101 - it has its name already
         with translate_errors(final):
             os.fsync(self._handle)
-            os.close(self._handle)
-            self._handle = None
+            self.close()
             try:
                 is_named = self._move(final, new)
             except FileNotFoundError:

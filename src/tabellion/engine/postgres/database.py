@@ -314,16 +314,9 @@ class PostgreSQL:
     async def renew(self, bound: Bound, jobs: Sequence[Job]) -> dict[str, bool]:
         """Extends the leases that still hold; a key missing from the answer is not ours any more."""
         failpoint("renew.drop")
-        rows = await self._fetch(
-            moves.renew(bound),
-            [
-                [job.text_key for job in jobs],
-                [job.token for job in jobs],
-                [job._note for job in jobs],
-                bound.queue.lease,
-                [job.note_form for job in jobs],
-            ],
-        )
+        keys, tokens = [job.text_key for job in jobs], [job.token for job in jobs]
+        notes, forms = [job._note for job in jobs], [job.note_form for job in jobs]
+        rows = await self._fetch(moves.renew(bound), [keys, tokens, notes, bound.queue.lease, forms])
         return {row["key"]: row["holds"] for row in rows}
 
     async def renew_mirrors(self, bound: Bound, jobs: Sequence[Job]) -> None:
