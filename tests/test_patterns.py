@@ -28,8 +28,8 @@ EXCUSED = {
     "engine/tables/transitions.py": "the catalog of the operator's database",
     "pipelines/documents/former_tables.py": "the catalog of the operator's database",
     "models/fake/": "the fake model serves tests and demos",
-    "monitor/guessing.py": "the catalog of the operator's database",
-    "monitor/status_column.py": "the catalog of the operator's database",
+    "monitor/adoption/guessing.py": "the catalog of the operator's database",
+    "monitor/adoption/status_column.py": "the catalog of the operator's database",
     **{
         f"pipelines/websites/site/{name}.py": "runs in the child that parses a page, which is killed when it takes long"
         for name in (

@@ -19,7 +19,7 @@ import pytest
 
 from tabellion import Pipeline
 from tabellion.accounts.tables import SCHEMA
-from tabellion.cli import service
+from tabellion.cli import pipeline_tables
 from tabellion.delivery.signature import verify
 from tabellion.engine.schema import Schema
 from tabellion.errors import ConfigurationError
@@ -184,7 +184,7 @@ def test_shared_tables_of_two_pipelines_are_printed_once(sqlite_url: str) -> Non
             return (Schema("needy", (("CREATE TABLE tabellion_needy (at TIME)",),), ("tabellion_needy",), (SCHEMA,)),)
 
     pipelines = [installed_pipelines()["documents"], Needy()]
-    text = ask(sqlite_url, lambda store: service.script(store, pipelines))
-    assert text == service.full_script("sqlite", pipelines)
+    text = ask(sqlite_url, lambda store: pipeline_tables.script(store, pipelines))
+    assert text == pipeline_tables.full_script("sqlite", pipelines)
     with contextlib.closing(sqlite3.connect(":memory:")) as database:
         database.executescript(text)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tabellion.cli import own_worker as module
-from tabellion.cli import service
+from tabellion.cli import pipeline_tables
 from tabellion.cli.own_worker import own_worker
 from tabellion.config import Config, load
 from tabellion.delivery.outbox import webhooks_queue
@@ -27,7 +27,7 @@ async def database(folder: Path) -> AsyncIterator[tuple[Config, Store]]:
     """A configuration and its database, within a block."""
     config = load(None, {"TABELLION_DATA": str(folder)})
     async with Store(config.environments[0].url) as store:
-        await service.prepare(store, [PIPELINE])
+        await pipeline_tables.prepare(store, [PIPELINE])
         yield config, store
 
 

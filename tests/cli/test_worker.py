@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tabellion import Environment, Queue
-from tabellion.cli import service
+from tabellion.cli import pipeline_tables
 from tabellion.errors import StoreError
 from tabellion.pipelines.registries.pipeline import PIPELINE
 from tests.cli.project import Project
@@ -238,7 +238,7 @@ def test_a_database_that_accepts_and_never_answers_is_left_to_the_worker(
     lite: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its environment counts as usable, and its rights are not asked for."""
-    monkeypatch.setattr(service, "ANSWER", 0.2)
+    monkeypatch.setattr(pipeline_tables, "ANSWER", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         places = [
             Environment("staging", f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none"),
@@ -246,6 +246,6 @@ def test_a_database_that_accepts_and_never_answers_is_left_to_the_worker(
         ]
         lite.sql(*handmade("sqlite"))
         companies = Queue("search_sessions", ready=1, running=2, done=3, failed=4)
-        prepared = service.prepare_environments(places, [PIPELINE], [companies])
+        prepared = pipeline_tables.prepare_environments(places, [PIPELINE], [companies])
     assert [place.name for place in prepared.usable] == ["staging", "prod"]
     assert (prepared.silent, prepared.skipped, prepared.missing) == ({"staging"}, {}, {})

@@ -6,8 +6,8 @@ import pytest
 
 from tabellion import Queue, Store
 from tabellion.monitor import counting
+from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.monitor.counting import counts
-from tabellion.monitor.pace import AnswerCache
 from tabellion.monitor.view import QueueView
 from tabellion.testing import Clock
 from tests.engine.made_tables import asynchronous, claim_one, run, tasks

@@ -13,9 +13,9 @@ from tabellion.engine import counts, failpoints
 from tabellion.engine.counts import HOUR
 from tabellion.errors import Unreachable
 from tabellion.monitor import counting, hourly_snapshots
+from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.monitor.counting import QueueCounts
 from tabellion.monitor.hourly_snapshots import SETTLING, read_snapshots, take_snapshots
-from tabellion.monitor.pace import AnswerCache
 from tabellion.monitor.sla.alerts import APART
 from tabellion.monitor.view import QueueView
 from tabellion.testing import Clock

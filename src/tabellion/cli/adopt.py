@@ -13,7 +13,7 @@ from tabellion.cli import output
 from tabellion.cli.load import config_of, find_environment
 from tabellion.cli.options import Json, Place
 from tabellion.engine.log import printable
-from tabellion.monitor import adoption
+from tabellion.monitor.adoption.adopt import Adoption, propose_declaration
 
 
 def adopt(
@@ -49,9 +49,9 @@ def adopt(
 
     place = find_environment(config, environment)
 
-    async def run() -> adoption.Adoption:
+    async def run() -> Adoption:
         async with place.connect() as store:
-            return await adoption.adopt(store, table, status=status, states=states, name=name, key=key)
+            return await propose_declaration(store, table, status=status, states=states, name=name, key=key)
 
     result = asyncio.run(run())
     if write is not None:

@@ -10,7 +10,7 @@ import typer
 from tabellion.accounts import audit as trail
 from tabellion.cli import INPUT, PARTIAL, output
 from tabellion.cli.options import Json, Place, group
-from tabellion.cli.service import run_on_service
+from tabellion.cli.pipeline_tables import run_on_service
 
 audit = group(
     help="Verify the audit log and show what was done to a subject, such as a document. Each command has --json.",

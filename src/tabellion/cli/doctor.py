@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from tabellion.cli import output, service
+from tabellion.cli import output, pipeline_tables
 from tabellion.cli.load import config_of, find_environment, pipelines_of, queues_of
 from tabellion.cli.options import Json, OnlyPlace
 from tabellion.engine.environment import Environment
@@ -90,8 +90,8 @@ async def _examine(place: Environment, queues: Sequence[Queue], pipelines: Seque
                 found.append(pipeline)
     command = f"tabellion migrate {' '.join(f'--with {pipeline.name}' for pipeline in pipelines)}"
     created: dict[str, tuple[Level, str]] = {}
-    for table in service.tables_of(pipelines):
-        by_worker = table in service.tables_of(found)
+    for table in pipeline_tables.tables_of(pipelines):
+        by_worker = table in pipeline_tables.tables_of(found)
         created[table] = ("note", f"a worker creates it, or `{command}`") if by_worker else ("error", command)
     return await examination.examine(place, queues, created)
 

@@ -10,7 +10,7 @@ import typer
 from tabellion.accounts import keys as accounts
 from tabellion.cli import output
 from tabellion.cli.options import Json, Place, group
-from tabellion.cli.service import run_on_service
+from tabellion.cli.pipeline_tables import run_on_service
 from tabellion.engine.store import Store
 
 keys = group(

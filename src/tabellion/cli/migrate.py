@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tabellion.cli import output, service
+from tabellion.cli import output, pipeline_tables
 from tabellion.cli.load import config_of, find_environment, load_pipelines, module_of
 from tabellion.cli.options import Json, OnlyPlace
 from tabellion.cli.queue_module import declared_queues
@@ -96,7 +96,7 @@ async def _migrate(place: Environment, pipelines: list[Pipeline]) -> dict[str, i
         await store.database.open()
         before = await store.version()
         after = await store.migrate()
-        await service.prepare(store, pipelines)
+        await pipeline_tables.prepare(store, pipelines)
         return {"before": before, "version": after}
 
 
@@ -113,7 +113,7 @@ async def _script(place: Environment, pipelines: list[Pipeline]) -> tuple[int, s
             typer.echo(f"{place.name} could not be reached, so this SQL is for an empty database: {error}", err=True)
             return (
                 0,
-                register_tables.SCHEMA.script(store.dialect, 0) + service.full_script(store.dialect, pipelines),
+                register_tables.SCHEMA.script(store.dialect, 0) + pipeline_tables.full_script(store.dialect, pipelines),
                 "public",
             )
         before = await store.version()
@@ -121,12 +121,12 @@ async def _script(place: Environment, pipelines: list[Pipeline]) -> tuple[int, s
         schema = "public"
         if store.dialect == "postgresql":
             schema = (await store.database.fetch("SELECT current_schema()::text AS name"))[0]["name"] or schema
-        return before, script + await service.script(store, pipelines), schema
+        return before, script + await pipeline_tables.script(store, pipelines), schema
     finally:
         await store.close()
 
 
 def _grants(context: typer.Context, config: Config, role: str, schema: str) -> list[str]:
     module = module_of(context, config)
-    lines = [*register_grants(role, schema), *service.grants(role, load_pipelines(context, config))]
+    lines = [*register_grants(role, schema), *pipeline_tables.grants(role, load_pipelines(context, config))]
     return [*lines, *table_grants(role, declared_queues(module) if module is not None else [])]

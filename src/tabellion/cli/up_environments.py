@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tabellion.cli import adminkey, service
+from tabellion.cli import adminkey, pipeline_tables
 from tabellion.engine.worker import heartbeat
 from tabellion.errors import Busy, StoreError, Unreachable
 
@@ -77,7 +77,7 @@ async def start_environments(
 
 async def _prepare(environment: StartedEnvironment, pipelines: Sequence[Pipeline]) -> None:
     store, name = environment.store, environment.place.name
-    await service.prepare(store, pipelines)
+    await pipeline_tables.prepare(store, pipelines)
     await _end_leases_of_killed_workers(store)
     if environment.key_file is not None:
         environment.key = await adminkey.ensure(store, name, environment.key_file)

@@ -14,7 +14,7 @@ from tabellion.cli import output
 from tabellion.cli.datafolder import address_in
 from tabellion.cli.load import config_of
 from tabellion.cli.options import Json, Place, group
-from tabellion.cli.service import run_on_service
+from tabellion.cli.pipeline_tables import run_on_service
 
 if TYPE_CHECKING:
     from tabellion.accounts.users import User

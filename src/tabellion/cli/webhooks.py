@@ -10,7 +10,7 @@ import typer
 from tabellion.cli import output
 from tabellion.cli.load import config_of, with_option
 from tabellion.cli.options import Json, Place, group
-from tabellion.cli.service import run_on_service
+from tabellion.cli.pipeline_tables import run_on_service
 from tabellion.delivery import endpoints
 from tabellion.installed_pipelines import known_events
 from tabellion.net import guard

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from tabellion.cli import service
+from tabellion.cli import pipeline_tables
 from tabellion.engine.events import Event
 from tabellion.engine.log import LogListener
 from tabellion.errors import Busy, Forbidden, Unreachable
@@ -26,7 +26,7 @@ def prepare_worker(
     """The environments in which a worker can work, with the tables of its pipelines up to date; logs the others."""
     for pipeline in pipelines:
         pipeline.check(config)
-    prepared = service.prepare_environments(environments, pipelines, queues)
+    prepared = pipeline_tables.prepare_environments(environments, pipelines, queues)
     check_rights(prepared, queues)
     listen = LogListener()
     for place, error in prepared.skipped.items():
@@ -42,7 +42,7 @@ def gates_environment(config: Config, skipped: Collection[Environment]) -> Envir
     return None if place is None or place in skipped or place.missing_file() else place
 
 
-def check_rights(prepared: service.PreparedEnvironments, queues: Sequence[Queue]) -> None:
+def check_rights(prepared: pipeline_tables.PreparedEnvironments, queues: Sequence[Queue]) -> None:
     """Raises before anything is created if, for lack of rights, a queue cannot work in any environment.
 
     A queue that can work in one environment is skipped in the others by the worker; an unreachable database counts as
@@ -55,7 +55,7 @@ def check_rights(prepared: service.PreparedEnvironments, queues: Sequence[Queue]
             return []
         async with place.connect() as store:
             with contextlib.suppress(Unreachable, Busy):
-                await service.open_soon(store)
+                await pipeline_tables.open_soon(store)
                 return await missing_rights(store, queues)
             return []
 

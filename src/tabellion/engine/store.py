@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tabellion.engine import register_tables, sql
-from tabellion.engine.batches import group_alike, renewable
 from tabellion.engine.database import read_clock
 from tabellion.engine.drivers import database_at
 from tabellion.engine.explanation import Explanation, explain
@@ -19,6 +18,7 @@ from tabellion.engine.recovery import expired_claims, orphans, parking, refused_
 from tabellion.engine.renewed_mirrors import renew_mirrors
 from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.sql import Dialect
+from tabellion.engine.statement_groups import group_alike, renewable
 from tabellion.engine.tables import declaration
 from tabellion.engine.tables.declaration import Bound
 from tabellion.engine.tables.table import Table

@@ -9,7 +9,7 @@ from tabellion.engine.queue import STATES, StateName
 from tabellion.engine.store import Store
 from tabellion.engine.tables.declaration import Bound
 from tabellion.errors import DeclarationError, Forbidden
-from tabellion.monitor.pace import AnswerCache
+from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.monitor.snapshot import problem_of
 from tabellion.monitor.view import QueueView
 

@@ -18,8 +18,8 @@ from tabellion.engine.counts import HOUR
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
+from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.monitor.counting import counts as count_queue
-from tabellion.monitor.pace import AnswerCache
 from tabellion.monitor.sla.alerts import take_named_turns
 from tabellion.monitor.snapshot import waiting
 from tabellion.monitor.throughput import Tally

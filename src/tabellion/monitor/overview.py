@@ -13,9 +13,9 @@ from tabellion.engine.gates.state import GateSettings
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
+from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.monitor.counting import QueueCounts, counts
 from tabellion.monitor.gates import GatePicture, gates
-from tabellion.monitor.pace import AnswerCache
 from tabellion.monitor.sla.compliance import TargetPicture, read_recorded
 from tabellion.monitor.sla.target import Target
 from tabellion.monitor.snapshot import waiting

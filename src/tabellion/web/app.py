@@ -36,10 +36,10 @@ from tabellion.web.blueprint import Blueprint
 from tabellion.web.environment import ServedEnvironment
 from tabellion.web.headers import HeadersMiddleware
 from tabellion.web.limits import RequestLimits
-from tabellion.web.pace import RequestLimiter
 from tabellion.web.pages import dashboard, people, sign_in, static
 from tabellion.web.pages.page import PLACES, error_page
 from tabellion.web.problems import Problem
+from tabellion.web.request_rate import RequestLimiter
 from tabellion.web.routing import of_http_error
 from tabellion.web.streams import Streams
 from tabellion.web.validation import build_problem

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tabellion.engine.store import Store
+from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.monitor.metrics.scraping import EnvironmentScrape
 from tabellion.monitor.overview_feed import OverviewFeed
-from tabellion.monitor.pace import AnswerCache
 from tabellion.monitor.sla.target import Target
 from tabellion.monitor.view import QueueView
 from tabellion.web.blueprint import Served

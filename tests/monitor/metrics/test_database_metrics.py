@@ -10,10 +10,10 @@ from tabellion.engine.gates.row import GateRow
 from tabellion.engine.gates.state import CallOutcomes, GateSettings, ThrottledCall
 from tabellion.engine.worker import heartbeat
 from tabellion.errors import Forbidden
+from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.monitor.metrics.database_metrics import METRICS, DatabaseReader
 from tabellion.monitor.metrics.metric import MetricSource, Sample, environment_metric
 from tabellion.monitor.overview import Overview
-from tabellion.monitor.pace import AnswerCache
 from tabellion.monitor.sla.alerts import GAP, record, take_turns
 from tabellion.monitor.sla.queue_targets import queue_target
 from tabellion.monitor.view import QueueView

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tabellion import Store
-from tabellion.monitor.pace import AnswerCache
+from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.metrics import METRICS, SOURCE
 from tabellion.testing import Clock

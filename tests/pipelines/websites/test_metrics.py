@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tabellion.engine.worker import heartbeat
 from tabellion.engine.worker.heartbeat import WorkerRecord
+from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.monitor.metrics.metric import Sample
-from tabellion.monitor.pace import AnswerCache
 from tabellion.pipelines.websites.metrics import METRICS, metrics_of
 from tabellion.pipelines.websites.queues import phase_queue
 from tabellion.pipelines.websites.states import INFO, MODELS, PHASES

@@ -9,10 +9,10 @@ from datetime import datetime
 from tabellion.engine.queue import STATES
 from tabellion.engine.store import Store
 from tabellion.errors import StoreError
+from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.monitor.gates import GatePicture
 from tabellion.monitor.metrics.metric import MetricSource, Sample, environment_metric
 from tabellion.monitor.overview import OverviewPicture, QueuePicture
-from tabellion.monitor.pace import AnswerCache
 from tabellion.monitor.sla.alerts import GAP
 from tabellion.monitor.sla.compliance import TargetPicture
 from tabellion.monitor.workers import FleetPicture

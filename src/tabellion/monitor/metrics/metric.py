@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tabellion.engine.store import Store
-from tabellion.monitor.pace import AnswerCache
+from tabellion.monitor.answer_cache import AnswerCache
 
 Kind = Literal["gauge", "counter", "histogram"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from tabellion.engine.store import Store
+from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.monitor.metrics.metric import MetricSource, Sample, environment_metric
-from tabellion.monitor.pace import AnswerCache
 from tabellion.pipelines.documents.review.sla import read_figure
 
 ITEMS = environment_metric(

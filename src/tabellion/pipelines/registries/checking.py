@@ -16,8 +16,8 @@ from tabellion.pipelines.registries.account_files import WAIT_SECONDS, AccountFi
 from tabellion.pipelines.registries.accounts import load_accounts, require_accounts
 from tabellion.pipelines.registries.problems import REFUSED, SiteProblem, StepFailed
 from tabellion.pipelines.registries.profile import Profile, Task
+from tabellion.pipelines.registries.profile_runner import ProfileRunner
 from tabellion.pipelines.registries.settings import FOLDER, PORTAL, is_practice, rules_of
-from tabellion.pipelines.registries.walker import Walker
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -45,25 +45,25 @@ async def check_profile(
         chromium.open_session(folder, page_seconds=profile.timeout) as session,
     ):
         page = await session.new_page()
-        walker = Walker(session, page, profile)
+        runner = ProfileRunner(session, page, profile)
         where = "login"
         try:
             if profile.needs_account:
-                await walker.sign_in(file.account.username, file.account.password)
+                await runner.sign_in(file.account.username, file.account.password)
                 report["walked"].append({"task": where, "steps": len(profile.login)})
             for current in tasks:
                 where = current.name
-                await walker.run(current, current.sample)
+                await runner.run(current, current.sample)
                 report["walked"].append({"task": where, "steps": len(current.steps)})
         except (TabellionError, Error) as error:
             if isinstance(error, SiteProblem) and error.means in REFUSED:
                 file.mark_refused(str(error))
-            report |= {"ok": False, "failed": await _describe(page, walker, where, error, screenshot)}
+            report |= {"ok": False, "failed": await _describe(page, runner, where, error, screenshot)}
     return report | {"seconds": time.monotonic() - started}
 
 
-async def _describe(page: Page, walker: Walker, task: str, error: Exception, screenshot: Path) -> dict[str, Any]:
-    step = walker.step
+async def _describe(page: Page, runner: ProfileRunner, task: str, error: Exception, screenshot: Path) -> dict[str, Any]:
+    step = runner.step
     saved = ""
     try:
         await page.screenshot(path=screenshot)

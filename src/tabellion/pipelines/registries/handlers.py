@@ -21,8 +21,8 @@ from tabellion.pipelines.registries.states import DOCUMENT_TYPES
 
 if TYPE_CHECKING:
     from tabellion.net.chromium import Chromium
+    from tabellion.pipelines.registries.profile_runner import TaskResult
     from tabellion.pipelines.registries.visits import Visits
-    from tabellion.pipelines.registries.walker import WalkResult
 
 PDF = b"%PDF-"
 SAVE_COMPANY = f"""INSERT INTO {tables.COMPANIES} (search_session_id, neq, name, data, names, found_at)
@@ -83,7 +83,7 @@ class RegistryHandlers:
         job.also(SAVE_STATEMENT, id=job.text_key, is_empty=False, storage_path=path, registrations=registrations)
         return {}
 
-    async def _run(self, queue: str, job: Job, task_name: str, names: Sequence[str]) -> WalkResult:
+    async def _run(self, queue: str, job: Job, task_name: str, names: Sequence[str]) -> TaskResult:
         """Runs a task with the inputs of these names that the row has."""
         profile = self._settings.profiles[queue]
         task = profile.tasks.get(task_name)
@@ -118,7 +118,7 @@ class RegistryHandlers:
             )  # fmt: skip
         return self._visits[name]
 
-    async def _store(self, job: Job, result: WalkResult) -> str:
+    async def _store(self, job: Job, result: TaskResult) -> str:
         if result.file is None:
             raise Permanent(Message("registry.no_download"))
         with result.file.open("rb") as file:

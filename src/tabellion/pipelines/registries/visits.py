@@ -26,7 +26,7 @@ from tabellion.pipelines.registries.problems import (
     StepFailed,
 )
 from tabellion.pipelines.registries.profile import Profile, Task
-from tabellion.pipelines.registries.walker import Walker, WalkResult, first_line
+from tabellion.pipelines.registries.profile_runner import ProfileRunner, TaskResult, first_line
 
 if TYPE_CHECKING:
     from tabellion.engine.context import JobContext
@@ -49,7 +49,7 @@ class Visits:
     rules: Rules
     _next: int = field(default=0, init=False)
 
-    async def run(self, job: Job, task: Task, inputs: Mapping[str, Any]) -> WalkResult:
+    async def run(self, job: Job, task: Task, inputs: Mapping[str, Any]) -> TaskResult:
         """Runs a task for a job, with the first account that can be used.
 
         Raises Permanent if a retry cannot help, RateLimited or GateClosed if the job should wait without spending an
@@ -128,9 +128,9 @@ class Visits:
 
     async def _visit(
         self, job: Job, file: AccountFile, task: Task, inputs: Mapping[str, Any], admitted: Pass
-    ) -> WalkResult:
+    ) -> TaskResult:
         try:
-            result = await self._walk(job, file, task, inputs)
+            result = await self._run_steps(job, file, task, inputs)
         except SiteProblem as problem:
             self._record(file, problem, admitted)
             closed = await admitted.flush() if problem.means in TROUBLE else ""
@@ -185,21 +185,21 @@ class Visits:
             return GateClosed(file.account.gate, closed)
         return RateLimited(self.profile.wait, str(problem)) if problem.means == "maintenance" else problem
 
-    async def _walk(self, job: Job, file: AccountFile, task: Task, inputs: Mapping[str, Any]) -> WalkResult:
+    async def _run_steps(self, job: Job, file: AccountFile, task: Task, inputs: Mapping[str, Any]) -> TaskResult:
         """Runs the task in a browser session with the account's cookies; signs in if there are none or they expired."""
         private = self.profile.needs_account
         async with self.chromium.open_session(
             job.folder, state=file.state_path if private else None, page_seconds=self.profile.timeout,
             options={"locale": LOCALE}, rules=self.rules,
         ) as session:  # fmt: skip
-            walker = Walker(session, await session.new_page(), self.profile, job.note)
+            runner = ProfileRunner(session, await session.new_page(), self.profile, job.note)
             signed_in = not private or file.has_state
             for last in (False, True):
                 if not signed_in:
-                    await walker.sign_in(file.account.username, file.account.password)
+                    await runner.sign_in(file.account.username, file.account.password)
                     await session.save_state()
                 try:
-                    result = await walker.run(task, inputs)
+                    result = await runner.run(task, inputs)
                     break
                 except SiteProblem as problem:
                     if problem.means != "session_expired" or last or not private:

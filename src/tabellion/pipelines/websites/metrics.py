@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tabellion.engine.store import Store
+from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.monitor.metrics.metric import MetricSource, Sample, environment_metric
-from tabellion.monitor.pace import AnswerCache
 from tabellion.pipelines.websites.health import PhaseHealth, measure
 from tabellion.pipelines.websites.settings import WebsiteSettings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tabellion import Store
 from tabellion.engine.sql import instant
 from tabellion.engine.timestamps import iso
-from tabellion.monitor.pace import AnswerCache
+from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.pipelines.documents import tables
 from tabellion.pipelines.documents.review.sla import DAY, SOON, sla
 from tabellion.testing import Clock

@@ -10,7 +10,7 @@ import typer
 
 from tabellion.cli import output
 from tabellion.cli.load import config_of, find_environment
-from tabellion.cli.service import service_store
+from tabellion.cli.pipeline_tables import service_store
 
 if TYPE_CHECKING:
     from tabellion.engine.store import Store

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tabellion.cli import service
+from tabellion.cli import pipeline_tables
 from tabellion.cli.own_worker import own_worker
 from tabellion.delivery.outbox import webhooks_queue
 from tabellion.engine.store import Store
@@ -57,7 +57,7 @@ class BatchFollower:
             await PIPELINE.require(self._place)
         elif missing := self._place.missing_file():
             Path(missing).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        await service.prepare(self._store, [PIPELINE])
+        await pipeline_tables.prepare(self._store, [PIPELINE])
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
-from tabellion.cli import service
+from tabellion.cli import pipeline_tables
 from tabellion.engine.worker_rows import read_workers
 from tabellion.errors import ConfigurationError
 from tabellion.pipelines.documents.local_files import FileRejected, submit_local
@@ -59,7 +59,7 @@ class DirectClient:
             await PIPELINE.require(place)
         elif missing := place.missing_file():
             Path(missing).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        await service.prepare(self._store, [PIPELINE])
+        await pipeline_tables.prepare(self._store, [PIPELINE])
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -9,7 +9,7 @@ from tabellion.engine import sql
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
-from tabellion.monitor.pace import AnswerCache
+from tabellion.monitor.answer_cache import AnswerCache
 
 SOON = 7200.0  #: seconds before its deadline from which an item is due soon
 DAYS = 7

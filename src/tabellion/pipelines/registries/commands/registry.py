@@ -43,7 +43,7 @@ def check(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Walk a profile with its sample values, and report the first step that no longer matches.
+    """Run the tasks of a profile with its sample values, and report the first step that no longer matches.
 
     Mistakes in the file are listed with their lines first. Exits with 3 if there is one, with 5 if a step does not
     match; a screenshot shows the page as it was.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from tabellion.cli import service
+from tabellion.cli import pipeline_tables
 from tabellion.cli.own_worker import own_worker
 from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.net.guard import STANDARD, Blocked, Rules
@@ -71,7 +71,7 @@ class WebsiteFollower:
             await PIPELINE.require(self._place)
         elif missing := self._place.missing_file():
             Path(missing).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        await service.prepare(self._store, [PIPELINE])
+        await pipeline_tables.prepare(self._store, [PIPELINE])
         return self
 
     async def __aexit__(self, *_: object) -> None:

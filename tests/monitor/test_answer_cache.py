@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tabellion.monitor.pace import AnswerCache
+from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.testing import Clock
 
 

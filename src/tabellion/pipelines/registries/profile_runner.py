@@ -31,7 +31,7 @@ CELLS = "rows => rows.map(row => [row.innerText, ...Array.from(row.children, one
 
 
 @dataclass
-class WalkResult:
+class TaskResult:
     """The result of a task: values by name, and the downloaded file."""
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class WalkResult:
     suggested_name: str = ""
 
 
-class Walker:
+class ProfileRunner:
     """Drives one page by one profile."""
 
     def __init__(
@@ -57,18 +57,18 @@ class Walker:
         self._note(Message("registry.note_login"))
         self._signing_in = True
         try:
-            await self._walk(self._profile.login, {"username": username, "password": password}, WalkResult())
+            await self._run_steps(self._profile.login, {"username": username, "password": password}, TaskResult())
         finally:
             self._signing_in = False
 
-    async def run(self, task: Task, inputs: Mapping[str, Any]) -> WalkResult:
+    async def run(self, task: Task, inputs: Mapping[str, Any]) -> TaskResult:
         """Runs the steps of a task; raises a SiteProblem, StepFailed or AmbiguousResult."""
-        result = WalkResult()
+        result = TaskResult()
         texts = {name: str(value) for name, value in inputs.items() if value not in (None, "")}
-        await self._walk(task.steps, texts, result)
+        await self._run_steps(task.steps, texts, result)
         return result
 
-    async def _walk(self, steps: Sequence[Step], inputs: Mapping[str, str], result: WalkResult) -> None:
+    async def _run_steps(self, steps: Sequence[Step], inputs: Mapping[str, str], result: TaskResult) -> None:
         for number, step in enumerate(steps, 1):
             if step.if_given and step.if_given not in inputs:
                 continue
@@ -82,7 +82,7 @@ class Walker:
                 await asyncio.sleep(self._profile.pause)
         self.step = None
 
-    async def _do(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> bool:
+    async def _do(self, step: Step, inputs: Mapping[str, str], result: TaskResult) -> bool:
         """Runs a step; False if it timed out. The log shows causes, and Playwright's list the values of the step."""
         try:
             await getattr(self, f"_do_{step.kind}")(step, inputs, result)
@@ -97,7 +97,7 @@ class Walker:
 
     # -- steps -------------------------------------------------------------------------------------------------
 
-    async def _do_goto(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+    async def _do_goto(self, step: Step, inputs: Mapping[str, str], result: TaskResult) -> None:
         self._row = None
         address = _fill(step.value, inputs)
         url = address if address.startswith(("http://", "https://")) else f"{self._profile.url}{address}"
@@ -109,11 +109,11 @@ class Walker:
         if response is not None and response.status >= SERVER_ERROR:
             raise SiteProblem(self._profile.title, "retry", f"HTTP {response.status}")
 
-    async def _do_fill(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+    async def _do_fill(self, step: Step, inputs: Mapping[str, str], result: TaskResult) -> None:
         value = _fill(step.value, inputs)
         await self._try(lambda: self._target(step).fill(value, timeout=TRY))
 
-    async def _do_select(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+    async def _do_select(self, step: Step, inputs: Mapping[str, str], result: TaskResult) -> None:
         value = _fill(step.value, inputs)
         await self._until(step.selector)
         options = [label.strip() for label in await self._target(step).locator("option").all_inner_texts()]
@@ -124,17 +124,17 @@ class Walker:
             )
         await self._try(lambda: self._target(step).select_option(label=value, timeout=TRY))
 
-    async def _do_check(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+    async def _do_check(self, step: Step, inputs: Mapping[str, str], result: TaskResult) -> None:
         await self._try(lambda: self._target(step).check(timeout=TRY))
 
-    async def _do_click(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+    async def _do_click(self, step: Step, inputs: Mapping[str, str], result: TaskResult) -> None:
         await self._try(lambda: self._target(step).click(timeout=TRY, no_wait_after=True))
         self._row = None
 
-    async def _do_wait_for(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+    async def _do_wait_for(self, step: Step, inputs: Mapping[str, str], result: TaskResult) -> None:
         await self._until(_fill(step.selector, inputs))
 
-    async def _do_find(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+    async def _do_find(self, step: Step, inputs: Mapping[str, str], result: TaskResult) -> None:
         target, last = _fill(step.value, inputs), None
         rows: list[list[str]] = []
         self._row = None
@@ -152,14 +152,14 @@ class Walker:
         else:
             raise SiteProblem(self._profile.title, "no_result", target)
 
-    async def _do_read(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+    async def _do_read(self, step: Step, inputs: Mapping[str, str], result: TaskResult) -> None:
         scope = self._row or self._page
         result.values[step.name] = {
             name: (await scope.locator(selector).first.inner_text(timeout=self._profile.timeout * 1000)).strip()
             for name, selector in step.fields.items()
         }
 
-    async def _do_collect(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+    async def _do_collect(self, step: Step, inputs: Mapping[str, str], result: TaskResult) -> None:
         found: list[dict[str, str]] = []
         async for _ in self._pages(step):
             for row in await self._page.locator(step.selector).all():
@@ -167,7 +167,7 @@ class Walker:
                 found.append({name: (await cell.inner_text(timeout=TRY)).strip() for name, cell in cells.items()})
         result.values[step.name] = found
 
-    async def _do_download(self, step: Step, inputs: Mapping[str, str], result: WalkResult) -> None:
+    async def _do_download(self, step: Step, inputs: Mapping[str, str], result: TaskResult) -> None:
         started: asyncio.Future[Download] = asyncio.get_running_loop().create_future()
 
         def receive(download: Download) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from tabellion import Queue, Store
 from tabellion.errors import ConfigurationError, DeclarationError
-from tabellion.monitor.adoption import Adoption, adopt
-from tabellion.monitor.status_column import parse_listed_values, plain
+from tabellion.monitor.adoption.adopt import Adoption, propose_declaration
+from tabellion.monitor.adoption.status_column import parse_listed_values, plain
 
 KEYS = {"sqlite": "INTEGER PRIMARY KEY", "postgresql": "serial PRIMARY KEY"}
 TIMES = {"sqlite": "TIMESTAMP", "postgresql": "timestamptz"}
@@ -43,7 +43,7 @@ def adopted(url: str, table: str = "jobs", **options: Any) -> Adoption:
         try:
             states = {state: options.pop(state, None) for state in ("ready", "running", "done", "failed")}
             settings = {"status": None, "name": None} | options
-            return await adopt(store, table, states=states, **settings)
+            return await propose_declaration(store, table, states=states, **settings)
         finally:
             await store.close()
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.web import pace
+from tabellion.web import request_rate
 from tabellion.web.limits import RequestLimits
-from tabellion.web.pace import RequestLimiter
 from tabellion.web.problems import Problem
+from tabellion.web.request_rate import RequestLimiter
 from tests.web.live import live, problem
 
 
@@ -49,7 +49,7 @@ def test_a_bucket_refills_every_second() -> None:
 
 def test_idle_callers_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those whose bucket is full again; one that exceeds its rate is not forgotten."""
-    monkeypatch.setattr(pace, "MOST", 3)
+    monkeypatch.setattr(request_rate, "MOST", 3)
     now = [100.0]
     one = RequestLimiter(RequestLimits(rate=1.0, burst=2.0), lambda: now[0])
     one.check("old")

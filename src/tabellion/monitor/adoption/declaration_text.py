@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Sequence
 
-from tabellion.monitor.guessing import Guess
+from tabellion.monitor.adoption.guessing import Guess
 
 HEAD = '''"""The queues of this project: `tabellion --queues THIS_FILE worker` works them.
 

@@ -15,7 +15,7 @@ from tabellion.pipelines.registries import profile_file
 from tabellion.pipelines.registries.portal.state import PortalFaults
 from tabellion.pipelines.registries.problems import AmbiguousResult, SiteProblem, StepFailed
 from tabellion.pipelines.registries.profile import PageProblem, Profile
-from tabellion.pipelines.registries.walker import Walker, WalkResult
+from tabellion.pipelines.registries.profile_runner import ProfileRunner, TaskResult
 from tests.pipelines.registries.visiting import Visiting
 
 USER, PASSWORD = "etude-tremblay", "Rivage-417"
@@ -25,20 +25,20 @@ def load(visits: Visiting, name: str, timeout: float = 10) -> Profile:
     return replace(profile_file.load(name, portal=visits.portal.url), timeout=timeout)
 
 
-def walk(
+def run_task(
     visits: Visiting, folder: Path, profile: Profile, task: str, *, password: str = PASSWORD, user: str = USER,
     **inputs: str,
-) -> WalkResult:  # fmt: skip
+) -> TaskResult:  # fmt: skip
     """Signs in if the site requires it, and runs a task."""
 
-    async def go() -> WalkResult:
+    async def go() -> TaskResult:
         async with asyncio.timeout(90), visits.chromium.open_session(folder, page_seconds=profile.timeout) as session:
-            walker = Walker(session, await session.new_page(), profile)
+            runner = ProfileRunner(session, await session.new_page(), profile)
             if profile.needs_account:
-                await walker.sign_in(user, password)
-            return await walker.run(profile.tasks[task], inputs or profile.tasks[task].sample)
+                await runner.sign_in(user, password)
+            return await runner.run(profile.tasks[task], inputs or profile.tasks[task].sample)
 
-    result: WalkResult = visits.run(go())
+    result: TaskResult = visits.run(go())
     return result
 
 
@@ -53,19 +53,19 @@ def text_of(file: Path | None) -> str:
 )
 def test_documents_of_a_lot_are_downloaded(visits: Visiting, tmp_path: Path, task: str, words: str) -> None:
     """The index and the plan of a lot come as PDF files with their text."""
-    assert words in text_of(walk(visits, tmp_path, load(visits, "registre-foncier"), task).file)
+    assert words in text_of(run_task(visits, tmp_path, load(visits, "registre-foncier"), task).file)
 
 
 def test_a_deed_is_found_on_a_later_page(visits: Visiting, tmp_path: Path) -> None:
     """A list of results is followed page by page until the row with the number appears."""
-    found = walk(visits, tmp_path, load(visits, "registre-foncier"), "actes")
+    found = run_task(visits, tmp_path, load(visits, "registre-foncier"), "actes")
     assert "Acte numéro 20 103 111" in text_of(found.file)
     assert visits.state.counts["foncier.searches"] == 4  # the search and three more pages
 
 
 def test_a_company_is_read_with_its_names(visits: Visiting, tmp_path: Path) -> None:
     """A name that only one company has leads to its data and all its names."""
-    found = walk(visits, tmp_path, load(visits, "req"), "company", company="Le Four à pain").values
+    found = run_task(visits, tmp_path, load(visits, "req"), "company", company="Le Four à pain").values
     assert found["company"]["neq"] == "1140005678"
     assert [one["name"] for one in found["names"]] == [
         "Boulangerie Côté & Fils ltée", "Le Four à pain", "Pâtisserie Côté",
@@ -75,14 +75,14 @@ def test_a_company_is_read_with_its_names(visits: Visiting, tmp_path: Path) -> N
 def test_several_companies_need_a_person(visits: Visiting, tmp_path: Path) -> None:
     """If several results match and none exactly, none is chosen, and the first few are named."""
     with pytest.raises(AmbiguousResult, match="Placements Beaulieu 1 inc") as raised:
-        walk(visits, tmp_path, load(visits, "req"), "company", company="Placements")
+        run_task(visits, tmp_path, load(visits, "req"), "company", company="Placements")
     assert len(raised.value.found) == 5
     assert "Consulter" not in str(raised.value)  # the text of a button
 
 
 def test_a_statement_is_downloaded_with_its_registrations(visits: Visiting, tmp_path: Path) -> None:
     """The register of rights gives a list and a statement."""
-    found = walk(visits, tmp_path, load(visits, "rdprm"), "rights")
+    found = run_task(visits, tmp_path, load(visits, "rdprm"), "rights")
     assert len(found.values["registrations"]) == 2
     assert "Nom recherché : Gestion Laframboise inc." in text_of(found.file)
 
@@ -104,7 +104,7 @@ def test_messages_of_a_page_are_recognised(
     """No result, maintenance, a wrong password, a locked account and an expired session are distinguished."""
     visits.state.faults = PortalFaults.parse(faults)
     with pytest.raises(SiteProblem) as raised:
-        walk(visits, tmp_path, load(visits, "registre-foncier"), "index", **options)
+        run_task(visits, tmp_path, load(visits, "registre-foncier"), "index", **options)
     assert raised.value.means == means
     assert PASSWORD not in str(raised.value)
 
@@ -112,13 +112,13 @@ def test_messages_of_a_page_are_recognised(
 def test_notices_and_dialogs_do_not_stop_a_visit(visits: Visiting, tmp_path: Path) -> None:
     """Notices that cover a page are closed, and browser dialogs are accepted."""
     visits.state.faults = PortalFaults(popup=True, dialog=True)
-    assert walk(visits, tmp_path, load(visits, "registre-foncier"), "index").file is not None
+    assert run_task(visits, tmp_path, load(visits, "registre-foncier"), "index").file is not None
 
 
 def test_a_slow_page_is_waited_for(visits: Visiting, tmp_path: Path) -> None:
     """A page may take as long as the profile's timeout."""
     visits.state.faults = PortalFaults(slow=0.7)
-    assert walk(visits, tmp_path, load(visits, "rdprm"), "rights").file is not None
+    assert run_task(visits, tmp_path, load(visits, "rdprm"), "rights").file is not None
 
 
 def test_a_changed_site_is_reported_by_the_step(visits: Visiting, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_changed_site_is_reported_by_the_step(visits: Visiting, tmp_path: Path
     profile = load(visits, "req", timeout=2)
     visits.state.faults = PortalFaults(renamed=True)
     with pytest.raises(StepFailed, match="click #rechercher") as raised:
-        walk(visits, tmp_path, profile, "company")
+        run_task(visits, tmp_path, profile, "company")
     lines = Path(profile.file).read_text().splitlines()
     assert "#rechercher" in lines[raised.value.step.line - 1]
 
@@ -149,7 +149,7 @@ def test_a_login_that_fails_shows_no_password(
                 document.addEventListener("DOMContentLoaded", () => add("<input id=off disabled>"))
                 setTimeout(() => add("Trop tard"), 1000)"""
             )
-            await Walker(session, page, replace(profile, login=login, problems=problems)).sign_in(USER, PASSWORD)
+            await ProfileRunner(session, page, replace(profile, login=login, problems=problems)).sign_in(USER, PASSWORD)
 
     with pytest.raises(Exception, match=r".") as raised:
         visits.run(go())

@@ -17,10 +17,15 @@ from tabellion.engine.tables.primary_key import not_a_table
 from tabellion.engine.tables.table import Table
 from tabellion.engine.tables.transitions import Refusal, try_transitions
 from tabellion.errors import ConfigurationError, DeclarationError, NotMigrated, StoreError
-from tabellion.monitor import guessing
-from tabellion.monitor.declaration_text import declaration_text
+from tabellion.monitor.adoption import guessing
+from tabellion.monitor.adoption.declaration_text import declaration_text
+from tabellion.monitor.adoption.status_column import (
+    StatusColumn,
+    find_computed_status,
+    find_status_column,
+    refuse_computed,
+)
 from tabellion.monitor.rights import bound_by_row_security
-from tabellion.monitor.status_column import StatusColumn, find_computed_status, find_status_column, refuse_computed
 
 OTHER_GUESSES = 8  # how often a state that the table refused is guessed again
 HOUR = 3600
@@ -61,7 +66,7 @@ class _Draft:
         return Queue(self.table.name, name=name, **arguments)
 
 
-async def adopt(
+async def propose_declaration(
     store: Store,
     table_name: str,
     *,

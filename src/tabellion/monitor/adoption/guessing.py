@@ -14,7 +14,7 @@ from tabellion.engine.tables.declaration import empty_value
 from tabellion.engine.tables.primary_key import key_column
 from tabellion.engine.tables.table import Table
 from tabellion.errors import ConfigurationError
-from tabellion.monitor.status_column import WORDS, StatusColumn, plain
+from tabellion.monitor.adoption.status_column import WORDS, StatusColumn, plain
 
 #: Words that are in no list, by their form.
 PATTERNS: dict[StateName, str] = {

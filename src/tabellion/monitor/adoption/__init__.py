@@ -1,0 +1,1 @@
+"""`tabellion adopt`: proposes a declaration for a table."""
