@@ -178,17 +178,19 @@ def load(file: Path | None = None, variables: Mapping[str, str] | None = None) -
 
 
 def _sections(settings: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """The configured tables of pipelines; numbers must be more than 0, and `${NAME}` in texts is replaced."""
+    """The configured tables of pipelines: numbers more than 0, or 0 where `zeros` allows it; `${NAME}` is replaced."""
     sections: dict[str, dict[str, Any]] = {}
     choices = {key: words for pipeline in installed_pipelines().values() for key, words in pipeline.choices.items()}
+    zeros = {key for pipeline in installed_pipelines().values() for key in pipeline.zeros}
     for key in (key for pipeline in installed_pipelines().values() for key in pipeline.keys if key in settings):
         if key.startswith(TIMES):
             continue  # see Config.retention
         value = settings[key]
         if value not in choices.get(key, (value,)):
             raise ConfigurationError(f"{key}: {value!r} is not one of {', '.join(choices[key])}")
-        if isinstance(value, int | float) and not isinstance(value, bool) and not value > 0:
-            raise ConfigurationError(f"{key}: {value} must be more than 0")
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if is_number and not (value > 0 or (value == 0 and key in zeros)):
+            raise ConfigurationError(f"{key}: {value} must be {'0 or more' if key in zeros else 'more than 0'}")
         section, _, name = key.partition(".")
         if isinstance(value, str):
             value = expand_variables(value, key, variables)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,7 @@ class Pipeline:
     commands: Mapping[str, str] = {}  #: commands of the command line, and their modules
     keys: Mapping[str, Key] = {}  #: of the configuration, as `section.key`
     choices: Mapping[str, Sequence[str]] = {}  #: the allowed values of keys
+    zeros: Collection[str] = ()  #: keys of numbers that may be 0; others must be more
     variables: Mapping[str, str] = {}  #: environment variables that set such keys
     options: Mapping[str, UpOption] = {}  #: of `tabellion up`, by name
     events: Sequence[str] = ()  #: events that webhook endpoints can subscribe to

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from typing import TypedDict
+from collections.abc import Awaitable, Callable
+from typing import Any, TypedDict
 
 from tabellion.accounts import tables
 from tabellion.engine import sql
@@ -23,7 +24,11 @@ class SecretRow(TypedDict):
 async def get_secret(store: Store, name: str) -> bytes:
     """The secret of this name; the same for everyone who asks, however many ask first."""
     await tables.SCHEMA.prepare(store)
-    fetch = store.database.fetch
+    return await fetch_secret(store.database.fetch, name)
+
+
+async def fetch_secret(fetch: Callable[..., Awaitable[list[Any]]], name: str) -> bytes:
+    """The same where the tables exist; `fetch` runs one statement."""
     read = "SELECT value FROM tabellion_secrets WHERE name = $1"
     rows = await fetch(read, name)
     if not rows:

@@ -153,7 +153,15 @@ async def _detect_version(database: Database) -> int:
     return 1 if all([await database.table(name) is not None for name in _COLUMNS]) else 0
 
 
-SCHEMA = Schema("delivery", versions=(_tables,), tables=tuple(_COLUMNS), adopted=_detect_version)
+def _endpoint_index(_: Dialect) -> list[str]:
+    """Version 2: an endpoint's deliveries are counted in the list of endpoints, and looked for before it is removed."""
+    return [
+        "CREATE INDEX IF NOT EXISTS tabellion_webhook_deliveries_endpoint "
+        "ON tabellion_webhook_deliveries (endpoint_id, status)"
+    ]
+
+
+SCHEMA = Schema("delivery", versions=(_tables, _endpoint_index), tables=tuple(_COLUMNS), adopted=_detect_version)
 
 
 def make_secret() -> str:
@@ -254,6 +262,18 @@ async def remove(store: Store, id: str) -> None:  # noqa: A002
     )
     if not gone:
         raise EndpointError(Message("problem.endpoint_unknown", value=quote_value(id)))
+
+
+def remove_unused(prefix: str, in_use: str, cutoff: str, at_most: int) -> str:
+    """The statement that deletes endpoints of these ids that are older and have no deliveries, and returns their ids.
+
+    `in_use` is a condition on an endpoint `e`, `cutoff` an expression of time.
+    """
+    return f"""DELETE FROM tabellion_webhook_endpoints WHERE id IN (
+  SELECT e.id FROM tabellion_webhook_endpoints AS e
+  WHERE substr(e.id, 1, {len(prefix)}) = '{prefix}' AND e.created_at < {cutoff} AND NOT ({in_use})
+    AND NOT EXISTS (SELECT 1 FROM tabellion_webhook_deliveries AS d WHERE d.endpoint_id = e.id)
+  ORDER BY e.created_at LIMIT {at_most}) RETURNING id"""
 
 
 def of_row(row: CurrentEndpoint) -> Endpoint:

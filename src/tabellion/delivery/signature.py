@@ -40,10 +40,12 @@ def verify(
         text = body.decode("utf-8") if isinstance(body, bytes) else body
         Webhook(secret).verify(text, received, json_parse=False)
         event = json.loads(text)
+        if not isinstance(event, dict):
+            raise TypeError("the body is not a JSON object")
     except Exception as error:  # the library's errors, or any that a forged header causes
         raise BadSignature(f"the delivery was rejected: {error}") from None
     if seen is not None:
         if received["webhook-id"] in seen:
             raise BadSignature(f"the delivery {received['webhook-id']} was already received")
         seen.add(received["webhook-id"])
-    return dict(event)
+    return event

@@ -291,7 +291,7 @@ async def _follow_redirects(sender: Pinned, url: str, redirects: int, seconds: f
         if current.startswith("https:") and not target.startswith("https:"):
             raise Blocked(Message("net.https_to_http"))
         current, cookie_header = target, _cookie_header(cookies, target)
-    raise FetchFailed(Message("fetch.too_many_redirects", n=redirects))
+    raise FetchFailed(Message("fetch.too_many_redirects", n=redirects), "too_many_redirects")
 
 
 def _cookie_header(cookies: httpx2.Cookies, url: str) -> str:
@@ -310,7 +310,7 @@ def _check_response(response: httpx2.Response, url: str, limit: int, media: Coll
         )  # fmt: skip
     encoding = response.headers.get("content-encoding", "identity").lower()
     if encoding not in ("", "identity"):
-        raise FetchFailed(Message("fetch.compressed"))
+        raise FetchFailed(Message("fetch.compressed"), "compressed")
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media is not None and kind and kind not in media:
         raise FetchFailed(Message("fetch.unsupported_type", media=_clean_media(kind)), "url_type")

@@ -23,7 +23,7 @@ class LiveBatches(Live):
     def batch_settings(self, model: Reader | None = None, **changes: Any) -> BatchSettings:
         """Those of the application, with the model of the tests."""
         served = settings_of(self.config)
-        ours = settings_in(self.folder, model, default_secret=served.default_secret, **changes)
+        ours = settings_in(self.folder, model, **({"orchestrators": served.orchestrators} | changes))
         return replace(ours, staging=served.staging, content=served.content)
 
     def work(self, model: Reader | None = None, **changes: Any) -> None:

@@ -129,7 +129,7 @@ def settings_in(folder: Path, model: Reader | None = None, **changes: Any) -> Ba
     reader = model or Reader()
     options: dict[str, Any] = {
         "rules": LOOPBACK, "model": "reader", "gate": "reader", "make_model": lambda _: GatedModel(reader),
-        "retry_base": 0.02, "chunk_waits": (0.02,), "orchestrators": {}, "default_secret": lambda _: SECRET,
+        "retry_base": 0.02, "chunk_waits": (0.02,), "orchestrators": {"*": SECRET},
         "unknown_tip": "start",
     }  # fmt: skip
     return BatchSettings(

@@ -12,6 +12,7 @@ import pytest
 from tabellion.errors import ConfigurationError
 from tabellion.net.guard import Rules
 from tabellion.pipelines.batches.content import (
+    ContentDamaged,
     ContentError,
     ContentMissing,
     ContentStore,
@@ -80,7 +81,7 @@ def test_damaged_content_is_written_again(tmp_path: Path) -> None:
     cid = run(content.put(b"whole"))
     [path] = tmp_path.rglob(cid)
     path.write_bytes(b"half")
-    with pytest.raises(ContentMissing, match="damaged"):
+    with pytest.raises(ContentDamaged, match="damaged"):
         run(content.get(cid))
     run(content.put(b"whole"))
     assert run(content.get(cid)) == b"whole"
@@ -119,7 +120,7 @@ def test_content_beyond_every_size_is_not_read(tmp_path: Path, node: Node, monke
     for content in (LakeContent(Lake(str(tmp_path))), IpfsContent(node.url, LOOPBACK)):
         cid = run(content.put(b"x" * 100))
         monkeypatch.setattr("tabellion.pipelines.batches.content.LARGEST", 99)
-        with pytest.raises(ContentMissing):
+        with pytest.raises(ContentDamaged, match="more than"):
             run(content.get(cid))
         monkeypatch.setattr("tabellion.pipelines.batches.content.LARGEST", 1000)
         run(content.get(cid))

@@ -251,6 +251,22 @@ def test_what_is_not_a_version_is_not_followed(url: str, tmp_path: Path, manifes
     run(url, tmp_path, work)
 
 
+def test_an_entity_does_not_start_over_a_damaged_version(url: str, tmp_path: Path) -> None:
+    """Its file is there, so the entity has components: nothing is appended until the file is repaired."""
+
+    async def work(context: JobContext, content: ContentStore) -> None:
+        tip = await put_version(content, 6, None, title="cid-t")
+        [path] = tmp_path.rglob(tip)
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-20])
+        with pytest.raises(TipInvalid, match="damaged"):
+            await append_version(context, content, replace(FIRST, current_tip=tip))
+        path.write_bytes(whole)
+        assert (await append_version(context, content, replace(FIRST, current_tip=tip))).number == 7
+
+    run(url, tmp_path, work)
+
+
 def test_a_node_that_fails_changes_nothing(url: str, tmp_path: Path) -> None:
     """The append can be tried again, and it neither loses components nor starts new numbers."""
 

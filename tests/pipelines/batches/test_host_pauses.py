@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tabellion.pipelines.batches.host_pauses import LONGEST, SHORTEST, HostPauses
+from tabellion.pipelines.batches.host_pauses import LONGEST, MOST_ASKED, SHORTEST, HostPauses
 
 URL, SAME, OTHER = "https://a.example/1", "https://A.example:443/2", "https://a.example:8443/1"
 
@@ -26,6 +26,14 @@ def test_a_host_is_left_alone_as_long_as_it_asks(clock: list[float]) -> None:
     assert pauses.remaining(OTHER) == pauses.remaining("nowhere") == 0
     clock[0] += 40
     assert pauses.remaining(SAME) == 0
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_host_cannot_ask_for_years() -> None:
+    """Some send a Unix time where a number of seconds belongs."""
+    pauses = HostPauses()
+    assert pauses.add_refusal(URL, 179_509_742.0) <= MOST_ASKED * 1.5
+    assert MOST_ASKED <= pauses.remaining(URL) <= MOST_ASKED * 1.5
 
 
 def test_pauses_grow_with_refusals_in_a_row(clock: list[float]) -> None:

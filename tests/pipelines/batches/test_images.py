@@ -52,3 +52,14 @@ def test_a_rate_limit_says_how_long(header: str, asked: float | None) -> None:
     with pytest.raises(HostLimited) as raised:
         download(lambda _: Answer(b"", 429, {"retry-after": header}))
     assert raised.value.asked == asked
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Answer(b"", 302, {"location": "/asset/1"}), Answer(b"\x1f\x8b", 200, {"content-encoding": "gzip"})],
+    ids=["redirects", "compressed"],
+)
+def test_what_the_next_request_would_meet_again_is_permanent(answer: Answer) -> None:
+    """A redirect to itself, and a response compressed though nobody asked: a retry would download it again in vain."""
+    with pytest.raises(Permanent):
+        download(lambda _: answer)

@@ -35,7 +35,11 @@ def components_of(url: str, settings: BatchSettings) -> dict[str, Any]:
     return dict(json.loads(asyncio.run(settings.content.get(entity["tip"])))["components"])
 
 
-@pytest.mark.parametrize("file", [None, b"{", b"{}", b'{"ocr": "x", "n": NaN}'], ids=["gone", "cut", "no-text", "nan"])
+@pytest.mark.parametrize(
+    "file",
+    [None, b"{", b"{}", b'{"ocr": "x", "n": NaN}', b'{"ocr": "caf\\ud83d"}', b'{"ocr": "x", "n": 1e400}'],
+    ids=["gone", "cut", "no-text", "nan", "half-pair", "huge-number"],
+)
 def test_a_file_that_cannot_be_published_fails_its_ref_alone(
     url: str, tmp_path: Path, images: Images, receiver: Receiver, file: bytes | None
 ) -> None:
@@ -89,6 +93,31 @@ def test_a_text_that_was_there_before_is_published_once(
     assert [ref["result_cid"] for ref in second["completed_refs"]] == [ref["result_cid"] for ref in refs[2:]]
     assert not model.calls
     assert staged(settings, KEY)["ocr"] == ""
+
+
+def test_a_retry_publishes_only_what_it_has_read(url: str, tmp_path: Path, images: Images, receiver: Receiver) -> None:
+    """Another batch has replaced a file of the same entity since: its version of that file stays."""
+    from tabellion.models.errors import Rejected
+
+    settings = settings_in(tmp_path, Reader(Rejected("blurred")))
+    request = chunk_of(images.url, receiver.url, pis=1)
+    stage(settings, request["pis"])
+    submit(url, settings, request)
+    work(url, settings)
+    before = components_of(url, settings)
+    assert len(before) == 2
+    [read, *_] = sorted(before)
+    [ref] = [ref for ref in request["pis"][0]["refs"] if ref["filename"] == read]
+    stage(settings, [{"refs": [ref]}], ocr="corrected by a person")
+    submit(url, settings, {**request, "batch_id": "b2", "pis": [{**request["pis"][0], "refs": [ref]}]})
+    work(url, settings)
+    corrected = components_of(url, settings)[read]
+    assert corrected != before[read]
+    assert ask(url, lambda store: changes.retry_failed(store, "b1")) == 1
+    work(url, settings)
+    after = components_of(url, settings)
+    assert len(after) == 3
+    assert after[read] == corrected
 
 
 def test_a_ref_that_is_retried_alone_waits_for_its_chunk(

@@ -47,6 +47,20 @@ def test_a_body_that_is_not_a_callback_is_refused(name: str) -> None:
             receive_callback(*signed(content), SECRET)
 
 
+@pytest.mark.parametrize("body", [b"[1]", b'"x"', b"5", b"null", b"[[1, 2]]"])
+def test_a_signed_body_that_is_not_an_object_is_refused(body: bytes) -> None:
+    """As if it were not signed: nobody sends such callbacks."""
+    sent = headers("msg_1", body.decode(), [SECRET], time.time())
+    with pytest.raises(BadSignature, match="not a JSON object"):
+        receive_callback(sent, body, SECRET)
+
+
+def test_a_callback_that_cannot_be_stored_is_refused() -> None:
+    """Half of a surrogate pair is valid JSON, and no text of a database."""
+    with pytest.raises(CallbackInvalid, match="surrogate"):
+        receive_callback(*signed(CALLBACK | {"chunk_id": "\ud800"}), SECRET)
+
+
 def test_a_repeated_callback_is_stored_once(url: str) -> None:
     """By its webhook-id; one about a chunk that is not known yet is kept too."""
     ask(url, PIPELINE.prepare)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tabellion.delivery import endpoints
 from tabellion.engine.retention import PruneStep
 from tabellion.engine.store import Store
 from tabellion.pipelines.batches import changes
@@ -101,3 +102,30 @@ def test_a_batch_that_was_removed_can_be_sent_again(
     assert [(one["version"], one["run"]) for one in versions] == [(1, 1), (2, 2)]
     assert versions[1]["previous"] == versions[0]["tip"]
     assert len({headers["webhook-id"] for _, headers, _ in receiver.got}) == 2
+
+
+def test_the_endpoint_of_a_removed_batch_is_removed_too(
+    url: str, tmp_path: Path, images: Images, receiver: Receiver
+) -> None:
+    """When its deliveries are gone; those of batches that are here, and endpoints that people have added, stay."""
+    settings = settings_in(tmp_path)
+    for batch in ("old", "open"):
+        request = chunk_of(images.url, f"{receiver.url}/callback/{batch}/ocr", batch=batch)
+        stage(settings, request["pis"])
+        submit(url, settings, request)
+    work(url, settings)
+    own = ask(url, lambda store: endpoints.add(store, receiver.url))
+    ask(url, lambda store: changes.close(store, "old"))
+
+    def urls() -> set[str]:
+        found = rows(url, "SELECT url FROM tabellion_webhook_endpoints")
+        return {row["url"].removeprefix(receiver.url) for row in found}
+
+    assert ask(url, lambda store: prune(store, -1.0)) == 1
+    assert urls() == {"", "/callback/old/ocr", "/callback/open/ocr"}
+    rows(url, "DELETE FROM tabellion_webhook_deliveries")
+    ask(url, lambda store: prune(store, 3600.0))
+    assert len(urls()) == 3
+    ask(url, lambda store: prune(store, -1.0))
+    assert urls() == {"", "/callback/open/ocr"}
+    assert [one["id"] for one in ask(url, endpoints.list_endpoints)][-1] == own.id

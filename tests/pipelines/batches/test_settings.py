@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -43,23 +42,26 @@ def test_secrets_come_from_variables(tmp_path: Path) -> None:
     text = '[batches]\nsecret = "${CALLER}"\n[batches.orchestrators]\n"https://o.example:443/" = "${ORCHESTRATOR}"\n'
     settings = configured(tmp_path, text, CALLER="a secret of 20 chars", ORCHESTRATOR=SECRET)
     assert settings.secret == "a secret of 20 chars"
-    assert settings.secret_for("https://o.example/callback/b/ocr") == SECRET
+    assert settings.configured_secret("https://o.example/callback/b/ocr") == SECRET
+    assert settings.configured_secret("https://other.example/") is None
     assert SECRET not in repr(settings)
 
 
-def test_other_orchestrators_get_secrets_of_the_installation(tmp_path: Path) -> None:
-    """Each its own, made from the secret of this installation: one cannot sign for another."""
-    settings = configured(tmp_path, "")
-    secret = settings.secret_for("https://elsewhere.example/x")
-    assert len(base64.b64decode(secret.removeprefix("whsec_"))) == 32
-    again = configured(tmp_path, "")
-    assert again.secret_for("https://ELSEWHERE.example:443/y") == secret
-    assert again.secret_for("https://third.example/") != secret
-    assert (tmp_path / "data" / "callbacks.secret").read_text() not in (
-        secret,
-        again.secret_for("https://third.example/"),
-    )
-    assert stat.S_IMODE((tmp_path / "data" / "callbacks.secret").stat().st_mode) == 0o600
+def test_one_entry_is_for_all_other_orchestrators(tmp_path: Path) -> None:
+    """A star; an entry of one's own comes first."""
+    other = "whsec_" + base64.b64encode(b"sixteen bytes or more").decode()
+    text = f'[batches.orchestrators]\n"https://o.example" = "{SECRET}"\n"*" = "{other}"\n'
+    settings = configured(tmp_path, text)
+    assert settings.configured_secret("https://o.example/x") == SECRET
+    assert settings.configured_secret("https://other.example/x") == other
+
+
+def test_an_empty_store_is_the_default_one(tmp_path: Path) -> None:
+    """Compose files pass variables that are not set as empty texts; the current folder would be a surprise."""
+    settings = configured(tmp_path, '[batches]\nstaging = ""\ncontent = ""\n')
+    assert settings.staging.lake.url == configured(tmp_path, "").staging.lake.url
+    cid = asyncio.run(settings.content.put(b"x"))
+    assert asyncio.run(configured(tmp_path, "").content.get(cid)) == b"x"
 
 
 def test_an_ipfs_node_may_be_on_this_machine(tmp_path: Path) -> None:
@@ -91,6 +93,22 @@ def test_a_chunk_is_retried_for_longer_than_a_restart_takes(tmp_path: Path) -> N
         ('content = "ftp://host"', r"batches\.content"),
         ('orchestrators = { "o.example" = "whsec_x" }', r"batches\.orchestrators"),
         ('orchestrators = { "https://o.example" = "plain" }', r"batches\.orchestrators.*whsec_"),
+        ('orchestrators = { "https://o.example" = "whsec_" }', r"batches\.orchestrators.*bytes"),
+        ('orchestrators = { "https://o.example" = "whsec_not-base64-not-base64!" }', r"batches\.orchestrators.*base64"),
+        ('orchestrators = { "https://o.example:99999" = "whsec_x" }', r"batches\.orchestrators.*99999"),
+        ('orchestrators = { "https://" = "whsec_x" }', r"batches\.orchestrators"),
+        (
+            f'orchestrators = {{ "https://o.example" = "{SECRET}", "https://o.example:443" = "{SECRET}" }}',
+            r"batches\.orchestrators.*twice",
+        ),
+        ('secret = "sixteen characters é"', r"batches\.secret.*ASCII"),
+        ('content = "ipfs+http://"', r"batches\.content"),
+        ('content = "ipfs+http://node:99999"', r"batches\.content"),
+        ('content = "ipfs+http://[::1"', r"batches\.content"),
+        ('content = "ipfs+http://node:5001/api/v0"', r"batches\.content.*api/v0"),
+        ('content = "s3://"', r"batches\.content"),
+        ('staging = "s3://"', r"batches\.staging"),
+        ('staging = "ftp://host"', r"batches\.staging"),
         ("chunk_size = 0", r"batches\.chunk_size"),
         ('chunk_sise = "1"', r"did you mean 'batches\.chunk_size'"),
     ],

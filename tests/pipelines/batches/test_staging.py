@@ -22,8 +22,14 @@ def test_a_blank_page_has_a_text(content: dict[str, object], text: str | None) -
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{", b"[]", b"1", b'{"a": NaN}', b'{"a": -Infinity}', b"[" * 100_000, b'{"a": "' + b"x" * 90 + b'"}'],
-    ids=["empty", "cut", "list", "number", "nan", "infinity", "deep", "large"],
+    [
+        b"", b"{", b"[]", b"1", b'{"a": NaN}', b'{"a": -Infinity}', b'{"a": 1e400}', b'{"a": "caf\\ud83d"}',
+        b'{"\\udc00": 1}', b"[" * 100_000, b'{"a": "' + b"x" * 90 + b'"}', b'{"ocr": {"text": "x"}}', b'{"ocr": 5}',
+    ],
+    ids=[
+        "empty", "cut", "list", "number", "nan", "infinity", "huge-number", "half-pair", "half-pair-key", "deep",
+        "large", "text-in-object", "text-is-number",
+    ],
 )  # fmt: skip
 def test_what_is_not_a_ref_file_is_a_permanent_error(lake: Lake, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a folder and in a bucket."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import hmac
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
+from tabellion.accounts import shared_secrets
 from tabellion.answers import Answer
 from tabellion.delivery import deliveries, endpoints, outbox
 from tabellion.engine import sql
@@ -13,6 +16,7 @@ from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.values import json_text
 from tabellion.messages import Message
 from tabellion.pipelines.batches import tables
+from tabellion.pipelines.batches.settings import origin_of
 from tabellion.pipelines.batches.states import ENDED, GOOD_REFS, ChunkPhase, RefStatus, quote_list
 
 if TYPE_CHECKING:
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 
 EVENT = "batch.chunk"
 PREFIX = "cb_"  #: of the ids of endpoints
+SECRET = "batch-callbacks"  # noqa: S105 - the name of the secret in the database
 Outcome = Literal["success", "partial", "error"]
 Fetch = Callable[..., Awaitable[list[Any]]]  #: runs one statement
 
@@ -151,17 +156,34 @@ FROM {tables.CHUNKS} WHERE id = $1 AND phase IN ({quote_list(ENDED)})""",
     return chunk, json_text(await build_callback(store.database.fetch, chunk, store.dialect, error))
 
 
-def ensure_endpoint(settings: BatchSettings, callback_url: str, dialect: Dialect) -> tuple[str, dict[str, Any]]:
+async def fetch_callback_secret(fetch: Fetch, settings: BatchSettings, callback_url: str) -> str:
+    """The secret that signs the callbacks to this URL.
+
+    Without a configured one it is derived from a secret in the database, which all machines share: one for each
+    origin, so that whoever knows it cannot sign for another.
+    """
+    configured = settings.configured_secret(callback_url)
+    if configured is not None:
+        return configured
+    key = await shared_secrets.fetch_secret(fetch, SECRET)
+    return "whsec_" + base64.b64encode(hmac.digest(key, origin_of(callback_url).encode(), "sha256")).decode()
+
+
+async def ensure_endpoint(
+    fetch: Fetch, settings: BatchSettings, callback_url: str, dialect: Dialect
+) -> tuple[str, dict[str, Any]]:
     """The statement that adds the endpoint of a callback URL, or gives it the secret that is configured now."""
-    return endpoints.ensure(endpoint_id(callback_url), callback_url, settings.secret_for(callback_url), dialect)
+    secret = await fetch_callback_secret(fetch, settings, callback_url)
+    return endpoints.ensure(endpoint_id(callback_url), callback_url, secret, dialect)
 
 
 async def sync_endpoints(store: Store, settings: BatchSettings) -> None:
     """Gives the endpoints of callback URLs their configured secrets, for callbacks that were not delivered yet."""
+    fetch = store.database.fetch
     for id_, url, secret in await endpoints.fetch_targets(store, PREFIX):
-        if id_ == endpoint_id(url) and secret != settings.secret_for(url):
-            text, values = sql.bind(*ensure_endpoint(settings, url, store.dialect))
-            await store.database.fetch(text, *values)
+        if id_ == endpoint_id(url) and secret != await fetch_callback_secret(fetch, settings, url):
+            text, values = sql.bind(*await ensure_endpoint(fetch, settings, url, store.dialect))
+            await fetch(text, *values)
 
 
 def _describe_pi(pi: Mapping[str, Any], refs: Sequence[Mapping[str, Any]]) -> PiResult:

@@ -97,7 +97,7 @@ async def resend_callback(store: Store, settings: BatchSettings, name: str) -> b
     chunk, body = found
     url, id_ = chunk["callback_url"], message_id(chunk)
     statements = [
-        ensure_endpoint(settings, url, store.dialect),
+        await ensure_endpoint(store.database.fetch, settings, url, store.dialect),
         outbox.direct(id_, endpoint_id(url), EVENT, name, body),
         *outbox.resend(id_),
     ]

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.messages import Message
 from tabellion.net.guard import Blocked, HostUnreachable, Rules
-from tabellion.storage.cid import cid_of
+from tabellion.storage.cid import cid_of, is_cid_of
 from tabellion.storage.lake import Lake, LakeFileExists, LakeFileTooLarge, NoSuchLakeFile
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ class ContentMissing(ContentError):  # noqa: N818 - what happened
     """There is no such content: the store answered, and asking again would not help."""
 
 
+class ContentDamaged(ContentError):  # noqa: N818 - what happened
+    """There is content, but it cannot be used: other bytes than those of its CID, or too many."""
+
+
 class NodeError(ContentError):
     """The IPFS node answered with an error."""
 
@@ -45,7 +49,7 @@ class ContentStore(Protocol):
         """Stores bytes and returns their CID."""
 
     async def get(self, cid: str) -> bytes:
-        """The bytes of a CID; raises ContentMissing, and another ContentError if the store does not answer."""
+        """The bytes of a CID; raises ContentMissing or ContentDamaged, and another ContentError if nothing answers."""
 
     async def close(self) -> None:
         """Closes connections."""
@@ -69,13 +73,15 @@ class LakeContent:
         return cid
 
     async def get(self, cid: str) -> bytes:
-        """The bytes of a CID; raises ContentMissing."""
+        """The bytes of a CID; raises ContentMissing or ContentDamaged."""
         try:
             data = await self._lake.get(_path(cid), limit=LARGEST)
-        except (NoSuchLakeFile, LakeFileTooLarge, ValueError):
+        except (NoSuchLakeFile, ValueError):
             raise ContentMissing(Message("batch.content_missing", cid=cid[:100])) from None
-        if cid_of(data) != cid:
-            raise ContentMissing(Message("batch.content_damaged", cid=cid))
+        except LakeFileTooLarge:
+            raise ContentDamaged(Message("batch.content_too_large", n=LARGEST)) from None
+        if not is_cid_of(cid, data):
+            raise ContentDamaged(Message("batch.content_damaged", cid=cid))
         return data
 
     async def close(self) -> None:
@@ -108,7 +114,7 @@ class IpfsContent:
         return cid
 
     async def get(self, cid: str) -> bytes:
-        """The bytes of a block; raises ContentMissing if the node says that there is none."""
+        """The bytes of a block; raises ContentMissing if the node says that there is none, or ContentDamaged."""
         if not cid.isalnum():
             raise ContentMissing(Message("batch.content_not_cid", cid=cid[:100]))
         try:
@@ -116,8 +122,8 @@ class IpfsContent:
         except NodeError as error:
             kind = ContentMissing if NOT_FOUND.search(str(error)) else ContentError
             raise kind(Message("batch.ipfs_not_returned", cid=cid[:100], detail=str(error))) from None
-        if cid_of(data) != cid:
-            raise ContentMissing(Message("batch.ipfs_other_bytes", cid=cid))
+        if not is_cid_of(cid, data):
+            raise ContentDamaged(Message("batch.ipfs_other_bytes", cid=cid))
         return data
 
     async def close(self) -> None:
@@ -143,7 +149,7 @@ class IpfsContent:
                     pieces.append(piece)
                     size += len(piece)
                     if size > LARGEST:
-                        raise ContentMissing(Message("batch.content_too_large", n=LARGEST))
+                        raise ContentDamaged(Message("batch.content_too_large", n=LARGEST))
         except (Blocked, HostUnreachable) as error:
             raise ContentError(Message("batch.ipfs_unreachable", detail=error.reason)) from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tabellion.errors import StoreError, TabellionError
 from tabellion.messages import Message
 from tabellion.pipelines.batches import tables
-from tabellion.pipelines.batches.content import ContentMissing, ContentStore
+from tabellion.pipelines.batches.content import ContentDamaged, ContentMissing, ContentStore
 
 if TYPE_CHECKING:
     from tabellion.engine.context import JobContext
@@ -99,8 +99,7 @@ async def append_version(
             return made
         components = await _read_components(content, newest, starts)
         if append.only_if_new and all(_cid(components.get(name)) == cid for name, cid in append.components.items()):
-            text, values = note_cids(context.dialect, append.refs)
-            await context.fetch(text, *values)
+            await context.transact([note_cids(context.dialect, append.refs), _clear_error(append)])
             return newest
         fresh = {
             "pi": append.pi, "version": newest.number + 1, "previous": newest.tip,
@@ -129,6 +128,8 @@ async def read_manifest(content: ContentStore, tip: str) -> Manifest:
         data = await content.get(tip)
     except ContentMissing:
         raise TipMissing(Message("batch.tip_missing", tip=tip[:100])) from None
+    except ContentDamaged as error:
+        raise TipInvalid(Message("batch.tip_damaged", tip=tip[:100], detail=error)) from None
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
@@ -269,6 +270,12 @@ WHERE chunk = $1 AND position = $2""",
             return False  # another worker has published this run; the caller finds its version
         raise
     return bool(moved)
+
+
+def _clear_error(append: Append) -> tuple[str, list[Any]]:
+    """The statement that removes the error of an earlier attempt of this run."""
+    text = f"UPDATE {tables.PIS} SET entity_error = NULL WHERE chunk = $1 AND position = $2"
+    return text, [append.chunk, append.position]
 
 
 def note_cids(dialect: Dialect, refs: Mapping[str, str]) -> tuple[str, list[Any]]:

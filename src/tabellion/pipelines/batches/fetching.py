@@ -42,7 +42,7 @@ WHERE chunk = $1 AND status = '{RefStatus.PENDING}' AND NOT loaded ORDER BY id""
             async with room:
                 return await self._judge(ref)
 
-        reasons = await asyncio.gather(*(load(ref) for ref in refs))
+        reasons = await asyncio.gather(*(load(ref) for ref in refs))  # they only read: one that goes on does no harm
         found: dict[SkipReason | None, list[str]] = {}
         for ref, reason in zip(refs, reasons, strict=True):
             found.setdefault(reason, []).append(ref["id"])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from tabellion.net.guard import Blocked, parse
 
 SHORTEST, LONGEST = 5.0, 300.0  #: seconds, where the host does not say how long
+MOST_ASKED = 3600.0  #: seconds, where it does: some send a time instead of a number of seconds
 
 
 @dataclass(slots=True)
@@ -28,7 +29,7 @@ class HostPauses:
         if now >= self._until.get(host, 0.0):
             self._refusals[host] = self._refusals.get(host, 0) + 1
         doubled = SHORTEST * 2.0 ** min(max(self._refusals.get(host, 1) - 1, 0), 10)
-        pause = min(doubled, LONGEST) if asked is None else max(asked, 1.0)
+        pause = min(doubled, LONGEST) if asked is None else min(max(asked, 1.0), MOST_ASKED)
         self._until[host] = max(now + pause, self._until.get(host, 0.0))
         return pause * _jitter()
 

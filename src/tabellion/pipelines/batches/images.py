@@ -22,6 +22,7 @@ ENDINGS_OF_IMAGES = frozenset(ending for kind, endings in ENDINGS.items() if kin
 ASSET = re.compile(r"/asset/[^/.?#]+")  #: the path of an image without a variant
 GONE = (404, 410)
 LATER = (408, 429)  #: answers of the class 4xx that say nothing about the image
+FINAL = ("too_many_redirects", "compressed")  #: codes of failures that the next request would have, too
 SECONDS = 60.0  #: for one download
 
 
@@ -97,6 +98,7 @@ async def _download(
         message = Message("batch.image_unavailable", detail=str(error))
         if error.status == 429:
             raise HostLimited(parse_retry_after(error.retry_after, time.time()), message) from None
-        if error.status is not None and 400 <= error.status < 500 and error.status not in LATER:
+        is_refused = error.status is not None and 400 <= error.status < 500 and error.status not in LATER
+        if is_refused or error.code in FINAL:
             raise Permanent(message) from None
         raise ImageUnavailable(message) from None

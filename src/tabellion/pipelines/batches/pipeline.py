@@ -47,7 +47,8 @@ class BatchesPipeline(Pipeline):
         ),
         "batches.orchestrators": (
             dict,
-            '"https://host" = "whsec_…": secrets that sign callbacks, by origin (a secret of this installation)',
+            '"https://host" = "whsec_…": secrets that sign callbacks, by origin; "*" is for those without an entry '
+            "(one from the database)",
         ),
         "batches.chunk_size": (int, "entities of a chunk (10)"),
         "batches.retries_per_ref": (int, "retries of a ref after its first attempt; rate limits do not count (3)"),
@@ -69,6 +70,7 @@ class BatchesPipeline(Pipeline):
         "batches.model_deadline": ((int, float), "seconds that one call of the model may take (120)"),
         "retention.batches": ((str, int), 'how long batches are kept after they were closed, e.g. "90d" (never)'),
     }
+    zeros = ("batches.retries_per_ref", "batches.global_retries")
     variables: Mapping[str, str] = {
         "TABELLION_BATCHES_MODEL": "batches.model",
         "TABELLION_BATCHES_SECRET": "batches.secret",

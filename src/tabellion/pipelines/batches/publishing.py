@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tabellion.engine.context import JobContext
@@ -48,7 +48,7 @@ WHERE chunk = $1 ORDER BY id""",
             await self._store_files(context, unpublished)
             error = self._judge(refs)
         if error is None:
-            await self._append_versions(context, job, refs, [ref for ref in unpublished if ref["result_cid"]])
+            await self._append_versions(context, job, [ref for ref in unpublished if ref["result_cid"]])
         callback = await self._report(job, error)
         counts = _count(callback)
         if callback["status"] == "error":
@@ -63,7 +63,7 @@ WHERE chunk = $1 ORDER BY id""",
     def _judge(self, refs: Sequence[Any]) -> str | None:
         """The error of a chunk with these refs, if too many of them failed."""
         failed = sum(ref["status"] == RefStatus.ERROR for ref in refs)
-        if failed <= len(refs) * self._settings.most_failed:
+        if not refs or failed / len(refs) <= self._settings.most_failed:
             return None
         return str.__str__(Message("batch.too_many_failed", n=failed, of=len(refs)))
 
@@ -90,10 +90,14 @@ WHERE id = $1 AND result_cid IS NULL""",
                 else:
                     ref["result_cid"] = await self._settings.content.put(file.dump())
 
-        await asyncio.gather(*(put(ref) for ref in refs))
+        await _run_all(put(ref) for ref in refs)
 
-    async def _append_versions(self, context: JobContext, job: Job, refs: list[Any], stored: list[Any]) -> None:
-        """Appends one version to each entity with files that were stored now, several entities at once."""
+    async def _append_versions(self, context: JobContext, job: Job, stored: list[Any]) -> None:
+        """Appends one version to each entity with files that were stored now, several entities at once.
+
+        It has the components of the newest version and these files alone: those of earlier runs may have been replaced
+        since by other chunks.
+        """
         read = {ref["pi_position"] for ref in stored if ref["status"] == RefStatus.DONE}
         positions = {ref["pi_position"] for ref in stored}
         pis = await context.fetch(
@@ -103,23 +107,18 @@ WHERE id = $1 AND result_cid IS NULL""",
 
         async def append(pi: Any) -> None:
             async with room:
-                own = [ref for ref in refs if ref["pi_position"] == pi["position"]]
+                own = [ref for ref in stored if ref["pi_position"] == pi["position"]]
                 await self._append(context, job, pi, own, only_if_new=pi["position"] not in read)
 
-        appends = [append(pi) for pi in pis if pi["position"] in positions]
-        # All have ended before the first error ends the job: none may append for it afterwards.
-        for result in await asyncio.gather(*appends, return_exceptions=True):
-            if isinstance(result, BaseException):
-                raise result
+        await _run_all(append(pi) for pi in pis if pi["position"] in positions)
 
     async def _append(self, context: JobContext, job: Job, pi: Any, refs: list[Any], *, only_if_new: bool) -> None:
         """Appends one version to an entity, and notes what it contains."""
-        published = [ref for ref in refs if ref["result_cid"] is not None]
         append = Append(
             job.text_key, job["run"], pi["position"], pi["pi"], pi["current_tip"],
-            {ref["filename"]: ref["result_cid"] for ref in published},
-            {ref["id"]: ref["result_cid"] for ref in published},
-            f"OCR of {len(published)} refs (batch {job['batch_id']}, chunk {job['chunk_id']})",
+            {ref["filename"]: ref["result_cid"] for ref in refs},
+            {ref["id"]: ref["result_cid"] for ref in refs},
+            f"OCR of {len(refs)} refs (batch {job['batch_id']}, chunk {job['chunk_id']})",
             only_if_new,
         )  # fmt: skip
         try:
@@ -141,11 +140,18 @@ WHERE chunk = :chunk AND status = '{RefStatus.ERROR}' AND NOT chunk_ended""",
         )
         if job["callback_url"] is not None:
             for text, values in (
-                callbacks.ensure_endpoint(self._settings, job["callback_url"], context.dialect),
+                await callbacks.ensure_endpoint(context.fetch, self._settings, job["callback_url"], context.dialect),
                 callbacks.deliver(job.values, callback),
             ):
                 job.also(text, **values)
         return callback
+
+
+async def _run_all(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Runs all at once and raises the first error when all have ended: none may write for the job afterwards."""
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
 
 
 def _has_file(ref: Any) -> bool:

@@ -56,6 +56,10 @@ ON CONFLICT (id) DO NOTHING RETURNING id""",
 
 
 def _check(content: Mapping[str, object]) -> None:
+    try:
+        json_text(content).encode()
+    except UnicodeEncodeError:
+        raise CallbackInvalid(Message("batch.callback_text")) from None
     for name, kind in (("batch_id", str), ("chunk_id", str), ("results", list), ("summary", dict)):
         if not isinstance(content.get(name), kind):
             raise CallbackInvalid(Message("batch.callback_field", name=name))

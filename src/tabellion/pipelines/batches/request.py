@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import ipaddress
 import json
@@ -18,6 +19,7 @@ from tabellion.pipelines.batches.states import ID, LONGEST_ID
 from tabellion.storage.lake import check_path
 from tabellion.web.validation import Strict
 
+AT_ONCE = 500  #: URLs that are checked without letting other requests run
 MOST_HOSTS = 20  #: of one request that are resolved before it is accepted
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID, pattern=f"^{ID}$")]
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
@@ -170,7 +172,10 @@ class UrlChecks:
         """Checks the images of entities; `first` is the number of the first one in the request."""
         for number, pi in enumerate(pis, first):
             for place, ref in enumerate(pi.refs):
+                if place % AT_ONCE == AT_ONCE - 1:
+                    await asyncio.sleep(0)  # a chunk may have hundreds of thousands, and other requests wait
                 await self.check(ref.cdn_url, f"/pis/{number}/refs/{place}/cdn_url")
+            await asyncio.sleep(0)
 
 
 def _is_address(host: str) -> bool:

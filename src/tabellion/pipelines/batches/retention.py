@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tabellion.delivery import endpoints
 from tabellion.engine import sql
 from tabellion.engine.retention import PruneStep, RetentionRule
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
-from tabellion.pipelines.batches import tables
+from tabellion.pipelines.batches import callbacks, tables
 from tabellion.pipelines.batches.states import ENDED, quote_list
 
 CHUNKS_AT_ONCE = 10  #: that one transaction removes with their refs
 CALLBACKS_AT_ONCE = 1000
+#: Whether a chunk or a batch reports to the URL of an endpoint `e`.
+_IN_USE = f"""e.url IN (SELECT c.callback_url FROM {tables.CHUNKS} AS c WHERE c.callback_url IS NOT NULL)
+    OR e.url IN (SELECT b.callback_url FROM {tables.BATCHES} AS b WHERE b.callback_url IS NOT NULL)"""
 
 
 class ClosedBatches(RetentionRule):
@@ -44,7 +48,12 @@ class ClosedBatches(RetentionRule):
                 f"""DELETE FROM {tables.RECEIVED} WHERE id IN
   (SELECT k.id FROM {self._foreign(d)} LIMIT {CALLBACKS_AT_ONCE}) RETURNING id"""
             )
-            return PruneStep("next" if len(removed) == CALLBACKS_AT_ONCE else None, len(removed))
+            # The callback URLs of most orchestrators have the id of the batch: each batch leaves an endpoint.
+            unused = await store.database.fetch(
+                endpoints.remove_unused(callbacks.PREFIX, _IN_USE, self.cutoff(d), CALLBACKS_AT_ONCE)
+            )
+            is_more = CALLBACKS_AT_ONCE in (len(removed), len(unused))
+            return PruneStep("next" if is_more else None, len(removed))
         batch, oldest = batches[0]["id"], batches[0]["age"]
         chunks = await store.database.fetch(
             f"SELECT id FROM {tables.CHUNKS} WHERE batch_id = $1 LIMIT {CHUNKS_AT_ONCE}", batch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import functools
-import hmac
 import ipaddress
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,14 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from tabellion.delivery.endpoints import make_secret
 from tabellion.errors import ConfigurationError
 from tabellion.models.base import Ask, Model
-from tabellion.net.guard import STANDARD, Rules
+from tabellion.net.guard import STANDARD, Blocked, Rules, parse
 from tabellion.pipelines.batches.content import IPFS, ContentStore, open_content
 from tabellion.pipelines.batches.staging import Staging
 from tabellion.reading.sandbox import Sandbox
-from tabellion.storage import files
 from tabellion.storage.lake import Lake
 
 if TYPE_CHECKING:
@@ -37,8 +34,9 @@ VARIANT = "medium"
 REJECT, START = "reject", "start"  #: what becomes of an entity whose tip the content store does not have
 IMAGE_BYTES = 20_000_000
 MOST_BYTES = 4_000_000_000  #: of a batch that is sent as JSONL
-SECRET_FILE = "callbacks.secret"  # noqa: S105 - the name of a file
-SHORTEST_SECRET = 16  #: characters
+SHORTEST_SECRET, SHORTEST_KEY = 16, 16  #: characters of the callers' secret, bytes of one that signs
+WHSEC = "whsec_"
+ANY_ORIGIN = "*"  #: in `batches.orchestrators`: whoever has no entry
 #: Keys that are settings of the same name.
 NUMBERS = (
     "chunk_size", "retries_per_ref", "global_retries", "most_failed", "slots", "image_bytes", "lease", "timeout",
@@ -73,8 +71,6 @@ class BatchSettings:
     secret: str | None = field(default=None, repr=False)  #: that callers of `/process` send
     networks: tuple[str, ...] = ()  #: whose callers need no secret if none is set, besides this machine
     orchestrators: Mapping[str, str] = field(default_factory=dict, repr=False)  #: secrets by origin
-    #: Of other orchestrators, by origin.
-    default_secret: Callable[[str], str] = field(default=lambda _: make_secret(), repr=False)
     sandbox: Sandbox | None = None
 
     @property
@@ -82,11 +78,9 @@ class BatchSettings:
         """Whether the versions of an entity start here if the content store does not have its tip."""
         return self.unknown_tip == START
 
-    def secret_for(self, callback_url: str) -> str:
-        """The secret that signs the callbacks to this URL."""
-        origin = origin_of(callback_url)
-        found = self.orchestrators.get(origin)
-        return found if found is not None else self.default_secret(origin)
+    def configured_secret(self, callback_url: str) -> str | None:
+        """The secret that signs the callbacks to this URL, if one is configured."""
+        return self.orchestrators.get(origin_of(callback_url), self.orchestrators.get(ANY_ORIGIN))
 
 
 def origin_of(url: str) -> str:
@@ -114,11 +108,11 @@ def settings_of(config: Config, environment: Environment | None = None, rules: R
     staging, content = (_place(section, kind, data, subfolder) for kind in ("staging", "content"))
     chosen: dict[str, Any] = {key: section[key] for key in NUMBERS if key in section}
     return BatchSettings(
-        Staging(Lake(staging)), open_content(content, _node_rules(content, rules)), rules, name,
+        Staging(_open_staging(staging)), open_content(content, _node_rules(content, rules)), rules, name,
         None if name == LOCAL else gates[name], functools.partial(model, config=config), **chosen,
         variant=section.get("variant", VARIANT), unknown_tip=_unknown_tip(section, content), secret=_secret(section),
         networks=_networks(section),
-        orchestrators=_orchestrators(section), default_secret=functools.partial(_derive_secret, config.data),
+        orchestrators=_orchestrators(section),
     )  # fmt: skip
 
 
@@ -129,9 +123,16 @@ def check(config: Config) -> None:
         raise ConfigurationError(f"batches.most_failed: {settings.most_failed} is not a share between 0 and 1")
 
 
+def _open_staging(url: str) -> Lake:
+    try:
+        return Lake(url)
+    except ConfigurationError:
+        raise ConfigurationError(f"batches.staging: {url} is neither a folder nor s3://bucket/prefix") from None
+
+
 def _place(section: Mapping[str, Any], key: str, data: Path, subfolder: str | None) -> str:
     """A configured store; the environments after the first have a subfolder each. An IPFS node has no folders."""
-    url = str(section.get(key, data / key))
+    url = str(section.get(key) or data / key)
     if subfolder is None or url.startswith(IPFS):
         return url
     return f"{url.rstrip('/')}/{subfolder}"
@@ -141,13 +142,19 @@ def _node_rules(url: str, rules: Rules) -> Rules:
     """The rules for the configured IPFS node: its own host and port are allowed, whatever its network."""
     if not url.startswith(IPFS):
         return rules
-    parts = urlsplit(url.removeprefix("ipfs+"))
-    port = parts.port or STANDARD[parts.scheme]
     try:
-        address = ipaddress.ip_address(parts.hostname or "")
+        target = parse(url.removeprefix("ipfs+"))
+    except Blocked as error:
+        raise ConfigurationError(f"batches.content: {url}: {error.reason}") from None
+    if target.rest.rstrip("/").endswith("/api/v0"):
+        raise ConfigurationError(
+            f"batches.content: {url}: leave out /api/v0, which is added to the address of the node"
+        )
+    try:
+        address = ipaddress.ip_address(target.host)
     except ValueError:
-        return replace(rules, hosts=rules.hosts | {(parts.hostname or "", port)})
-    return replace(rules, services=rules.services | {(address, port)})
+        return replace(rules, hosts=rules.hosts | {(target.host, target.port)})
+    return replace(rules, services=rules.services | {(address, target.port)})
 
 
 def _unknown_tip(section: Mapping[str, Any], content: str) -> str:
@@ -159,9 +166,11 @@ def _unknown_tip(section: Mapping[str, Any], content: str) -> str:
 
 
 def _secret(section: Mapping[str, Any]) -> str | None:
-    secret = section.get("secret")
+    secret: str | None = section.get("secret")
     if secret is not None and len(secret) < SHORTEST_SECRET:
         raise ConfigurationError(f"batches.secret: use at least {SHORTEST_SECRET} characters")
+    if secret is not None and not (secret.isascii() and secret.isprintable()):
+        raise ConfigurationError("batches.secret: use ASCII characters only: callers send it in a header")
     return secret
 
 
@@ -176,38 +185,34 @@ def _networks(section: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _orchestrators(section: Mapping[str, Any]) -> dict[str, str]:
     """The secrets by origin, each in the format of Standard Webhooks."""
-    found = {}
+    found: dict[str, str] = {}
     for url, secret in section.get("orchestrators", {}).items():
-        if not str(url).startswith(("https://", "http://")) or urlsplit(url).path not in ("", "/"):
+        origin = url if url == ANY_ORIGIN else _origin(url)
+        if origin in found:
+            raise ConfigurationError(f"batches.orchestrators: {url!r} is there twice; keep one of the entries")
+        if not _can_sign(secret):
             raise ConfigurationError(
-                f'batches.orchestrators: {url!r} is not an origin; write "https://host" = "whsec_…"'
+                f"batches.orchestrators: the secret of {url} must be whsec_ and at least {SHORTEST_KEY} bytes in "
+                "base64; `tabellion batches secret` makes one"
             )
-        if not isinstance(secret, str) or not secret.startswith("whsec_"):
-            raise ConfigurationError(
-                f"batches.orchestrators: the secret of {url} must be a text that begins with whsec_; "
-                "`tabellion batches secret` makes one"
-            )
-        found[origin_of(url)] = secret
+        found[origin] = secret
     return found
 
 
-def _derive_secret(data: Path, origin: str) -> str:
-    """The secret for an origin without one of its own: whoever knows it cannot sign for another origin."""
-    key = base64.b64decode(_own_secret(data).removeprefix("whsec_"))
-    return "whsec_" + base64.b64encode(hmac.digest(key, origin.encode(), "sha256")).decode()
+def _origin(url: str) -> str:
+    try:
+        if parse(url).rest == "/":
+            return origin_of(url)
+    except Blocked:
+        pass
+    raise ConfigurationError(f'batches.orchestrators: {url!r} is not an origin; write "https://host" = "whsec_…"')
 
 
-def _own_secret(data: Path) -> str:
-    """The secret of this installation, created when it is first needed, in a file that only its owner can read."""
-    path = data / SECRET_FILE
-    if not path.exists():
-        files.make_folder(data, data)
-        staged = files.StagedFile(data, data, files.PRIVATE_FILE)
-        try:
-            staged.write(make_secret().encode())
-            staged.name(path, new=True)
-        except files.FileNameTaken:
-            pass  # another process was first
-        finally:
-            staged.discard()
-    return path.read_text("utf-8").strip()
+def _can_sign(secret: Any) -> bool:
+    """Whether a value is a secret of Standard Webhooks."""
+    if not isinstance(secret, str) or not secret.startswith(WHSEC):
+        return False
+    try:
+        return len(base64.b64decode(secret.removeprefix(WHSEC), validate=True)) >= SHORTEST_KEY
+    except ValueError:
+        return False

@@ -31,13 +31,14 @@ class RefFile:
         return RefFile({**self.content, TEXT: text})
 
     def dump(self) -> bytes:
-        """The file's bytes; equal content gives equal bytes, whoever wrote it."""
-        return json.dumps(self.content, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+        """The file's bytes; equal content gives equal bytes, whoever wrote it. Raises ValueError for what is not JSON.
 
-
-def _refuse(constant: str) -> None:
-    """NaN and infinity are not JSON: other readers of the published file would fail."""
-    raise ValueError(constant)
+        That is NaN, a number too large for a float, and half of a surrogate pair: readers of the published file would
+        fail.
+        """
+        return json.dumps(
+            self.content, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
+        ).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Staging:
     lake: Lake
 
     async def read(self, key: str) -> RefFile:
-        """A ref's file; raises Permanent if there is none, or if it is not a JSON object."""
+        """A ref's file; raises Permanent if there is none, if it is not a JSON object, or if its text is not a text."""
         try:
             data = await self.lake.get(key, limit=LARGEST)
         except NoSuchLakeFile:
@@ -55,12 +56,16 @@ class Staging:
         except LakeFileTooLarge:
             raise Permanent(Message("batch.staging_too_large", key=key, n=LARGEST)) from None
         try:
-            content = json.loads(data, parse_constant=_refuse)
+            content = json.loads(data)
+            if not isinstance(content, dict):
+                raise ValueError
+            file = RefFile(content)
+            file.dump()  # what cannot be published is refused before it is paid for
         except (ValueError, RecursionError):
-            content = None
-        if not isinstance(content, dict):
-            raise Permanent(Message("batch.staging_invalid", key=key))
-        return RefFile(content)
+            raise Permanent(Message("batch.staging_invalid", key=key)) from None
+        if not isinstance(content.get(TEXT), str | None):
+            raise Permanent(Message("batch.staging_text_invalid", key=key, name=TEXT))  # not ours to overwrite
+        return file
 
     async def write(self, key: str, file: RefFile) -> None:
         """Replaces a ref's file, whole or not at all."""

@@ -66,7 +66,9 @@ WEBHOOKS_QUEUE = "webhooks"  #: of the delivery, which sends the callbacks
 
 
 LONGEST_ID = 120  #: characters
-ID = r"[A-Za-z0-9._-]+"  #: of batches and chunks; without a colon, so that the name of a chunk's work is unambiguous
+#: Ids of batches and chunks: without a colon, so that the name of a chunk's work is unambiguous, and more than dots,
+#: which are folders in URLs.
+ID = r"\.*[A-Za-z0-9_-][A-Za-z0-9._-]*"
 
 
 FETCHING: QueueStates = {

@@ -112,7 +112,7 @@ ON CONFLICT (id) DO UPDATE SET total_pis = b.total_pis + excluded.total_pis,
             [chunk.batch_id, by, len(chunk.pis), refs],
         ),
         *_rows([(name, chunk.pis)], dialect),
-        _endpoint(settings, chunk.callback_url, dialect),
+        await _endpoint(store, settings, chunk.callback_url),
     ]
     if await store.database.transact(statements, guarded=True):
         await store.database.wake()
@@ -137,7 +137,8 @@ async def submit_batch(
 
     The same batch again is answered with what there is; raises BatchConflict if its id has other content.
     """
-    statements = _BatchStatements(store.dialect, settings, header, pis)
+    endpoint = await _endpoint(store, settings, header.callback_url) if header.callback_url is not None else None
+    statements = _BatchStatements(store.dialect, endpoint, header, pis)
     if await store.database.transact(statements, guarded=True):
         if store.dialect == "postgresql" and header.refs >= MANY_REFS:
             # Until the database does so itself, claims and the status of the batch would sort all of its refs.
@@ -159,8 +160,8 @@ FROM {tables.BATCHES} AS b WHERE b.id = $1""",
 class _BatchStatements:
     """The statements that insert a batch, made while the database runs them."""
 
-    def __init__(self, dialect: Dialect, settings: BatchSettings, header: BatchHeader, pis: Iterable[NewPi]) -> None:
-        self._dialect, self._settings, self._header, self._pis = dialect, settings, header, pis
+    def __init__(self, dialect: Dialect, endpoint: Numbered | None, header: BatchHeader, pis: Iterable[NewPi]) -> None:
+        self._dialect, self._endpoint, self._header, self._pis = dialect, endpoint, header, pis
         self.chunks = 0
 
     def __iter__(self) -> Iterator[Numbered]:
@@ -174,8 +175,8 @@ VALUES ($1, '{BatchStatus.PROCESSING}', $2, $3, $4, $5, $6, $7, $8) ON CONFLICT 
                 header.duplicates, header.by,
             ],
         )  # fmt: skip
-        if header.callback_url is not None:
-            yield _endpoint(self._settings, header.callback_url, dialect)
+        if self._endpoint is not None:
+            yield self._endpoint
         remaining = iter(self._pis)
         while chunks := [chunk for _ in range(CHUNKS_AT_ONCE) if (chunk := list(islice(remaining, header.chunk_size)))]:
             named = [(work_name(header.id, str(self.chunks + place)), chunk) for place, chunk in enumerate(chunks)]
@@ -229,5 +230,5 @@ def _insert(table: str, columns: dict[str, str], dialect: Dialect) -> str:
     return f"INSERT INTO {table} ({', '.join([names, *more])}) SELECT {chosen} FROM ({rows}) AS r WHERE 1 = 1"
 
 
-def _endpoint(settings: BatchSettings, callback_url: str, dialect: Dialect) -> Numbered:
-    return sql.bind(*ensure_endpoint(settings, callback_url, dialect))
+async def _endpoint(store: Store, settings: BatchSettings, callback_url: str) -> Numbered:
+    return sql.bind(*await ensure_endpoint(store.database.fetch, settings, callback_url, store.dialect))

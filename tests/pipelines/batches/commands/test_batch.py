@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from tabellion.cli.app import app
 from tabellion.models.fake.serving import serving
-from tests.pipelines.batches.material import Images, pi_of
+from tests.pipelines.batches.material import Images, pi_of, rows
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +79,15 @@ def test_a_file_becomes_a_batch_that_is_worked_on_here(folder: Path, images: Ima
     assert "different content" in err
 
 
+def test_a_batch_that_the_next_phase_has_taken_has_ended(folder: Path, images: Images) -> None:
+    """Its status is one that tabellion does not know: a queue of your own starts where batches end."""
+    path = write(folder, [pi_of(images.url, 0, 1)])
+    assert run("batch", path, "--id", "scans")[0] == 0
+    rows(f"sqlite:///{folder}/tabellion-data/tabellion.db", "UPDATE batches SET status = 'reorganized'")
+    code, out, _ = run("batch", path, "--id", "scans", "--resume")
+    assert (code, out) == (0, "scans: reorganized; 1 of 1 refs, 0 failed, 1 chunk\n")
+
+
 def test_failed_refs_are_listed_and_read_again_by_resume(folder: Path, images: Images) -> None:
     """Exit code 6, each error with its count; after the cause is gone, --resume completes the batch."""
     images.answers |= {"/asset/0-1/medium": [(404, b"")], "/asset/0-1": [(404, b"")]}
@@ -142,10 +151,13 @@ def test_a_batch_can_be_submitted_without_waiting(folder: Path, images: Images) 
         assert (code, err) == (5, "there is no batch nonesuch\n")
 
 
-def test_a_secret_is_made_for_an_orchestrator(folder: Path) -> None:
-    """In the format of Standard Webhooks; the secret that one without an entry has can be shown."""
+@pytest.mark.usefixtures("folder")
+def test_a_secret_is_made_for_an_orchestrator() -> None:
+    """In the format of Standard Webhooks; the secret that one without an entry has, in the database, can be shown."""
     assert run("batches", "secret")[1].startswith("whsec_")
     assert json.loads(run("batches", "secret", "--json")[1])["secret"].startswith("whsec_")
+    assert run("batches", "secret", "o.example")[0] == 5
+    assert run("migrate", "--with", "batches")[0] == 0
     first, again, other = (
         run("batches", "secret", f"https://{host}/callback")[1] for host in ("a.example", "A.example", "b.example")
     )

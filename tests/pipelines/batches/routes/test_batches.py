@@ -248,3 +248,12 @@ def test_roles_and_unknown_batches(web: LiveBatches) -> None:
         assert web.ask("POST", f"/api/batches/none/{verb}").status_code == 404
     for path in ("/none", "/none/chunks", "/none/errors"):
         problem(web.get(f"/api/batches{path}"), 404, "not_found")
+
+
+def test_an_option_in_the_body_and_in_the_query_must_be_the_same(web: LiveBatches) -> None:
+    """One of them would be ignored without a word."""
+    body = {"batch_id": "b2", "pis": pis_of(1)}
+    answer = web.ask("POST", "/api/batches?batch_id=b1", key=web.key("operator"), json=body)
+    assert problem(answer, 422, "value_repeated")["field"] == "/batch_id"
+    answer = web.ask("POST", "/api/batches?batch_id=b2&chunk_size=3", key=web.key("operator"), json=body)
+    assert (answer.status_code, answer.json()["chunk_size"]) == (202, 3)

@@ -16,6 +16,7 @@ from tabellion import extras
 from tabellion.cli import output
 from tabellion.cli.up import load_config
 from tabellion.engine.log import printable
+from tabellion.pipelines.batches.states import BatchStatus
 
 if TYPE_CHECKING:
     from tabellion.pipelines.batches.commands.following import BatchFollower
@@ -79,7 +80,7 @@ def batch(
     if wait and undelivered:
         told = f"{_count(undelivered, 'callback')} not delivered yet: workers of this database deliver them"
         typer.echo(f"{told} (tabellion worker --with batches)", err=True)
-    if wait and found["status"] != "complete":
+    if wait and found["status"] == BatchStatus.INCOMPLETE:
         raise typer.Exit(PARTIAL)
 
 

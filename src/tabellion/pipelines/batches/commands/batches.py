@@ -157,6 +157,7 @@ def secret(
     origin: Annotated[
         str | None, typer.Argument(help="The address of an orchestrator: show the secret that it has.")
     ] = None,
+    environment: Place = None,
     json: Json = False,
 ) -> None:
     """Create a new secret for `batches.orchestrators`; the orchestrator verifies callbacks with it.
@@ -170,9 +171,22 @@ def secret(
         tabellion batches secret https://orchestrator.example
     """
     from tabellion.delivery.endpoints import make_secret
+    from tabellion.net.guard import Blocked, parse
+    from tabellion.pipelines.batches.callbacks import fetch_callback_secret
     from tabellion.pipelines.batches.settings import settings_of
 
-    made = make_secret() if origin is None else settings_of(config_of(context)).secret_for(origin)
+    if origin is None:
+        made = make_secret()
+    else:
+        try:
+            parse(origin)
+        except Blocked as error:
+            typer.echo(f"{origin} is not an address: {error.reason}", err=True)
+            raise typer.Exit(REFUSED) from None
+        settings = settings_of(config_of(context))
+        made = settings.configured_secret(origin) or _with_store(
+            context, environment, lambda store: fetch_callback_secret(store.database.fetch, settings, origin)
+        )
     output.as_json({"secret": made}) if json else typer.echo(made)
 
 

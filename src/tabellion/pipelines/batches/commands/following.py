@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 POLL = 0.3  #: seconds between two looks at the batch
 SLOTS_BESIDE = 20  #: of the worker, for chunks and callbacks beside the refs
-OVER = (BatchStatus.COMPLETE, BatchStatus.INCOMPLETE)
+#: Any other status means that it has ended: the next phase has statuses of its own.
+NOT_ENDED = (BatchStatus.OPEN, BatchStatus.PROCESSING, BatchStatus.COMPLETING)
 
 
 class BatchRefused(TabellionError):  # noqa: N818 - what happened
@@ -103,7 +104,7 @@ class BatchFollower:
             while True:
                 found = await self._find()
                 progress(found)
-                if found["status"] in OVER:
+                if found["status"] not in NOT_ENDED:
                     return
                 await asyncio.sleep(POLL)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from fastapi import APIRouter, Query, Request
 from pydantic import Field, ValidationError
@@ -36,6 +36,7 @@ from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
 from tabellion.web.validation import Strict, Whole, build_media_problem, build_problem, media_of, parse_body
 
+Value = TypeVar("Value")
 router = APIRouter(route_class=Guarded, tags=["batches"])
 JSON, JSONL = "application/json", "application/x-ndjson"
 STREAMED = (JSONL, "application/jsonl", "application/x-jsonlines")
@@ -115,8 +116,9 @@ async def add_batch(
                 await add_lines(batch, bounds.chunks(request, request.app.state.limits, limit))
             elif media == JSON:
                 body = await _parse(request)
-                batch_id, callback_url = body.batch_id or batch_id, body.callback_url or callback_url
-                chunk_size = body.chunk_size or chunk_size
+                batch_id = _either("batch_id", body.batch_id, batch_id)
+                callback_url = _either("callback_url", body.callback_url, callback_url)
+                chunk_size = _either("chunk_size", body.chunk_size, chunk_size)
                 if callback_url is not None:
                     await checks.check(callback_url, "/callback_url")
                 await batch.add_all(body.pis)
@@ -130,6 +132,13 @@ async def add_batch(
         raise as_problem(error) from None
     found = await find_batch(served, submitted.id)
     return answer(found, 202 if submitted.is_new else 200, {"Location": found["status_url"]})
+
+
+def _either(name: str, in_body: Value | None, in_query: Value | None) -> Value | None:
+    """An option that a JSON body or the query has; raises Problem if they differ."""
+    if None not in (in_body, in_query) and in_body != in_query:
+        raise Problem(422, "value_repeated", Message("batch.option_twice", name=name), field=f"/{name}")
+    return in_query if in_body is None else in_body
 
 
 @router.get("/api/batches", response_model=Batches, summary="List batches")

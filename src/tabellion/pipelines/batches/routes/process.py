@@ -13,6 +13,7 @@ from tabellion.answers import Answer
 from tabellion.delivery.signature import BadSignature
 from tabellion.messages import Message
 from tabellion.pipelines.batches import lookup
+from tabellion.pipelines.batches.callbacks import fetch_callback_secret
 from tabellion.pipelines.batches.lookup import ChunkProgress
 from tabellion.pipelines.batches.rate_limiter import RateLimiter
 from tabellion.pipelines.batches.receiving import CallbackInvalid, receive_callback, store_callback
@@ -112,7 +113,8 @@ async def receive(request: Request, batch_id: str) -> Response:
     settings = served.settings
     data = await _read(request, settings.most_bytes)
     try:
-        secrets = [settings.secret_for(origin) for origin in _own_origins(request)]
+        fetch = served.store.database.fetch
+        secrets = [await fetch_callback_secret(fetch, settings, origin) for origin in _own_origins(request)]
         id_, callback = receive_callback(request.headers, data, *secrets)
         is_new = await store_callback(served.store, batch_id, id_, callback)
     except BadSignature:
