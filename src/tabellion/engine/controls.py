@@ -115,9 +115,13 @@ FROM tabellion_attempts WHERE queue = $1 AND key = $2"""
 
 
 def end_wait(queue: str, key: str) -> tuple[str, dict[str, Any]]:
-    """The statement that makes a row that is due later due now; its next claim counts from the first attempt."""
-    text = """UPDATE tabellion_attempts SET outcome = 'superseded', retry_at = NULL
-WHERE queue = :queue AND key = :key AND retry_at IS NOT NULL AND settled_at IS NOT NULL"""
+    """The statement that makes a row that is due later due now; its next claim counts from the first attempt.
+
+    A row that does not wait, and the record of attempts before the last one, stay as they are.
+    """
+    text = f"""UPDATE tabellion_attempts SET outcome = 'superseded', retry_at = NULL
+WHERE queue = :queue AND key = :key AND outcome IN ({texts(CONTINUING)})
+  AND n = (SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = :queue AND m.key = :key)"""
     return text, {"queue": queue, "key": key}
 
 
