@@ -129,6 +129,12 @@ class BlobCache:
                 yield status.st_mtime, size, path
 
 
+def release(handle: int | None) -> None:
+    """Closes a handle of a copy."""
+    if handle is not None:
+        os.close(handle)
+
+
 def _read_number(handle: int) -> int:
     """The number in a file; 0 if there is none. A crash may lose an addition: the next removal measures again."""
     text = os.pread(handle, 32, 0).strip()

@@ -53,6 +53,13 @@ class Threads:
 
     async def __call__(self, work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
         """Runs it in a thread; a caller that is cancelled still waits until it has ended."""
+        return await self.acquire(_keep, work, *args, **kwargs)
+
+    async def acquire(
+        self, release: Callable[[Result], object], work: Callable[Given, Result], *args: Given.args,
+        **kwargs: Given.kwargs,
+    ) -> Result:  # fmt: skip
+        """Runs it in a thread; if the caller is cancelled, `release` gets the result, which would be lost."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.count, self.name)
         future = asyncio.get_running_loop().run_in_executor(self._pool, functools.partial(work, *args, **kwargs))
@@ -62,7 +69,13 @@ class Threads:
             while not future.done():
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait([future])
+            if not future.cancelled() and future.exception() is None:
+                release(future.result())
             raise
+
+
+def _keep(_: object) -> None:
+    """For results that need no release."""
 
 
 in_thread = Threads(8, "tabellion-files")  #: separate, so that a write never waits for a document that is being read
