@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -318,6 +319,17 @@ def test_a_reader_that_is_cancelled_leaves_no_handle(
     asyncio.run(run())
     asyncio.run(there.forget(sha256))
     assert copies(there) == []
+
+
+def test_a_cache_may_be_emptied(here: BucketBlobs, there: BucketBlobs) -> None:
+    """Running processes fetch and store into it as before."""
+    blob = received(here, b"content")
+    assert load(there, blob.sha256) == b"content"
+    for blobs in (here, there):
+        shutil.rmtree(blobs.root)
+    assert load(there, blob.sha256) == b"content"
+    assert received(here, b"more").path.read_bytes() == b"more"
+    assert copies(there) == [blob.sha256]
 
 
 def test_the_configuration_chooses(s3_url: str, tmp_path: Path) -> None:

@@ -187,8 +187,11 @@ class BucketBlobs(Blobs):
     def _note_arrival(self, sha256: str) -> None:
         marker = self.root / ARRIVED / sha256
         with files.translate_errors(marker):
-            files.make_folder(marker.parent, self.root)
-            marker.touch(files.PRIVATE_FILE)
+            handle = files.open_file(marker, self.root, os.O_WRONLY | os.O_CREAT)
+            try:
+                os.utime(handle)
+            finally:
+                os.close(handle)
 
     def _arrivals(self, since: float, until: float) -> list[str]:
         hashes = []
