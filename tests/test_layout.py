@@ -64,7 +64,7 @@ OWNERS = {
     "tabellion_leftovers": "engine/retention.py",
     "tabellion_memos": "engine/memo.py engine/old_memos.py",
     "tabellion_processed_documents": "pipelines/documents/processed_documents.py",
-    "tabellion_queues": "engine/controls.py engine/postgres/database.py",
+    "tabellion_queues": "engine/control_rows.py",
     "tabellion_retention": "engine/retention.py",
     "tabellion_review_drafts": "pipelines/documents/review/drafts.py",
     "tabellion_review_items": "pipelines/documents/review/item_changes.py",
