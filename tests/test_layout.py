@@ -76,8 +76,8 @@ OWNERS = {
     "tabellion_snapshots": "monitor/hourly_snapshots.py monitor/old_snapshots.py",
     "tabellion_superseded_outputs": "pipelines/documents/superseded.py",
     "tabellion_users": "accounts/users.py",
-    "tabellion_webhook_deliveries": "delivery",
-    "tabellion_webhook_endpoints": "delivery/endpoints.py delivery/outbox.py",
+    "tabellion_webhook_deliveries": "delivery/deliveries.py delivery/old_deliveries.py",
+    "tabellion_webhook_endpoints": "delivery/endpoints.py",
     "tabellion_workers": "engine/worker/heartbeat.py",
     **dict.fromkeys(("website_analyses", "website_jobs"), "pipelines/websites"),
 }
