@@ -21,7 +21,7 @@ from bench.engine import Bench, Pairs, alternate
 from bench.ours import queue
 from bench.peers import trial
 from bench.processes import ROOT
-from tabellion.engine.old_attempts import AttemptsRule
+from tabellion.engine.attempts_retention import AttemptsRule
 from tabellion.engine.settlement import Settlement
 
 DAY = 86_400.0
@@ -37,7 +37,7 @@ PRUNER = """
 import asyncio, sys
 from bench.ours import queue
 from tabellion import Store
-from tabellion.engine.old_attempts import AttemptsRule
+from tabellion.engine.attempts_retention import AttemptsRule
 from tabellion.engine.retention import prune_some
 
 async def main():

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tabellion.delivery.old_deliveries import DeliveriesRule
-from tabellion.engine.old_attempts import AttemptsRule
-from tabellion.engine.old_memos import MemosRule
+from tabellion.delivery.deliveries_retention import DeliveriesRule
+from tabellion.engine.attempts_retention import AttemptsRule
+from tabellion.engine.memos_retention import MemosRule
 from tabellion.errors import ConfigurationError
-from tabellion.monitor.old_snapshots import SnapshotsRule
+from tabellion.monitor.snapshots_retention import SnapshotsRule
 
 if TYPE_CHECKING:
     from tabellion.config import Config

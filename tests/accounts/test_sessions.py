@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tabellion.accounts import sessions, users
+from tabellion.accounts import session_rows, sessions, users
 from tabellion.engine import sql
 from tabellion.engine.store import Store
 from tests.web.browser import Browser, signed_in
@@ -40,10 +40,10 @@ def test_a_session_identifies_its_user(anna: Browser) -> None:
 
 def test_a_session_ends_after_eight_hours_without_a_request(anna: Browser) -> None:
     """A little less is fine, and restarts the time."""
-    age(anna.web, "seen_at", sessions.IDLE - 60)
+    age(anna.web, "seen_at", session_rows.IDLE - 60)
     assert anna.get("/api/me").status_code == 200
     assert anna.get("/api/me").status_code == 200
-    age(anna.web, "seen_at", sessions.IDLE + 1)
+    age(anna.web, "seen_at", session_rows.IDLE + 1)
     problem(anna.get("/api/me"), 401, "session_ended")
     page = anna.get("/documents?status=failed")
     assert (page.status_code, page.headers["location"]) == (303, "/sign-in?next=/documents%3Fstatus%3Dfailed")
@@ -51,9 +51,9 @@ def test_a_session_ends_after_eight_hours_without_a_request(anna: Browser) -> No
 
 def test_a_session_ends_after_a_day_however_busy(anna: Browser) -> None:
     """Use does not extend it; the next sign-in of anyone deletes it."""
-    age(anna.web, "created_at", sessions.LONGEST - 60)
+    age(anna.web, "created_at", session_rows.LONGEST - 60)
     assert anna.get("/api/me").status_code == 200
-    age(anna.web, "created_at", sessions.LONGEST + 1)
+    age(anna.web, "created_at", session_rows.LONGEST + 1)
     problem(anna.get("/api/me"), 401, "session_ended")
     signed_in(anna.web, "viewer")
     assert len(anna.web.sql("SELECT hash FROM tabellion_sessions")) == 1

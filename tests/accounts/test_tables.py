@@ -8,7 +8,7 @@ from tabellion.accounts import tables
 from tabellion.accounts.audit import AuditRow, HeadRow
 from tabellion.accounts.keys import KeyRow
 from tabellion.accounts.link_rows import LinkRow
-from tabellion.accounts.sessions import SessionRow
+from tabellion.accounts.session_rows import SessionRow
 from tabellion.accounts.shared_secrets import SecretRow
 from tabellion.accounts.users import UserRow
 from tabellion.engine.store import Store

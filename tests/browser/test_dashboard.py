@@ -22,6 +22,7 @@ from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.messages import Message
 from tabellion.monitor.view import QueueView
+from tabellion.monitor.workers import SHOWN
 from tests.browser import axe, script_injection
 from tests.browser.watch import Watch, until
 from tests.models.bills import bill
@@ -170,6 +171,22 @@ def test_workers_gates_and_cost_are_shown(gallery: Gallery) -> None:
         assert page.locator("#spend-by tr").count() == 1
         assert page.locator("#sla-sentence").inner_text() == "Nothing was due in the last seven days"
         assert page.locator("#queues button").count() == 0, "a viewer may not act"
+
+
+def test_all_workers_are_counted(gallery: Gallery) -> None:
+    """Also those that the list leaves out."""
+    count = SHOWN + 5
+
+    async def work(store: Store) -> None:
+        for number in range(count):
+            await roster.enlist(store, WorkerRecord(f"w{number}", "host", 1, f"b{number}", "0.1", "paintings", 2))
+
+    gallery.store(work)
+    with gallery.visit("/dashboard") as page:
+        until(page, lambda: page.locator("#workers tr").count() == SHOWN)
+        assert page.locator("#workers-alive").inner_text() == f"{count} alive"
+        shown = page.locator('[data-tile="running"] .tile-sub').inner_text()
+        assert shown == f"{count} workers, {2 * count} slots"
 
 
 def test_a_queue_is_paused_and_resumed_by_keyboard(gallery: Gallery) -> None:

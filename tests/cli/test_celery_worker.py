@@ -259,6 +259,18 @@ def test_a_wrong_configuration_ends_the_node(project: Project, redis: str) -> No
         assert "invoices" in done.stderr + done.stdout
 
 
+def test_a_node_whose_environments_cannot_be_used_ends(project: Project, redis: str, tmp_path: Path) -> None:
+    """It names the queues that it was told to consume, and does not pass for a worker of the other environments."""
+    config = project.folder / "tabellion.toml"
+    config.write_text(f'{config.read_text()}away = "sqlite:///{tmp_path / "gone.db"}"\n')
+    done = subprocess.run(
+        [str(CELERY), "-A", "tabellion.celery", "worker", "-c", "1", "-Q", "tabellion.away.invoices"],
+        env=variables(redis, TABELLION_CONFIG=str(config)), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "can use none of the environments of its Celery queues: tabellion.away.invoices" in done.stderr
+
+
 def command_of(pid: int) -> str:
     """The command line of a process; empty when it is gone."""
     try:

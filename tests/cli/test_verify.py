@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
+from tabellion.errors import ValueRefused
 from tabellion.monitor import verify as verification
+from tabellion.pipelines.documents.pipeline import DocumentsPipeline
 from tests.cli.project import Project
 from tests.servers import free_port
 
@@ -74,8 +77,27 @@ def test_an_environment_that_cannot_be_checked(lite: Project) -> None:
     assert shown.stdout == "no violations found; not everything could be checked\n"
     lite.sql("UPDATE tabellion_attempts SET attempt = 7 WHERE key = '1'")
     shown = lite.run("verify", "--json")
-    assert (shown.exit_code, [one["environment"] for one in json.loads(shown.stdout)]) == (6, ["prod"])
-    assert lite.run("verify", "--environment", "away").exit_code == 4
+    found = [(one["environment"], one["level"], one["kind"]) for one in json.loads(shown.stdout)]
+    assert (shown.exit_code, found) == (6, [("prod", "violation", "miscounted"), ("away", "error", "unchecked")])
+    shown = lite.run("verify", "--environment", "away", "--json")
+    assert (shown.exit_code, [one["kind"] for one in json.loads(shown.stdout)]) == (4, ["unchecked"])
+
+
+@pytest.mark.usefixtures("documents")
+def test_a_check_that_fails_after_a_violation(lite: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The violation is shown, and decides the exit code."""
+
+    async def fail(*_: Any, **__: Any) -> None:
+        raise ValueRefused("a file is a folder")
+
+    lite.insert("a")
+    lite.work()
+    lite.sql("UPDATE tabellion_attempts SET attempt = 7 WHERE key = '1'")
+    monkeypatch.setattr(DocumentsPipeline, "verify", fail)
+    shown = lite.run("verify", "--with", "documents")
+    assert shown.exit_code == 6
+    assert shown.stdout.endswith("1 violation, 0 notes; not everything could be checked\n")
+    assert shown.stderr == "prod: a file is a folder\n"
 
 
 @pytest.mark.usefixtures("documents")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tabellion.delivery import endpoints
+from tabellion.delivery.deliveries import STATES, DeliveryRow
 from tabellion.delivery.endpoints import EndpointRow
-from tabellion.delivery.outbox import DeliveryResult, DeliveryRow
+from tabellion.delivery.outbox import DeliveryResult
 from tabellion.engine.store import Store
 from tests.workers import ask
 
@@ -36,7 +37,7 @@ def test_an_endpoint_counts_every_delivery(url: str) -> None:
                 str(number), endpoint.id, status,
             )  # fmt: skip
         [listed] = await endpoints.list_endpoints(store)
-        assert [listed[state] for state in endpoints.STATES] == [1, 2, 1, 1]
+        assert [listed[state] for state in STATES] == [1, 2, 1, 1]
 
     ask(url, story)
 

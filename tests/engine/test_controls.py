@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from tabellion import DeclarationError, LeaseLost, Store
-from tabellion.engine import controls
+from tabellion.engine import controls, sql
 from tabellion.engine.settlement import Settlement
 from tabellion.testing import Clock
 from tests.engine.made_tables import asynchronous, attempts, claim_one, outcomes, row, rows, run, tasks, tasks_queue
@@ -176,6 +176,27 @@ async def test_restarting_a_quarantined_row(store: Store, clock: Clock) -> None:
         assert swept.outcome == expected
         if expected == "quarantined":
             assert await controls.restart(store, queue) == 1
+
+
+@asynchronous
+async def test_ending_a_wait_changes_the_waiting_attempt_only(store: Store) -> None:
+    """The row is due now with all of its attempts; what the register says of earlier attempts stays true."""
+    queue = await tasks(store, 1)
+
+    async def end_wait() -> None:
+        await store.database.transact([sql.bind(*controls.end_wait(queue.name, "1"))])
+
+    await store.retry(await claim_one(store, queue), 0, "boom")
+    await store.retry(await claim_one(store, queue), 3600, "boom")
+    await end_wait()
+    assert await outcomes(store) == ["retried", "superseded"]
+    job = await claim_one(store, queue)
+    assert (job.attempt, job.n) == (1, 3)
+    await end_wait()
+    await store.retry(job, 0, "boom")
+    await store.finish(await claim_one(store, queue))
+    await end_wait()
+    assert await outcomes(store) == ["retried", "superseded", "retried", "done"]
 
 
 # -- cancel ------------------------------------------------------------------------------------------------------------

@@ -235,3 +235,17 @@ async def test_public_roles_have_no_rights_on_the_register(pg_url: str, anon: st
         for table in register_tables.TABLES:
             [found] = await store.database.fetch(f"SELECT has_table_privilege('{anon}', '{table}', 'SELECT') AS may")
             assert found["may"] is False, table
+
+
+@asynchronous
+async def test_an_upgrade_leaves_granted_rights(pg_url: str, anon: str) -> None:
+    """PostgreSQL: it hides the tables that it adds, and no other."""
+    async with Store(pg_url) as store:
+        await drop_register(store)
+        await execute(store, (HERE / f"register_{RELEASED}.postgresql.sql").read_text("utf-8"))
+        await run(store, f"ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON TABLES TO {anon}")
+        await run(store, f"GRANT SELECT ON tabellion_attempts TO {anon}")
+        await store.migrate()
+        for table, may in (("tabellion_attempts", True), ("tabellion_snapshots", False), ("tabellion_sla", False)):
+            [found] = await store.database.fetch(f"SELECT has_table_privilege('{anon}', '{table}', 'SELECT') AS may")
+            assert found["may"] is may, table

@@ -12,7 +12,7 @@ from tabellion import Environment, Store, Worker
 from tabellion.engine import retention
 from tabellion.engine.retention import PruneStep, RetentionRule, prune_all, prune_some
 from tabellion.engine.worker import environment as worker_environment
-from tabellion.errors import TabellionError, Unreachable, ValueRefused
+from tabellion.errors import Busy, TabellionError, Unreachable, ValueRefused
 from tabellion.testing import Clock
 from tests.engine.made_tables import asynchronous, rows, run, tasks
 from tests.workers import EventRecorder
@@ -118,6 +118,18 @@ async def test_a_rule_that_fails_does_not_stop_the_others(store: Store, clock: C
     clock.advance(retention.AGAIN + 1)
     broken.error = None
     assert await prune_some(store, [broken], "w", 9.0) == {"broken": 5}
+
+
+@asynchronous
+async def test_a_rule_that_met_a_lock_continues_at_the_next_turn(store: Store) -> None:
+    """Its error is reported, and it does not rest: the lock may be gone in seconds."""
+    await store.open()
+    rule, failed = Counting(), list[str]()
+    rule.error = Busy("locked")
+    assert await prune_some(store, [rule], "w", 9.0, lambda _, error: failed.append(str(error))) == {}
+    assert failed == ["locked"]
+    rule.error = None
+    assert await prune_some(store, [rule], "other", 9.0) == {"counting": 5}
 
 
 @asynchronous

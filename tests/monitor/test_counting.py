@@ -8,6 +8,7 @@ from tabellion import Queue, Store
 from tabellion.monitor import counting
 from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.monitor.counting import counts
+from tabellion.monitor.sla.queue_targets import measure_oldest
 from tabellion.monitor.view import QueueView
 from tabellion.testing import Clock
 from tests.engine.made_tables import asynchronous, claim_one, run, tasks
@@ -76,6 +77,23 @@ async def test_a_row_that_waits_for_its_next_try_is_not_the_oldest(store: Store,
     assert (found.ready, found.oldest_at) == (2, None)
     clock.advance(700)
     assert (await counts(store, QueueView(queue), AnswerCache())).oldest_at == born[0]
+
+
+@asynchronous
+async def test_columns_of_any_name_are_counted(store: Store, clock: Clock) -> None:
+    """What is added to the query does not make a name in `where=` ambiguous."""
+    await store.open()
+    await run(
+        store,
+        "CREATE TABLE aged (id integer PRIMARY KEY, status text, created_at double precision, waiting_key integer)",
+    )
+    queue = Queue("aged", ready="new", running="r", done="d", failed="f", where="waiting_key > 1")
+    await store.add_many(queue, [{"id": n, "waiting_key": n, "created_at": clock.at - n} for n in (1, 2, 3)])
+    job = await claim_one(store, queue)
+    await store.retry(job, 60, "later")
+    found = await counts(store, QueueView(queue), AnswerCache())
+    assert (job.key, found.ready, found.oldest_at) == (3, 2, clock.at - 2)
+    assert await measure_oldest(store, QueueView(queue)) == pytest.approx(2)
 
 
 @asynchronous

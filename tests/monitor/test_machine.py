@@ -75,6 +75,25 @@ def test_every_disk_that_is_written_to(data: Path, tmp_path: Path, monkeypatch: 
     ]  # fmt: skip
 
 
+def test_temporary_files_need_less_space(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their folder is often in memory."""
+    for free, level in ((10**8, "warning"), (5 * 10**8, "ok")):
+        monkeypatch.setattr(os, "statvfs", disk(free, 10**9))
+        monkeypatch.setattr(tempfile, "tempdir", str(data))
+        [found] = [one for one in examine_machine(None, Path("/dev/none"), "s3://lake") if str(data) in one.what]
+        assert found.level == level
+
+
+def test_no_folder_for_temporary_files(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an error with its fix, and everything else is examined."""
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/proc/none"])
+    error, *others = examine_machine(None, data, str(data))
+    assert (error.level, error.where, "TMPDIR" in error.fix) == ("error", "machine", True)
+    assert error.what == "there is no folder for temporary files: No usable temporary directory found in ['/proc/none']"
+    assert any("free space" in one.what for one in others)
+
+
 def test_no_room_for_files(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk can be full of small files."""
     monkeypatch.setattr(os, "statvfs", disk(10**12, 10**12, 50))

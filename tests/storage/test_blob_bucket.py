@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tabellion.storage import files
 from tabellion.storage.blob_bucket import ARRIVED, BucketBlobs
+from tabellion.storage.blob_cache import BlobCache
 from tabellion.storage.blobs import BATCH, BlobDamaged, Blobs, BlobsUnavailable, StoredBlob
 from tabellion.storage.bucket import PART, Bucket
 from tabellion.storage.configured_blobs import open_blobs
@@ -277,6 +282,54 @@ def test_many_readers_fetch_a_file_once(here: BucketBlobs, there: BucketBlobs, m
 
     assert asyncio.run(run()) == [b"1"] * 20
     assert len(fetched) == 1
+
+
+@pytest.mark.parametrize("place", ["hold", "add", "discard"])
+def test_a_reader_that_is_cancelled_leaves_no_handle(
+    here: BucketBlobs, there: BucketBlobs, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """Wherever it was: its copy can be removed afterwards."""
+    sha256 = received(here, b"content").sha256
+    if place == "hold":
+        load(there, sha256)
+    owner: type = files.StagedFile if place == "discard" else BlobCache
+    original, reached, go_on = getattr(owner, place), threading.Event(), threading.Event()
+
+    def slow(self: Any, *values: Any) -> Any:
+        result = original(self, *values)
+        if place != "hold" or result is not None:
+            reached.set()
+            go_on.wait(30)
+        return result
+
+    monkeypatch.setattr(owner, place, slow)
+
+    async def read() -> None:
+        async with there.open(sha256):
+            pass
+
+    async def run() -> None:
+        task = asyncio.create_task(read())
+        while not reached.is_set() and not task.done():
+            await asyncio.sleep(0.001)
+        task.cancel()
+        go_on.set()
+        await asyncio.wait([task])
+
+    asyncio.run(run())
+    asyncio.run(there.forget(sha256))
+    assert copies(there) == []
+
+
+def test_a_cache_may_be_emptied(here: BucketBlobs, there: BucketBlobs) -> None:
+    """Running processes fetch and store into it as before."""
+    blob = received(here, b"content")
+    assert load(there, blob.sha256) == b"content"
+    for blobs in (here, there):
+        shutil.rmtree(blobs.root)
+    assert load(there, blob.sha256) == b"content"
+    assert received(here, b"more").path.read_bytes() == b"more"
+    assert copies(there) == [blob.sha256]
 
 
 def test_the_configuration_chooses(s3_url: str, tmp_path: Path) -> None:

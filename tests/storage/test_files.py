@@ -262,3 +262,26 @@ def test_a_cancelled_write_waits_for_the_disk(tmp_path: Path) -> None:
         assert ended.is_set()
 
     asyncio.run(run())
+
+
+def test_what_a_cancelled_caller_does_not_get_is_released() -> None:
+    """A descriptor that a thread opened meanwhile is not lost; the caller that gets one keeps it."""
+    started, go_on, released = threading.Event(), threading.Event(), list[int]()
+
+    def work() -> int:
+        started.set()
+        go_on.wait(30)
+        return 7
+
+    async def run() -> None:
+        task = asyncio.create_task(files.in_thread.acquire(released.append, work))
+        await asyncio.to_thread(started.wait, 30)
+        task.cancel()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert released == [7]
+        assert await files.in_thread.acquire(released.append, work) == 7
+        assert released == [7]
+
+    asyncio.run(run())

@@ -6,32 +6,18 @@ import hashlib
 import re
 import secrets
 from dataclasses import dataclass
-from typing import TypedDict
 
-from tabellion.accounts import tables
+from tabellion.accounts import session_rows, tables, users
 from tabellion.accounts.keys import Holder
 from tabellion.accounts.roles import ROLES
+from tabellion.accounts.session_rows import SessionRow, is_alive
 from tabellion.engine import sql
 from tabellion.engine.columns import columns_of
-from tabellion.engine.moves import Numbered
-from tabellion.engine.sql import NOW, Dialect
+from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 
-IDLE = 8 * 3600.0  #: seconds without a request after which a session ends
-LONGEST = 24 * 3600.0  #: seconds after which it ends in any case
 NOTED = 60.0  #: seconds between two updates of when it was used
 _FORM = re.compile(r"(?P<environment>[A-Za-z0-9_.-]{1,100}):(?P<secret>[0-9a-f]{64})")
-
-
-class SessionRow(TypedDict):
-    """A row of `tabellion_sessions`; times are seconds since 1970."""
-
-    hash: str
-    environment: str
-    user_id: str
-    opened_by: str
-    created_at: float
-    seen_at: float
 
 
 class _SignedIn(SessionRow):
@@ -80,13 +66,9 @@ async def begin(store: Store, environment: str, user_id: str, opened_by: str) ->
     ticket = new_ticket(environment)
     await store.database.transact(
         [
-            (f"DELETE FROM tabellion_sessions WHERE NOT ({_alive(store.dialect)})", ()),
-            (
-                f"""INSERT INTO tabellion_sessions (hash, environment, user_id, opened_by, created_at, seen_at)
-VALUES ($1, $2, $3, $4, {NOW}, {NOW})""",
-                (ticket.hash, environment, user_id, opened_by),
-            ),
-            (f"UPDATE tabellion_users SET last_seen_at = {NOW} WHERE id = $1", (user_id,)),
+            session_rows.delete_ended(store.dialect),
+            session_rows.insert(ticket.hash, environment, user_id, opened_by),
+            users.note_seen(user_id),
         ]
     )
     return ticket
@@ -100,14 +82,15 @@ async def holder(store: Store, ticket: Ticket) -> Holder | None:
         f"""SELECT {columns_of(SessionRow, "tabellion_sessions", d)}, u.name, u.role, u.language, u.available,
   {sql.epoch(NOW, d)} AS now
 FROM tabellion_sessions JOIN tabellion_users AS u ON u.id = tabellion_sessions.user_id
-WHERE tabellion_sessions.hash = $1 AND tabellion_sessions.environment = $2 AND u.disabled_at IS NULL AND {_alive(d)}""",
+WHERE tabellion_sessions.hash = $1 AND tabellion_sessions.environment = $2 AND u.disabled_at IS NULL
+  AND {is_alive(d)}""",
         ticket.hash, ticket.environment,
     )  # fmt: skip
     if not rows or rows[0]["role"] not in ROLES:
         return None
     row = rows[0]
     if row["now"] - row["seen_at"] >= NOTED:
-        await _note(store, ticket, row["user_id"])
+        await store.database.transact([session_rows.note_seen(ticket.hash), users.note_seen(row["user_id"])])
     return Holder(
         f"user:{row['name']}", ticket.environment, ROLES[row["role"]], row["name"], user=row["user_id"],
         language=row["language"], opened_by=row["opened_by"], age=row["now"] - row["created_at"],
@@ -117,30 +100,10 @@ WHERE tabellion_sessions.hash = $1 AND tabellion_sessions.environment = $2 AND u
 
 async def end(store: Store, ticket: Ticket) -> None:
     """Ends a session at once, even if its cookie still exists."""
-    await store.database.fetch("DELETE FROM tabellion_sessions WHERE hash = $1", ticket.hash)
+    await store.database.transact([session_rows.delete(ticket.hash)])
 
 
 async def end_all(store: Store, user_id: str, but: Ticket | None = None) -> None:
     """Ends every session of a user, except `but`."""
     await tables.SCHEMA.prepare(store)
-    kept_hash = but.hash if but else ""
-    await store.database.fetch("DELETE FROM tabellion_sessions WHERE user_id = $1 AND hash <> $2", user_id, kept_hash)
-
-
-def delete_of_user(user_id: str) -> Numbered:
-    """The statement that ends every session of a user."""
-    return "DELETE FROM tabellion_sessions WHERE user_id = $1", [user_id]
-
-
-async def _note(store: Store, ticket: Ticket, user_id: str) -> None:
-    await store.database.transact(
-        [
-            (f"UPDATE tabellion_sessions SET seen_at = {NOW} WHERE hash = $1", (ticket.hash,)),
-            (f"UPDATE tabellion_users SET last_seen_at = {NOW} WHERE id = $1", (user_id,)),
-        ]
-    )
-
-
-def _alive(dialect: Dialect) -> str:
-    idle, longest = (sql.later(repr(-seconds), dialect) for seconds in (IDLE, LONGEST))
-    return f"tabellion_sessions.seen_at > {idle} AND tabellion_sessions.created_at > {longest}"
+    await store.database.transact([session_rows.delete_of_user(user_id, but.hash if but else "")])

@@ -7,11 +7,12 @@ import secrets
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from tabellion.accounts import audit, link_rows, sessions, tables
+from tabellion.accounts import audit, link_rows, session_rows, tables
 from tabellion.accounts.audit import COMMAND, AuditEntry
 from tabellion.accounts.keys import NameTaken
 from tabellion.accounts.roles import PERSON_ROLES, ROLES, Role
 from tabellion.engine.columns import columns_of
+from tabellion.engine.moves import Numbered
 from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError, TabellionError
@@ -189,6 +190,11 @@ async def hash_anew(store: Store, user: User, password: str) -> None:
     await store.database.fetch("UPDATE tabellion_users SET password = $2 WHERE id = $1", user.id, password)
 
 
+def note_seen(user_id: str) -> Numbered:
+    """The statement that notes when a user was last seen."""
+    return f"UPDATE tabellion_users SET last_seen_at = {NOW} WHERE id = $1", [user_id]
+
+
 def _audit_change(store: Store, user: User, role: str | None, disabled: bool | None, by: str) -> list[Any]:
     """The audit statement of a change, which writes nothing if the update before it was refused."""
     before = {"role": user.role.word, "disabled": user.disabled_at is not None}
@@ -209,7 +215,7 @@ async def _close(store: Store, user: User) -> None:
     await tables.SCHEMA.prepare(store)
     await store.database.transact(
         [
-            sessions.delete_of_user(user.id),
+            session_rows.delete_of_user(user.id),
             link_rows.delete_of_user(user.name),
         ]
     )

@@ -38,7 +38,8 @@ def doctor(
     Every change of state is tried on one row in a transaction that is rolled back. It also checks the free disk
     space, and whether other users of the machine can read files with secrets.
 
-    Exits with 3 if a declaration cannot work in any environment, 4 if a database or the broker does not answer.
+    Exits with 3 if a declaration cannot work in any environment or there is no folder for temporary files, and with 4
+    if a database or the broker does not answer.
 
     Examples:
 
@@ -68,7 +69,7 @@ def doctor(
     else:
         _show(findings)
     errors = [finding for finding in findings if finding.level == "error"]
-    if broken or any(": " in finding.where for finding in errors):
+    if broken or any(": " in finding.where or finding.where == "machine" for finding in errors):
         raise typer.Exit(3)
     if errors:
         raise typer.Exit(4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -56,28 +56,24 @@ def verify(
     places = [find_environment(config, environment)] if environment else [present(one) for one in config.environments]
     count = None if all_files else SAMPLE if files else 0
     found: dict[str, list[Violation]] = {place.name: [] for place in places}
-    errors: list[TabellionError] = []
+    errors: dict[str, TabellionError] = {}
     for place in places:
         try:
             asyncio.run(_verify(config, place, queues, pipelines, count, found[place.name]))
         except TabellionError as error:
-            if len(places) == 1 and not found[place.name]:
-                raise
-            errors.append(error)
-            typer.echo(f"{place.name}: {error}", err=True)
+            errors[place.name] = error
     everything = [one for violations in found.values() for one in violations]
+    nothing = not everything and len(errors) == len(places)
     if json:
-        output.as_json(
-            [
-                {"environment": name, "level": one.level} | asdict(one)
-                for name, violations in found.items()
-                for one in violations
-            ]
-        )
-    else:
+        output.as_json(_list_findings(found, errors))
+    if nothing and len(places) == 1:
+        raise errors[places[0].name]
+    for name, why in errors.items():
+        typer.echo(f"{name}: {why}", err=True)
+    if not json:
         _show(found, bool(errors))
-    if len(errors) == len(places):
-        raise typer.Exit(exit_code(errors[-1]))
+    if nothing:
+        raise typer.Exit(exit_code(errors[places[-1].name]))
     if errors or any(strict or one.level == "violation" for one in everything):
         raise typer.Exit(PARTIAL)
 
@@ -102,6 +98,16 @@ async def _verify(
                 found += await pipeline.verify(config, place, store, files=files)
     finally:
         await store.close()
+
+
+def _list_findings(found: dict[str, list[Violation]], errors: dict[str, TabellionError]) -> list[dict[str, Any]]:
+    findings = [
+        {"environment": name, "level": one.level} | asdict(one)
+        for name, violations in found.items()
+        for one in violations
+    ]
+    unchecked = {"level": "error", "kind": "unchecked", "where": "", "fix": ""}
+    return findings + [{"environment": name} | unchecked | {"what": str(error)} for name, error in errors.items()]
 
 
 def _show(found: dict[str, list[Violation]], partial: bool) -> None:

@@ -12,6 +12,7 @@ from tabellion.cli.load import config_of, with_option
 from tabellion.cli.options import Json, Place, group
 from tabellion.cli.pipeline_tables import run_on_service
 from tabellion.delivery import endpoints
+from tabellion.delivery.deliveries import STATES
 from tabellion.installed_pipelines import known_events
 from tabellion.net import guard
 
@@ -83,7 +84,7 @@ def show(context: typer.Context, environment: Place = None, json: Json = False) 
 
 def _deliveries(endpoint: Mapping[str, Any]) -> str:
     """How many there are in each state that has some, and why no more are sent."""
-    counts = [f"{endpoint[state]} {state}" for state in endpoints.STATES if endpoint[state]]
+    counts = [f"{endpoint[state]} {state}" for state in STATES if endpoint[state]]
     disabled = f"; disabled: {endpoint['disabled_why']}" if endpoint["disabled_why"] else ""
     return (", ".join(counts) or "none") + disabled
 

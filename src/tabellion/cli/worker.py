@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,9 +19,6 @@ from tabellion.installed_pipelines import gates_of
 from tabellion.monitor.metrics.exposition import require_client
 from tabellion.retention import rules_of
 from tabellion.sla import targets_of, tasks_of, views_of
-
-if TYPE_CHECKING:
-    pass
 
 ID_HELP = "This worker's id; -1, -2, … follow for several processes. [default: worker-HOST-PID-UUID]"
 

@@ -8,9 +8,12 @@ import secrets
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, TypedDict
 
 from tabellion.answers import Answer
+from tabellion.delivery import deliveries
+from tabellion.delivery.deliveries import STATES
+from tabellion.delivery.deliveries import DeliveryState as DeliveryState
 from tabellion.engine import sql
 from tabellion.engine.columns import columns_of
 from tabellion.engine.database import Database
@@ -21,9 +24,7 @@ from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
 from tabellion.messages import Message, quote_value
 
-DeliveryState = Literal["pending", "sending", "delivered", "failed"]
 EVERYTHING = "*"
-STATES: tuple[DeliveryState, ...] = get_args(DeliveryState)
 OVERLAP = 86_400.0  #: seconds that a replaced secret continues to sign
 SECRET_BYTES = 32
 LONGEST_URL = 2048
@@ -247,6 +248,13 @@ async def disable(store: Store, id: str, why: str) -> None:  # noqa: A002
     await _change(store, id, f"disabled_at = {NOW}, disabled_why = $2", why)
 
 
+def disable_once(id: str, why: str, dialect: Dialect) -> tuple[str, dict[str, Any]]:  # noqa: A002
+    """The statement that disables an endpoint, unless it is disabled already, for the transaction of a job."""
+    text = f"""UPDATE tabellion_webhook_endpoints SET disabled_at = {sql.CLOCK[dialect]}, disabled_why = :why
+WHERE id = :id AND disabled_at IS NULL"""
+    return text, {"id": id, "why": why}
+
+
 async def enable(store: Store, id: str) -> None:  # noqa: A002
     """Resumes sending; what failed meanwhile is sent by `tabellion retry webhooks --all`."""
     await _change(store, id, "disabled_at = NULL, disabled_why = NULL")
@@ -257,7 +265,7 @@ async def remove(store: Store, id: str) -> None:  # noqa: A002
     [gone, _] = await store.database.transact(
         [
             ("DELETE FROM tabellion_webhook_endpoints WHERE id = $1 RETURNING id", (id,)),
-            ("DELETE FROM tabellion_webhook_deliveries WHERE endpoint_id = $1", (id,)),
+            deliveries.delete_of_endpoint(id),
         ]
     )
     if not gone:

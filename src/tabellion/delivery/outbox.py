@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 from weakref import WeakKeyDictionary
 
-from tabellion.delivery import endpoints, signature
+from tabellion.delivery import deliveries, endpoints, signature
+from tabellion.delivery.deliveries import DeliveryRow
 from tabellion.delivery.endpoints import EVERYTHING, CurrentEndpoint, Endpoint
-from tabellion.engine import controls, sql
+from tabellion.engine import controls
 from tabellion.engine.job import Job, storable
 from tabellion.engine.log import printable
 from tabellion.engine.queue import Queue
@@ -48,24 +49,6 @@ class DeliveryResult(TypedDict, total=False):
     error: str
 
 
-class DeliveryRow(TypedDict):
-    """A row of `tabellion_webhook_deliveries`; times are as the database returns them."""
-
-    id: str
-    endpoint_id: str
-    document_id: str  #: the subject
-    event: str
-    body: str
-    status: endpoints.DeliveryState
-    attempts: int
-    worker: str | None
-    error: str | None
-    response_status: int | None
-    response: str | None
-    created_at: Any
-    finished_at: Any
-
-
 class Undelivered(TabellionError):  # noqa: N818 - what it is
     """The receiver did not take it."""
 
@@ -94,15 +77,10 @@ def outbox(
     `subject` is the id of what the event is about. The body is fixed here: every attempt sends the same bytes under the
     same id. If it would be too large it has `short` instead of `data`, by default only the id.
     """
-    statement = """INSERT INTO tabellion_webhook_deliveries (id, endpoint_id, document_id, event, body)
-SELECT CAST(:message AS text) || '_' || e.id, e.id, CAST(:subject AS text), CAST(:event AS text), CAST(:body AS text)
-FROM tabellion_webhook_endpoints AS e
-WHERE e.disabled_at IS NULL AND (e.events LIKE :wanted OR e.events LIKE :everything OR e.id = :named)"""
-    return statement, {
-        "message": f"msg_{uuid.uuid4().hex}", "subject": subject, "event": event,
-        "body": body(event, data, {"id": subject} if short is None else short), "wanted": f'%"{event}"%',
-        "everything": f'%"{EVERYTHING}"%', "named": endpoint or "",
-    }  # fmt: skip
+    text = body(event, data, {"id": subject} if short is None else short)
+    subscribed = "e.disabled_at IS NULL AND (e.events LIKE :wanted OR e.events LIKE :everything OR e.id = :named)"
+    values = {"wanted": f'%"{event}"%', "everything": f'%"{EVERYTHING}"%', "named": endpoint or ""}
+    return deliveries.insert_for_endpoints(f"msg_{uuid.uuid4().hex}", event, subject, text, subscribed, values)
 
 
 def direct(id: str, endpoint: str, event: str, subject: str, text: str) -> tuple[str, dict[str, Any]]:  # noqa: A002
@@ -110,9 +88,7 @@ def direct(id: str, endpoint: str, event: str, subject: str, text: str) -> tuple
 
     A disabled endpoint gets it too: it fails when its turn comes, and can be sent again later.
     """
-    statement = """INSERT INTO tabellion_webhook_deliveries (id, endpoint_id, document_id, event, body)
-VALUES (:id, :endpoint, :subject, :event, :body) ON CONFLICT (id) DO NOTHING"""
-    return statement, {"id": id, "endpoint": endpoint, "subject": subject, "event": event, "body": storable(text)}
+    return deliveries.insert(id, endpoint, event, subject, storable(text))
 
 
 def resend(id: str) -> list[tuple[str, dict[str, Any]]]:  # noqa: A002
@@ -120,9 +96,7 @@ def resend(id: str) -> list[tuple[str, dict[str, Any]]]:  # noqa: A002
 
     One that is being sent at this moment is left alone.
     """
-    again = """UPDATE tabellion_webhook_deliveries SET status = 'pending', error = NULL, finished_at = NULL
-WHERE id = :id AND status <> 'sending'"""
-    return [(again, {"id": id}), controls.end_wait(QUEUE, id)]
+    return [deliveries.restart(id), controls.end_wait(QUEUE, id)]
 
 
 def body(event: str, data: Mapping[str, Any], short: Mapping[str, Any]) -> str:
@@ -232,11 +206,8 @@ def _evaluate_response(job: Job, endpoint: Endpoint, answer: WebhookResponse) ->
     logger.info("webhook endpoint %s answered %s: %s", endpoint.id, answer.status, printable(answer.text))
     if answer.status == GONE:
         assert job.context is not None  # noqa: S101
-        job.also(
-            f"""UPDATE tabellion_webhook_endpoints
-SET disabled_at = {sql.CLOCK[job.context.dialect]}, disabled_why = :why WHERE id = :id AND disabled_at IS NULL""",
-            why="the receiver returned HTTP 410", id=endpoint.id,
-        )  # fmt: skip
+        text, values = endpoints.disable_once(endpoint.id, "the receiver returned HTTP 410", job.context.dialect)
+        job.also(text, **values)
         return {**result, "status": "failed", "error": Message("delivery.gone", detail=error)}
     after = parse_retry_after(answer.headers.get("retry-after", ""), time.time())
     if answer.status in (TOO_MANY, UNAVAILABLE) and after is not None:

@@ -1,4 +1,4 @@
-"""The rows of `tabellion_queues`: what operators have set for each queue."""
+"""The table `tabellion_queues`, what operators have set for each queue, and every statement that changes it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TypedDict
 
 from tabellion.engine import sql
 from tabellion.engine.database import Database
+from tabellion.engine.moves import Numbered
+from tabellion.engine.sql import NOW
 
 
 class QueueControl(TypedDict):
@@ -24,3 +26,37 @@ async def read_controls(database: Database) -> dict[str, QueueControl]:
         f"SELECT queue, {paused_at} AS paused_at, reason, running_limit FROM tabellion_queues"
     )
     return {row["queue"]: row for row in rows}
+
+
+def pause(queue: str, reason: str) -> Numbered:
+    """Notes that a queue is paused."""
+    return _write("paused_at, reason", f"{NOW}, $2", queue, reason)
+
+
+def resume(queue: str) -> Numbered:
+    """Notes that a queue is not paused any more."""
+    return _write("paused_at, reason", "NULL, NULL", queue)
+
+
+def limit(queue: str, running: int | None) -> Numbered:
+    """Sets how many jobs may run at once; None: as declared."""
+    return _write("running_limit", "$2", queue, running)
+
+
+def touch(queue: str) -> Numbered:
+    """Notes a change and sets nothing: workers watch these rows."""
+    text = f"""INSERT INTO tabellion_queues (queue, updated_at) VALUES ($1, {NOW})
+ON CONFLICT (queue) DO UPDATE SET updated_at = excluded.updated_at"""
+    return text, [queue]
+
+
+def ensure(queue: str) -> Numbered:
+    """Adds a queue's row, which can be locked, if it is missing."""
+    return f"INSERT INTO tabellion_queues (queue, updated_at) VALUES ($1, {NOW}) ON CONFLICT DO NOTHING", [queue]
+
+
+def _write(columns: str, values: str, queue: str, *given: object) -> Numbered:
+    changes = ", ".join(f"{column} = excluded.{column}" for column in (*columns.split(", "), "updated_at"))
+    text = f"""INSERT INTO tabellion_queues (queue, {columns}, updated_at) VALUES ($1, {values}, {NOW})
+ON CONFLICT (queue) DO UPDATE SET {changes}"""
+    return text, [queue, *given]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tabellion.engine import sql
-from tabellion.engine.moves import at_cancel, at_restart, native_key, texts
+from tabellion.engine import control_rows, sql
+from tabellion.engine.moves import Numbered, at_cancel, at_restart, native_key, texts
 from tabellion.engine.queue import Queue
 from tabellion.engine.recovery.parking import is_parked
 from tabellion.engine.settlement import CONTINUING, Settlement
@@ -20,24 +20,18 @@ MANY = 1000
 
 async def pause(store: Store, queue: Queue, reason: str = "") -> None:
     """Stops claims from this queue in all workers; running jobs continue."""
-    await _control(store, queue, "paused_at", NOW, reason)
+    await _control(store, control_rows.pause(queue.name, reason))
 
 
 async def resume(store: Store, queue: Queue) -> None:
     """Allows claims from a paused queue again."""
-    await _control(store, queue, "paused_at", "NULL", None)
+    await _control(store, control_rows.resume(queue.name))
     await store.database.wake()
 
 
 async def limit(store: Store, queue: Queue, running: int | None) -> None:
     """Sets how many jobs of this queue may run at once in all workers together; None restores the declared limit."""
-    await store.open()
-    await store.database.fetch(
-        f"""INSERT INTO tabellion_queues (queue, running_limit, updated_at) VALUES ($1, $2, {NOW})
-ON CONFLICT (queue) DO UPDATE SET running_limit = excluded.running_limit, updated_at = excluded.updated_at""",
-        queue.name,
-        running,
-    )
+    await _control(store, control_rows.limit(queue.name, running))
     await store.database.wake()
 
 
@@ -115,9 +109,13 @@ FROM tabellion_attempts WHERE queue = $1 AND key = $2"""
 
 
 def end_wait(queue: str, key: str) -> tuple[str, dict[str, Any]]:
-    """The statement that makes a row that is due later due now; its next claim counts from the first attempt."""
-    text = """UPDATE tabellion_attempts SET outcome = 'superseded', retry_at = NULL
-WHERE queue = :queue AND key = :key AND retry_at IS NOT NULL AND settled_at IS NOT NULL"""
+    """The statement that makes a row that is due later due now; its next claim counts from the first attempt.
+
+    A row that does not wait, and the record of attempts before the last one, stay as they are.
+    """
+    text = f"""UPDATE tabellion_attempts SET outcome = 'superseded', retry_at = NULL
+WHERE queue = :queue AND key = :key AND outcome IN ({texts(CONTINUING)})
+  AND n = (SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = :queue AND m.key = :key)"""
     return text, {"queue": queue, "key": key}
 
 
@@ -131,24 +129,15 @@ WHERE a.queue = $1 AND a.outcome IN ({continuing})
     WHERE t.{sql.column(bound.key.name)} = {native_key(bound, "a.key")} AND {where})"""
 
 
-async def _control(store: Store, queue: Queue, column: str, value: str, reason: str | None) -> None:
+async def _control(store: Store, statement: Numbered) -> None:
     await store.open()
-    await store.database.fetch(
-        f"""INSERT INTO tabellion_queues (queue, {column}, reason, updated_at) VALUES ($1, {value}, $2, {NOW})
-ON CONFLICT (queue) DO UPDATE SET {column} = excluded.{column}, reason = excluded.reason,
-  updated_at = excluded.updated_at""",
-        queue.name,
-        reason,
-    )
+    text, values = statement
+    await store.database.fetch(text, *values)
 
 
 async def ask_for_leases(store: Store, queue: Queue) -> None:
     """Makes workers renew their leases now, so that they notice a lost claim before the next renewal is due."""
-    await store.database.fetch(
-        f"""INSERT INTO tabellion_queues (queue, updated_at) VALUES ($1, {NOW})
-ON CONFLICT (queue) DO UPDATE SET updated_at = excluded.updated_at""",
-        queue.name,
-    )
+    await _control(store, control_rows.touch(queue.name))
 
 
 def _contains(column: str, mark: str, dialect: sql.Dialect) -> str:

@@ -21,7 +21,7 @@ from tabellion.engine.failpoints import failpoint
 from tabellion.engine.ids import new_id
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
-from tabellion.errors import AWAY, TabellionError, Unreachable
+from tabellion.errors import AWAY, Busy, TabellionError, Unreachable
 
 SOME = 500  #: rows that one statement deletes
 TURN = 60.0  #: seconds after which the turn of a process that died ends
@@ -101,8 +101,9 @@ async def prune_some(
             if failed is None:
                 raise
             failed(rule, error)
-            with contextlib.suppress(TabellionError):
-                await _postpone(store, rule)
+            if not isinstance(error, Busy):  # a lock may be gone at the next turn
+                with contextlib.suppress(TabellionError):
+                    await _postpone(store, rule)
             continue
         if count:
             removed[rule.name] = count

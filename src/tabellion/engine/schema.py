@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tabellion.engine.store import Store
 
 _TYPE = re.compile(r"\b(?:TIME|FLAG|NUMBER)\b(?! ZONE)")
+_CREATE = re.compile(r"CREATE TABLE (?:IF NOT EXISTS )?(\w+)")
 Version = tuple[str, ...] | Callable[[Dialect], Iterable[str]]
 
 #: Placeholders in statements for types that the databases name differently.
@@ -46,7 +47,7 @@ class Schema:
     needs: tuple[Schema, ...] = ()
     adopted: Callable[[Database], Awaitable[int]] = _none
     fix: str = "tabellion migrate --sql --with …"
-    shared: bool = False  #: whether users may have created the tables: then their rights are not changed
+    shared: bool = False  #: whether users may have created the tables
     version_table: str = ""  #: stores the version; `tabellion_NAME_schema` if not given
     _prepared: weakref.WeakSet[Store] = field(default_factory=weakref.WeakSet, init=False, repr=False)
 
@@ -69,8 +70,10 @@ class Schema:
         for number in range(since + 1, self.current + 1):
             statements += self.steps(dialect, number)
             statements.append(self._note(number, dialect))
-        created_by_hand = self.shared and since > 0
-        return [*statements, *([hide_tables(*self.tables)] if dialect == "postgresql" and not created_by_hand else [])]
+        # Only new tables: rights on those that exist may have been granted on purpose.
+        created = {match[1] for text in statements if (match := _CREATE.match(text))}
+        new = [table for table in self.tables if table in created]
+        return [*statements, *([hide_tables(*new)] if dialect == "postgresql" and new else [])]
 
     def script(self, dialect: Dialect, since: int) -> str:
         """The same as one SQL script, for a role that may run it."""

@@ -15,7 +15,10 @@ from tabellion.monitor.doctor import Finding, Level
 
 GIGABYTE = 1_000_000_000
 LITTLE = GIGABYTE  #: bytes; less free space than that is a problem on any disk
+#: Bytes for temporary files: a few documents at once. Often they are in memory, where a gigabyte is much.
+LITTLE_TEMP = 200_000_000
 SHARE, ENOUGH = 0.05, 20 * GIGABYTE  #: of the disk that should be free, unless there is that much anyway
+TEMP = "the folder of temporary files"
 FEW_FILES = 10_000  #: that can still be created
 OTHERS = stat.S_IROTH | stat.S_IWOTH
 _SECRET = re.compile(r"(?i)(?:^|[_.-])(?:key|password|secret|token)$")
@@ -33,8 +36,12 @@ def examine_machine(
         if place and ("://" not in place or place.startswith("file://")):
             folders[name] = Path(place.removeprefix("file://"))
     folders |= {f"the database {path.name}": path.parent for path in databases}
-    folders["the folder of temporary files"] = Path(tempfile.gettempdir())  # children that read documents use it, too
     findings: list[Finding] = []
+    try:
+        folders[TEMP] = Path(tempfile.gettempdir())  # children that read documents use it, too
+    except FileNotFoundError as error:
+        fix = "set TMPDIR to a folder that may be written to"
+        findings.append(Finding("error", "machine", f"there is no folder for temporary files: {error.strerror}", fix))
     seen: set[int] = set()
     for name, folder in folders.items():
         disk = next(
@@ -57,7 +64,7 @@ def _check_disk(name: str, folder: Path, disk: Path) -> list[Finding]:
     free, size = status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
     share = free / size if size else 1.0
     what = f"{name} {folder} has {free / GIGABYTE:,.1f} GB of free space, {share:.0%} of its disk"
-    if free < LITTLE or (share < SHARE and free < ENOUGH):
+    if free < (LITTLE_TEMP if name == TEMP else LITTLE) or (share < SHARE and free < ENOUGH):
         fix = (
             "free some space, or name another disk (`data`, `lake`, `blobs`, TMPDIR); `[retention]` removes what is old"
         )

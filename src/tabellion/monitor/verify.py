@@ -16,8 +16,8 @@ from typing import Any, Literal
 from tabellion.accounts import audit
 from tabellion.delivery import deliveries
 from tabellion.engine import sql
+from tabellion.engine.attempts_retention import find_states
 from tabellion.engine.moves import native_key
-from tabellion.engine.old_attempts import find_states
 from tabellion.engine.recovery import orphans
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store

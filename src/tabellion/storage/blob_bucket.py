@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 from tabellion.storage import files
-from tabellion.storage.blob_cache import BlobCache
+from tabellion.storage.blob_cache import BlobCache, release
 from tabellion.storage.blobs import RECOVERY, SHA256, BlobDamaged, Blobs, BlobsUnavailable, Needed
 from tabellion.storage.bucket import Bucket
 from tabellion.storage.lake_backend import LakeError, NoSuchLakeFile
@@ -40,8 +40,7 @@ class BucketBlobs(Blobs):
         try:
             yield path
         finally:
-            if handle is not None:
-                os.close(handle)
+            release(handle)
 
     async def has(self, sha256: str) -> bool:
         """Whether the bucket has this content; a copy of a deleted one does not count."""
@@ -70,7 +69,7 @@ class BucketBlobs(Blobs):
         await files.in_thread(self._note_arrival, sha256)
         with _translate_errors():
             await self._bucket.upload(self.relative(sha256), staged.path)
-        os.close(await files.in_thread(self._cache.add, staged, self.path(sha256), size))
+        release(await files.in_thread.acquire(release, self._cache.add, staged, self.path(sha256), size))
 
     async def list_cached(self) -> list[str]:
         """The hashes of contents whose copies are cached here."""
@@ -138,7 +137,7 @@ class BucketBlobs(Blobs):
         return "" if digest.hexdigest() == sha256 else f"{self.url}/{path} has other bytes than its hash"
 
     async def _hold(self, sha256: str, path: Path) -> int | None:
-        handle = await files.in_thread(self._cache.hold, path)
+        handle = await files.in_thread.acquire(release, self._cache.hold, path)
         while handle is None:
             try:
                 handle = await self._fetch(sha256, path)
@@ -151,9 +150,9 @@ class BucketBlobs(Blobs):
     async def _fetch(self, sha256: str, path: Path) -> int:
         """Makes a copy of this content, unless another process has just done so; returns a handle that keeps it."""
         async with self._cache.fetching(sha256):
-            if (handle := await files.in_thread(self._cache.hold, path)) is not None:
+            if (handle := await files.in_thread.acquire(release, self._cache.hold, path)) is not None:
                 return handle
-            staged = await files.in_thread(files.StagedFile, self.root, self.root)
+            staged = await files.in_thread.acquire(files.StagedFile.discard, files.StagedFile, self.root, self.root)
             try:
                 digest = hashlib.sha256()
                 size = 0
@@ -168,9 +167,10 @@ class BucketBlobs(Blobs):
                     await self._bucket.download(self.relative(sha256), write)
                 if digest.hexdigest() != sha256:
                     raise BlobDamaged(f"{self.url}/{self.relative(sha256)}")
-                return await files.in_thread(self._cache.add, staged, path, size)
-            finally:
+                return await files.in_thread.acquire(release, self._cache.add, staged, path, size)
+            except BaseException:  # not `finally`: a cancellation there would lose the handle
                 await files.in_thread(staged.discard)
+                raise
 
     async def _copy_back(self, aside: str, path: str) -> None:
         """Restores a content; one that arrived again meanwhile has the same bytes."""
@@ -187,8 +187,11 @@ class BucketBlobs(Blobs):
     def _note_arrival(self, sha256: str) -> None:
         marker = self.root / ARRIVED / sha256
         with files.translate_errors(marker):
-            files.make_folder(marker.parent, self.root)
-            marker.touch(files.PRIVATE_FILE)
+            handle = files.open_file(marker, self.root, os.O_WRONLY | os.O_CREAT)
+            try:
+                os.utime(handle)
+            finally:
+                os.close(handle)
 
     def _arrivals(self, since: float, until: float) -> list[str]:
         hashes = []

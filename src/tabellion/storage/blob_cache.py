@@ -49,8 +49,8 @@ class BlobCache:
     async def fetching(self, sha256: str) -> AsyncIterator[None]:
         """One process at a time fetches a content: the others wait and then find its copy."""
         lock = self.root / LOCKS / sha256[:3]
-        await files.in_thread(files.make_folder, lock.parent, self.root)
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE_FILE)
+        with files.translate_errors(lock):
+            handle = await files.in_thread.acquire(os.close, files.open_file, lock, self.root, os.O_RDWR | os.O_CREAT)
         try:
             while not files.try_lock(handle):
                 await asyncio.sleep(PATIENCE)
@@ -99,7 +99,7 @@ class BlobCache:
 
     @contextlib.contextmanager
     def _counting(self) -> Iterator[int]:
-        handle = os.open(self.root / SIZE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE_FILE)
+        handle = files.open_file(self.root / SIZE, self.root, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield handle
@@ -127,6 +127,12 @@ class BlobCache:
                 for beside in path.parent.glob(f"{path.name}.*"):
                     size += beside.stat().st_size
                 yield status.st_mtime, size, path
+
+
+def release(handle: int | None) -> None:
+    """Closes a handle of a copy."""
+    if handle is not None:
+        os.close(handle)
 
 
 def _read_number(handle: int) -> int:

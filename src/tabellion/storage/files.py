@@ -53,6 +53,13 @@ class Threads:
 
     async def __call__(self, work: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
         """Runs it in a thread; a caller that is cancelled still waits until it has ended."""
+        return await self.acquire(_keep, work, *args, **kwargs)
+
+    async def acquire(
+        self, release: Callable[[Result], object], work: Callable[Given, Result], *args: Given.args,
+        **kwargs: Given.kwargs,
+    ) -> Result:  # fmt: skip
+        """Runs it in a thread; if the caller is cancelled, `release` gets the result, which would be lost."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.count, self.name)
         future = asyncio.get_running_loop().run_in_executor(self._pool, functools.partial(work, *args, **kwargs))
@@ -62,7 +69,13 @@ class Threads:
             while not future.done():
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait([future])
+            if not future.cancelled() and future.exception() is None:
+                release(future.result())
             raise
+
+
+def _keep(_: object) -> None:
+    """For results that need no release."""
 
 
 in_thread = Threads(8, "tabellion-files")  #: separate, so that a write never waits for a document that is being read
@@ -142,6 +155,17 @@ def forget_folders() -> None:
     _listed.clear()
 
 
+def open_file(path: Path, root: Path, flags: int, mode: int = PRIVATE_FILE) -> int:
+    """Opens a file in a folder that is created if it does not exist."""
+    try:
+        make_folder(path.parent, root)
+        return os.open(path, flags | os.O_CLOEXEC, mode)
+    except FileNotFoundError:  # the folder was removed since we made it
+        forget_folders()
+        make_folder(path.parent, root)
+        return os.open(path, flags | os.O_CLOEXEC, mode)
+
+
 class StagedFile:
     """A file that is being written under a temporary name; `name` makes it permanent, `discard` removes it."""
 
@@ -149,7 +173,8 @@ class StagedFile:
         self.root = root
         self.path = folder / f".{secrets.token_hex(8)}{ENDING}"
         with translate_errors(self.path):
-            self._handle: int | None = self._open(mode)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            self._handle: int | None = open_file(self.path, root, flags, mode)
 
     @classmethod
     def adopt(cls, file: Path, root: Path, mode: int = PRIVATE_FILE) -> StagedFile:
@@ -160,16 +185,6 @@ class StagedFile:
             staged._handle = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
             os.fchmod(staged._handle, mode)
         return staged
-
-    def _open(self, mode: int) -> int:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        try:
-            make_folder(self.path.parent, self.root)
-            return os.open(self.path, flags, mode)
-        except FileNotFoundError:  # the folder was removed since we made it
-            forget_folders()
-            make_folder(self.path.parent, self.root)
-            return os.open(self.path, flags, mode)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Appends the data."""

@@ -13,6 +13,7 @@ from tabellion.engine.celery import app as celery_app
 from tabellion.engine.celery import broker as celery_broker
 from tabellion.engine.celery.app import make_app
 from tabellion.engine.celery.broker import Broker, BrokerUnreachable, name_queues
+from tabellion.errors import ConfigurationError
 from tests import brokers
 
 
@@ -56,6 +57,13 @@ def test_each_environment_has_its_own_queues() -> None:
     both = name_queues("t", ["prod", "dev"], ["prod", "dev"], queues)
     assert list(both) == ["t.prod.jobs", "t.prod.mails", "t.dev.jobs", "t.dev.mails"]
     assert name_queues("t", ["prod", "dev"], ["dev"], ["jobs"]) == {"t.dev.jobs": ("dev", "jobs")}
+
+
+def test_two_queues_with_one_name_are_refused() -> None:
+    """Names may contain dots, also those of an environment that this node does not serve."""
+    with pytest.raises(ConfigurationError, match=r"queue 'b.c' of environment 'a' and queue 'c' of environment 'a.b'"):
+        name_queues("t", ["a", "a.b"], ["a"], ["b.c", "c"])
+    assert len(name_queues("t", ["a"], ["a"], ["b.c", "c"])) == 2
 
 
 @pytest.mark.parametrize("scheme", ["redis", "rediss", "amqp", "amqps"])

@@ -240,7 +240,7 @@ def test_an_id_in_use_is_refused(url: str, owner: Owner, tmp_path: Path) -> None
 def test_an_id_in_use_on_this_machine_is_refused(url: str, owner: Owner, tmp_path: Path) -> None:
     """On one machine both would share a temp folder: the second is refused, the first one's files stay."""
     queue = jobs_queue()
-    recorder = EventRecorder()
+    recorder, refused = EventRecorder(), EventRecorder()
 
     @queue.handler
     async def work(job: Job) -> None:
@@ -250,8 +250,9 @@ def test_an_id_in_use_on_this_machine_is_refused(url: str, owner: Owner, tmp_pat
     with working(first):
         eventually(lambda: recorder.of("environment_up"))
         with pytest.raises(ConfigurationError, match="worker-1"):
-            RunningWorker(make_worker(url, queue, id="worker-1", folder=tmp_path)).end()
+            RunningWorker(make_worker(url, queue, id="worker-1", listeners=[refused], folder=tmp_path)).end()
         assert (tmp_path / "worker-1").is_dir()
+        assert not refused.events, "it did not start, and so it does not stop"
 
 
 def test_an_id_may_be_used_again_after_a_crash(url: str, owner: Owner, tmp_path: Path) -> None:

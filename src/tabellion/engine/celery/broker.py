@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from kombu import Connection
 from kombu.exceptions import ChannelError, OperationalError
 
-from tabellion.errors import TabellionError
+from tabellion.errors import ConfigurationError, TabellionError
 
 CONNECT = 4  # seconds for the broker to accept a connection
 ANSWER = 10  # seconds for it to answer; one that has vanished without closing its connections never does
@@ -113,19 +113,27 @@ class Broker:
 
 
 def name_queues(
-    prefix: str, environments: Sequence[str], served: Iterable[str], queues: Sequence[str]
+    prefix: str, environments: Sequence[str], served: Collection[str], queues: Sequence[str]
 ) -> dict[str, tuple[str, str]]:
     """The names of Celery's queues, in polling order, with the environment and the queue that each is for.
 
     With several configured `environments` each has its own, so that nodes which serve some of them get no hints of the
-    others. The prefix keeps them apart from those of other configurations at the same broker.
+    others. The prefix keeps them apart from those of other configurations at the same broker. Raises ConfigurationError
+    if two would have the same name.
     """
     several = len(environments) > 1
-    return {
-        f"{prefix}.{place}.{queue}" if several else f"{prefix}.{queue}": (place, queue)
-        for place in served
-        for queue in queues
-    }
+    lanes: dict[str, tuple[str, str]] = {}
+    for place in environments:
+        for queue in queues:
+            name = f"{prefix}.{place}.{queue}" if several else f"{prefix}.{queue}"
+            if name in lanes:
+                other, of_other = lanes[name]
+                raise ConfigurationError(
+                    f"queue {of_other!r} of environment {other!r} and queue {queue!r} of environment {place!r} have "
+                    f"the same name in Celery, {name!r}: rename one of the environments"
+                )
+            lanes[name] = place, queue
+    return {name: (place, queue) for name, (place, queue) in lanes.items() if place in served}
 
 
 def check_broker(url: str) -> str:

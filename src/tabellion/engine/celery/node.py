@@ -60,7 +60,12 @@ class Node(bootsteps.StartStopStep):  # type: ignore[misc]
         except TabellionError as error:
             raise SystemExit(f"tabellion: {error}") from error
         # Other nodes may be able to use what this one cannot: it leaves their hints to them.
-        worker.app.amqp.queues.deselect([name for name, (place, _) in self._plan.lanes.items() if place not in usable])
+        queues = worker.app.amqp.queues
+        chosen = list(queues.consume_from)
+        queues.deselect([name for name, (place, _) in self._plan.lanes.items() if place not in usable])
+        if not queues.consume_from:
+            names = ", ".join(chosen)
+            raise SystemExit(f"tabellion: this node can use none of the environments of its Celery queues: {names}")
         self._reconciler: subprocess.Popen[bytes] | None = None
         self._stopping = False
         signals.worker_shutting_down.connect(self._on_shutting_down, weak=False)

@@ -11,7 +11,7 @@ from typing import Any
 
 import asyncpg
 
-from tabellion.engine import counts, sql
+from tabellion.engine import control_rows, counts, sql
 from tabellion.engine.database import Answers, TrialStatements, Undone
 from tabellion.engine.failpoints import failpoint
 from tabellion.engine.job import Job
@@ -234,10 +234,8 @@ class PostgreSQL:
 
     async def _lock_queue(self, connection: Connection, queue: Queue) -> int | None:
         """Locks the queue's own row, which is created if it is missing; returns the limit that an operator set."""
-        await connection.execute(
-            self._text(f"INSERT INTO tabellion_queues (queue, updated_at) VALUES ($1, {NOW}) ON CONFLICT DO NOTHING"),
-            queue.name,
-        )
+        text, values = control_rows.ensure(queue.name)
+        await connection.execute(self._text(text), *values)
         query = "SELECT running_limit FROM tabellion_queues WHERE queue = $1 FOR UPDATE"
         limit: int | None = await connection.fetchval(query, queue.name)
         return limit

@@ -188,9 +188,11 @@ class Worker:
             lane.gate = self._gates.get_gate(lane.queue.uses) if lane.queue.uses else None
         self._poller = dispatcher.poller = self._make_poller(dispatcher)
         tasks: list[asyncio.Task[None]] = []
+        started = False
         try:
             dispatcher.root = self._folders.open()
             self.listeners.emit(Event("worker_started", worker=self.id, note=self._describe_plan()))
+            started = True
             tasks += [asyncio.create_task(environment.run()) for environment in environments]
             # Declarations are checked before the first claim, but a database that hangs delays the start only briefly.
             with contextlib.suppress(TimeoutError):
@@ -222,7 +224,8 @@ class Worker:
                 *(environment.close("stopped normally") for environment in environments), return_exceptions=True
             )
             self._folders.close()
-            self.listeners.emit(Event("worker_stopped", worker=self.id, note=self.record.tally))
+            if started:
+                self.listeners.emit(Event("worker_stopped", worker=self.id, note=self.record.tally))
 
     def _make_dispatcher(self) -> Dispatcher:
         """The dispatcher of this kind of worker."""

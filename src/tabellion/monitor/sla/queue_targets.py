@@ -10,7 +10,7 @@ from tabellion.engine.sql import NOW
 from tabellion.engine.store import Store
 from tabellion.errors import StoreError
 from tabellion.messages import Message
-from tabellion.monitor.counting import MOST, created_at_sql, waiting_join
+from tabellion.monitor.counting import MOST, created_at_sql, join_waiting
 from tabellion.monitor.sla.target import QUEUE_KINDS, Target
 from tabellion.monitor.view import QueueView
 
@@ -23,12 +23,13 @@ async def measure_oldest(store: Store, view: QueueView) -> float:
     if created_at is None:
         raise StoreError(Message("sla.no_created_at", table=queue.table))
     condition = view.holds("ready", d) + (f" AND (\n{queue.where}\n)" if queue.where else "")
+    join, is_due, values = await join_waiting(store, bound)
     [row] = await store.database.fetch(
         f"""SELECT {sql.epoch(NOW, d)} - min(born) AS seconds
-FROM (SELECT {created_at} AS born FROM {sql.name(queue.table)} AS t{waiting_join(bound)}
-  WHERE waiting_key IS NULL AND {condition} LIMIT {MOST}) AS s""",
-        await store.now(), queue.name,
-    )  # fmt: skip
+FROM (SELECT {created_at} AS born FROM {sql.name(queue.table)} AS t{join}
+  WHERE {is_due} AND {condition} LIMIT {MOST}) AS s""",
+        *values,
+    )
     return max(float(row["seconds"]), 0.0) if row["seconds"] is not None else 0.0
 
 

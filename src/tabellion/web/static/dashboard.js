@@ -34,16 +34,15 @@ export function showTile(name, value, sub, kind = "") {
   tile.className = `card tile ${kind}`;
 }
 
-function showFigures({ queues: all, workers, spend, series }) {
+function showFigures({ queues: all, fleet, spend, series }) {
   const ours = all.filter((one) => !one.people), queues = ours.filter((one) => !one.chore);
-  const alive = workers.filter((one) => one.state === "alive");
-  const slots = sum(alive, (one) => one.slots), failed = sum(ours, (one) => one.failed);
+  const failed = sum(ours, (one) => one.failed);
   const waiting = sum(queues, (one) => one.waiting), done = sum(series.minutes.done, (one) => one);
   const lost = sum(series.minutes.failed, (one) => one);
   const plus = (state) => (ours.some((one) => one.more.includes(state)) ? "+" : "");
   const ready = sum(queues, (one) => one.ready);
   showTile("ready", number(ready) + plus("ready"), waiting ? t("dashboard.tile_waiting", { n: number(waiting) }) : t(ready ? "dashboard.tile_due" : "dashboard.tile_nothing"));
-  showTile("running", number(sum(queues, (one) => one.running)), alive.length ? t("dashboard.tile_slots", { n: alive.length, count: number(alive.length), slots: number(slots) }) : t("dashboard.tile_no_worker"), alive.length ? "" : "tile-warn");
+  showTile("running", number(sum(queues, (one) => one.running)), fleet.alive ? t("dashboard.tile_slots", { n: fleet.alive, count: number(fleet.alive), slots: number(fleet.slots) }) : t("dashboard.tile_no_worker"), fleet.alive ? "" : "tile-warn");
   showTile("done", number(done), t("dashboard.tile_minute", { n: number(sum(queues, (one) => one.throughput.minute.done)) }));
   showTile("failed", number(failed) + plus("failed"), t("dashboard.tile_failed_hour", { n: number(lost) }), failed ? "tile-bad" : "");
   showTile("spend", money(spend.today, spend.currency), t("dashboard.tile_month", { sum: money(spend.month, spend.currency) }));
@@ -238,7 +237,7 @@ watch((overview) => {
   showQueues(overview.queues);
   showList("workers", workerRows, overview.workers, (one) => one.id);
   showList("gates", gateRows, overview.gates, (one) => one.name);
-  const alive = overview.workers.filter((one) => one.state === "alive").length;
+  const { alive } = overview.fleet;
   put(byId("workers-alive"), t("dashboard.alive", { n: alive, count: number(alive) }));
   spending.update({ since: new Date(overview.spend.since), step: 86400, values: { cost: overview.spend.days } });
   spendRows.update(overview.spend.by, (one) => one.queue);

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tabellion import Store
 from tabellion.engine.counts import HOUR
 from tabellion.engine.retention import SOME, PruneStep
-from tabellion.monitor.old_snapshots import SnapshotsRule
+from tabellion.monitor.snapshots_retention import SnapshotsRule
 from tabellion.testing import Clock
 from tests.engine.made_tables import asynchronous
 

@@ -6,7 +6,7 @@ import time
 
 from tabellion import Store
 from tabellion.delivery import endpoints
-from tabellion.delivery.old_deliveries import DeliveriesRule
+from tabellion.delivery.deliveries_retention import DeliveriesRule
 from tabellion.engine.retention import PruneStep
 from tests.workers import ask
 

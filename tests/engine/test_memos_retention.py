@@ -6,7 +6,7 @@ import pytest
 
 from tabellion import Store
 from tabellion.engine.memo import Asker, Memos
-from tabellion.engine.old_memos import MemosRule
+from tabellion.engine.memos_retention import MemosRule
 from tabellion.engine.settlement import Settlement
 from tabellion.testing import Clock
 from tests.engine.made_tables import asynchronous, claim_one, rows, tasks

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tabellion import Store
-from tabellion.engine.old_attempts import AttemptsRule, find_removable
+from tabellion.engine.attempts_retention import AttemptsRule, find_removable
 from tabellion.engine.retention import PruneStep
 from tabellion.engine.settlement import Outcome, Settlement
 from tabellion.errors import Unreachable
