@@ -6,11 +6,11 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -33,15 +33,20 @@ ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "checksums"
 
 
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example as `pip install ./examples/checksums` builds it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], cwd=EXAMPLE, check=True)
+    [found] = folder.glob("*.whl")
+    return found
+
+
 @pytest.fixture
-def packages(tmp_path: Path) -> Mapping[str, str]:
-    """An environment with the example installed: the file, and the metadata that names its entry point."""
+def packages(wheel: Path, tmp_path: Path) -> Mapping[str, str]:
+    """An environment with the example installed."""
     folder = tmp_path / "packages"
-    about = folder / "tabellion_checksums-1.0.dist-info"
-    about.mkdir(parents=True)
-    shutil.copytree(EXAMPLE / "checksums", folder / "checksums")
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tabellion-checksums\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[tabellion.pipelines]\nchecksums = checksums.pipeline:PIPELINE\n")
+    zipfile.ZipFile(wheel).extractall(folder)
     return os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{folder}"}
 
 
