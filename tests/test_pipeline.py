@@ -179,6 +179,49 @@ def test_a_pipeline_without_its_own_tables_is_served(packages: Mapping[str, str]
     assert "the pipeline 'plain' of the package tabellion-checksums cannot be loaded" in broken.stderr
 
 
+@pytest.mark.parametrize(
+    ("members", "arguments", "expected"),
+    [
+        ("commands = {'greet': 'plain_commands'}", ["--help"],
+         "the command 'greet' of the pipeline 'plain' cannot be loaded: there is no module plain_commands"),
+        ("commands = {'greet': 'plain'}", ["greet"],
+         "the command 'greet' of the pipeline 'plain' cannot be loaded: the module plain has no greet"),
+        ("commands = {'status': 'plain'}", ["--help"],
+         "the pipeline 'plain' adds the command 'status', which exists"),
+        ("catalogues = ('nowhere',)", ["read", "--help"],
+         "the pipeline 'plain' of the package tabellion-checksums cannot be used: there is no package 'nowhere'"),
+        ("catalogues = ('unquoted',)", ["read", "--help"],
+         "unquoted/locale/en/messages.po: line 5 has no text in double quotes: msgstr too heavy"),
+        ("catalogues = ('untranslated',)", ["read", "--help"],
+         "untranslated/locale/en/messages.po: parcels.heavy has no msgstr"),
+        ("catalogues = ('taken',)", ["read", "--help"],
+         "taken/locale/en/messages.po has codes of another package: audit.key_made"),
+    ],
+)  # fmt: skip
+def test_a_mistake_of_another_package_is_named(
+    packages: Mapping[str, str], tmp_path: Path, members: str, arguments: list[str], expected: str
+) -> None:
+    """Instead of a traceback, also in commands that do not use the pipeline."""
+    folder = Path(packages["PYTHONPATH"].split(os.pathsep)[1])
+    (folder / "plain.py").write_text(
+        "from tabellion import Pipeline\nclass Plain(Pipeline):\n    name = 'plain'\n"
+        f"    {members}\nPIPELINE = Plain()\n"
+    )
+    [points] = folder.glob("*.dist-info/entry_points.txt")
+    points.write_text("[tabellion.pipelines]\nplain = plain:PIPELINE\n")
+    for package, text in (
+        ("unquoted", 'msgid "parcels.light"\nmsgstr "light"\n\nmsgid "parcels.heavy"\nmsgstr too heavy\n'),
+        ("untranslated", 'msgid "parcels.heavy"\n'),
+        ("taken", 'msgid "audit.key_made"\nmsgstr "mine"\n'),
+    ):
+        (folder / package / "locale" / "en").mkdir(parents=True)
+        (folder / package / "__init__.py").touch()
+        (folder / package / "locale" / "en" / "messages.po").write_text(text)
+    broken = tabellion(packages, tmp_path, *arguments)
+    assert (broken.returncode, "Traceback" in broken.stderr) == (3, False), broken.stderr
+    assert expected in broken.stderr
+
+
 def test_shared_tables_of_two_pipelines_are_printed_once(sqlite_url: str) -> None:
     """The SQL for both of them can be run as it is."""
 

@@ -24,8 +24,13 @@ Translatable = Annotated[
 
 _DEEPEST = 8  # messages within messages; the data of a reading child is not trusted
 _HOLE = re.compile(r"\{(\w+)\}")
+_BLOCK = re.compile(r"\S.*?(?=\n\s*\n|\s*\Z)", re.DOTALL)  #: of a catalogue: an entry with its comments
 #: Where French has a no-break space.
 _TIED = re.compile(r" (?=[:;?!%»])|(?<=«) ")
+
+
+class CatalogueError(ValueError):
+    """A catalogue is missing, cannot be read, or has codes of another one."""
 
 
 class Message(str):
@@ -112,12 +117,27 @@ def _find_template(language: str, code: str) -> Template | None:
     return template
 
 
-def add(package: str) -> None:
-    """Adds the catalogues of a package, as the registry does with those that a pipeline declares."""
-    if package not in PACKAGES:
-        PACKAGES.append(package)
-        catalogue.cache_clear()
-        domain.cache_clear()
+def add(package: str, *, check: bool = False) -> None:
+    """Adds the catalogues of a package, as the registry does with those that a pipeline declares.
+
+    With `check`, they are read at once, and left out with a CatalogueError if that fails.
+    """
+    if package in PACKAGES:
+        return
+    PACKAGES.append(package)
+    _clear()
+    try:
+        for language in LANGUAGES if check else ():
+            catalogue(language)
+    except CatalogueError:
+        PACKAGES.remove(package)
+        _clear()
+        raise
+
+
+def _clear() -> None:
+    catalogue.cache_clear()
+    domain.cache_clear()
 
 
 @functools.cache
@@ -131,30 +151,50 @@ def domain(language: str, name: str) -> dict[str, Template]:
     """The texts of one kind in a language: `messages`, or `pages` for texts of pages only."""
     found: dict[str, Template] = {}
     for package in PACKAGES:
-        file = files(package) / "locale" / language / f"{name}.po"
-        entries = dict(read_catalogue(file.read_text(encoding="utf-8"))) if file.is_file() else {}
+        entries = _read_file(package, f"locale/{language}/{name}.po")
         if repeated := found.keys() & entries.keys():
-            raise ValueError(f"{package}: the catalogue has {', '.join(sorted(repeated))} of another package")
+            codes = ", ".join(sorted(repeated))
+            raise CatalogueError(f"{package}/locale/{language}/{name}.po has codes of another package: {codes}")
         found |= entries
     return {code: _insert_no_break_spaces(template) for code, template in found.items()} if language == "fr" else found
 
 
+def _read_file(package: str, path: str) -> dict[str, Template]:
+    try:
+        file = files(package).joinpath(*path.split("/"))
+    except (ModuleNotFoundError, TypeError) as error:
+        raise CatalogueError(f"there is no package {package!r} with catalogues") from error
+    try:
+        return dict(read_catalogue(file.read_text(encoding="utf-8"))) if file.is_file() else {}
+    except ValueError as error:
+        raise CatalogueError(f"{package}/{path}: {error}") from error
+
+
 def read_catalogue(text: str) -> Iterator[tuple[str, Template]]:
-    """The entries of a gettext catalogue (`.po`); fuzzy and obsolete ones are skipped."""
-    for block in re.split(r"\n\s*\n", text):
+    """The entries of a gettext catalogue (`.po`); fuzzy and obsolete ones are skipped.
+
+    Raises a CatalogueError with the line that is wrong.
+    """
+    for block in _BLOCK.finditer(text):
         entry: dict[str, str] = {}
         name = ""
-        for line in block.splitlines():
+        for number, line in enumerate(block[0].split("\n")):
             if line.startswith("#"):
                 if line.startswith("#,") and "fuzzy" in line:
                     break
                 continue
             keyword, _, rest = line.partition(" ") if not line.startswith('"') else (name, "", line)
             name = keyword
-            entry[name] = entry.get(name, "") + json.loads(rest)
+            try:
+                entry[name] = entry.get(name, "") + json.loads(rest)
+            except (ValueError, TypeError):
+                at = text.count("\n", 0, block.start()) + number + 1
+                raise CatalogueError(f"line {at} has no text in double quotes: {line}") from None
         else:
             if code := entry.get("msgid"):
                 several = "msgstr[0]" in entry
+                if missing := {"msgstr[1]" if several else "msgstr"} - entry.keys():
+                    raise CatalogueError(f"{code} has no {missing.pop()}")
                 yield code, (entry["msgstr[0]"], entry["msgstr[1]"]) if several else entry["msgstr"]
 
 
