@@ -35,6 +35,11 @@ def find_pipelines(names: Sequence[str]) -> list[Pipeline]:
     return [installed[name] for name in names]
 
 
+def is_included(pipeline: Pipeline) -> bool:
+    """Whether a pipeline comes with this package."""
+    return type(pipeline).__module__.startswith(f"{GROUP}.")
+
+
 def gates_of(config: Config, pipelines: Sequence[Pipeline]) -> dict[str, GateSettings]:
     """The settings of the gates that these pipelines use; the configuration overrides them and adds others."""
     defaults = {gate: settings for pipeline in pipelines for gate, settings in pipeline.gates(config).items()}
