@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -96,10 +97,13 @@ def test_a_third_party_pipeline_works_like_our_own(
 
         wanted = {hashlib.sha256(text.encode()).hexdigest() for text in ("one", "two")}
         eventually(lambda: found() == wanted)
-        assert wanted <= set(client.get("/checksums", headers={"Accept": "*/*"}).text.split())
+        shown_page = client.get("/checksums", headers={"Accept": "text/html"}).text
+        assert wanted <= set(re.findall(r"<td>(\w{64})</td>", shown_page))
         assert 'href="/checksums"' in client.get("/dashboard", headers={"Accept": "text/html"}).text
         assert {"checksums", "documents"} <= {one["name"] for one in client.get("/api/queues").json()["queues"]}
-        assert "/api/checksums" in client.get("/openapi.json").json()["paths"]
+        document = client.get("/openapi.json").json()
+        assert "/api/checksums" in document["paths"]
+        assert "ChecksumList" in document["components"]["schemas"]
         eventually(lambda: client.get("/readyz").status_code == 200)
     assert httpx2.get(f"{url}/api/checksums", trust_env=False).status_code == 401
     shown = tabellion(packages, tmp_path, "status", "--with", "checksums", "--json")
