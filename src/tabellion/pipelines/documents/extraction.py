@@ -255,7 +255,7 @@ async def _judge(job: Job, own: Reading, doctype: DocumentType, locks: Locks) ->
     # A review whose values have departed is reopened.
     judgement = judge(
         reading.issues, doubted, None if departed else locks.review,
-        settled=locks.settled(own.fields) if keep else (), least=reading.verdict,
+        settled=locks.decided_fields(own.fields) if keep else (), least=reading.verdict,
     )  # fmt: skip
     result["verdict"] = judgement.verdict
     # In a review that a person has started, what they have settled is shown as settled.

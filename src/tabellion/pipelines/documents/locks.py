@@ -33,7 +33,7 @@ class Locks:
     kept: Mapping[str, Any] = field(default_factory=dict)  #: the values that were read and confirmed on this document
     approved: Mapping[str, Any] = field(default_factory=dict)  #: the values of all fields, if a person approved them
 
-    def settled(self, read: Mapping[str, Field]) -> set[str]:
+    def decided_fields(self, read: Mapping[str, Field]) -> set[str]:
         """The fields that people have decided: a confirmation is valid as long as the same value is read."""
         confirmed = {**self.confirmed, **self.kept}
         same = (name for name in confirmed if name in read and clean_value(read[name].value) == confirmed[name])
