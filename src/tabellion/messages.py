@@ -24,7 +24,6 @@ Translatable = Annotated[
 
 _DEEPEST = 8  # messages within messages; the data of a reading child is not trusted
 _HOLE = re.compile(r"\{(\w+)\}")
-_BLOCK = re.compile(r"\S.*?(?=\n\s*\n|\s*\Z)", re.DOTALL)  #: of a catalogue: an entry with its comments
 #: Where French has a no-break space.
 _TIED = re.compile(r" (?=[:;?!%»])|(?<=«) ")
 
@@ -175,27 +174,29 @@ def read_catalogue(text: str) -> Iterator[tuple[str, Template]]:
 
     Raises a CatalogueError with the line that is wrong.
     """
-    for block in _BLOCK.finditer(text):
-        entry: dict[str, str] = {}
-        name = ""
-        for number, line in enumerate(block[0].split("\n")):
-            if line.startswith("#"):
-                if line.startswith("#,") and "fuzzy" in line:
-                    break
-                continue
+    entry: dict[str, str] = {}
+    name, is_fuzzy = "", False
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        if not line.strip():
+            yield from _complete_entry(entry)
+            entry, name, is_fuzzy = {}, "", False
+        elif line.startswith("#"):
+            is_fuzzy = is_fuzzy or (line.startswith("#,") and "fuzzy" in line)
+        elif not is_fuzzy:
             keyword, _, rest = line.partition(" ") if not line.startswith('"') else (name, "", line)
             name = keyword
             try:
                 entry[name] = entry.get(name, "") + json.loads(rest)
             except (ValueError, TypeError):
-                at = text.count("\n", 0, block.start()) + number + 1
-                raise CatalogueError(f"line {at} has no text in double quotes: {line}") from None
-        else:
-            if code := entry.get("msgid"):
-                several = "msgstr[0]" in entry
-                if missing := {"msgstr[1]" if several else "msgstr"} - entry.keys():
-                    raise CatalogueError(f"{code} has no {missing.pop()}")
-                yield code, (entry["msgstr[0]"], entry["msgstr[1]"]) if several else entry["msgstr"]
+                raise CatalogueError(f"line {number} has no text in double quotes: {line}") from None
+
+
+def _complete_entry(entry: Mapping[str, str]) -> Iterator[tuple[str, Template]]:
+    if code := entry.get("msgid"):
+        several = "msgstr[0]" in entry
+        if missing := {"msgstr[1]" if several else "msgstr"} - entry.keys():
+            raise CatalogueError(f"{code} has no {missing.pop()}")
+        yield code, (entry["msgstr[0]"], entry["msgstr[1]"]) if several else entry["msgstr"]
 
 
 def select_page_texts(language: str, prefixes: Iterable[str]) -> dict[str, Template]:
