@@ -14,6 +14,7 @@ from tabellion.config import known_keys, known_variables
 from tabellion.engine.events import NAMES
 from tabellion.engine.settlement import STATE_OF
 from tabellion.installed_pipelines import installed_pipelines
+from tabellion.web.pages.page import icons
 from tests.deploy.expressions import exported
 from tests.docs_navigation import problems
 
@@ -52,6 +53,13 @@ def test_every_metric_is_documented_with_its_labels() -> None:
     metrics = exported(installed_pipelines().values())
     assert len(listed) == len(rows)
     assert listed == {name: (one.kind, one.labels, one.help) for name, one in metrics.items()}
+
+
+def test_every_icon_is_documented() -> None:
+    """The guide for pipelines lists exactly the icons that header entries can have."""
+    listed = re.search(r"The icons are (.+?)\.", page("how-to/write-a-pipeline.md"), re.DOTALL)
+    assert listed is not None
+    assert re.findall(r"`([a-z]+)`", listed[1]) == sorted(icons())
 
 
 def test_every_key_and_variable_is_documented() -> None:

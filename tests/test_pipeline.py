@@ -6,11 +6,12 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
+import re
 import signal
 import sqlite3
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -33,15 +34,20 @@ ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples" / "checksums"
 
 
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example as `pip install ./examples/checksums` builds it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], cwd=EXAMPLE, check=True)
+    [found] = folder.glob("*.whl")
+    return found
+
+
 @pytest.fixture
-def packages(tmp_path: Path) -> Mapping[str, str]:
-    """An environment with the example installed: the file, and the metadata that names its entry point."""
+def packages(wheel: Path, tmp_path: Path) -> Mapping[str, str]:
+    """An environment with the example installed."""
     folder = tmp_path / "packages"
-    about = folder / "tabellion_checksums-1.0.dist-info"
-    about.mkdir(parents=True)
-    shutil.copytree(EXAMPLE / "checksums", folder / "checksums")
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: tabellion-checksums\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[tabellion.pipelines]\nchecksums = checksums.pipeline:PIPELINE\n")
+    zipfile.ZipFile(wheel).extractall(folder)
     return os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{folder}"}
 
 
@@ -91,10 +97,13 @@ def test_a_third_party_pipeline_works_like_our_own(
 
         wanted = {hashlib.sha256(text.encode()).hexdigest() for text in ("one", "two")}
         eventually(lambda: found() == wanted)
-        assert wanted <= set(client.get("/checksums", headers={"Accept": "*/*"}).text.split())
+        shown_page = client.get("/checksums", headers={"Accept": "text/html"}).text
+        assert wanted <= set(re.findall(r"<td>(\w{64})</td>", shown_page))
         assert 'href="/checksums"' in client.get("/dashboard", headers={"Accept": "text/html"}).text
         assert {"checksums", "documents"} <= {one["name"] for one in client.get("/api/queues").json()["queues"]}
-        assert "/api/checksums" in client.get("/openapi.json").json()["paths"]
+        document = client.get("/openapi.json").json()
+        assert "/api/checksums" in document["paths"]
+        assert "ChecksumList" in document["components"]["schemas"]
         eventually(lambda: client.get("/readyz").status_code == 200)
     assert httpx2.get(f"{url}/api/checksums", trust_env=False).status_code == 401
     shown = tabellion(packages, tmp_path, "status", "--with", "checksums", "--json")
@@ -172,6 +181,49 @@ def test_a_pipeline_without_its_own_tables_is_served(packages: Mapping[str, str]
     broken = tabellion(packages, tmp_path, "keys", "list")
     assert broken.returncode == 3
     assert "the pipeline 'plain' of the package tabellion-checksums cannot be loaded" in broken.stderr
+
+
+@pytest.mark.parametrize(
+    ("members", "arguments", "expected"),
+    [
+        ("commands = {'greet': 'plain_commands'}", ["--help"],
+         "the command 'greet' of the pipeline 'plain' cannot be loaded: there is no module plain_commands"),
+        ("commands = {'greet': 'plain'}", ["greet"],
+         "the command 'greet' of the pipeline 'plain' cannot be loaded: the module plain has no greet"),
+        ("commands = {'status': 'plain'}", ["--help"],
+         "the pipeline 'plain' adds the command 'status', which exists"),
+        ("catalogues = ('nowhere',)", ["read", "--help"],
+         "the pipeline 'plain' of the package tabellion-checksums cannot be used: there is no package 'nowhere'"),
+        ("catalogues = ('unquoted',)", ["read", "--help"],
+         "unquoted/locale/en/messages.po: line 5 has no text in double quotes: msgstr too heavy"),
+        ("catalogues = ('untranslated',)", ["read", "--help"],
+         "untranslated/locale/en/messages.po: parcels.heavy has no msgstr"),
+        ("catalogues = ('taken',)", ["read", "--help"],
+         "taken/locale/en/messages.po has codes of another package: audit.key_made"),
+    ],
+)  # fmt: skip
+def test_a_mistake_of_another_package_is_named(
+    packages: Mapping[str, str], tmp_path: Path, members: str, arguments: list[str], expected: str
+) -> None:
+    """Instead of a traceback, also in commands that do not use the pipeline."""
+    folder = Path(packages["PYTHONPATH"].split(os.pathsep)[1])
+    (folder / "plain.py").write_text(
+        "from tabellion import Pipeline\nclass Plain(Pipeline):\n    name = 'plain'\n"
+        f"    {members}\nPIPELINE = Plain()\n"
+    )
+    [points] = folder.glob("*.dist-info/entry_points.txt")
+    points.write_text("[tabellion.pipelines]\nplain = plain:PIPELINE\n")
+    for package, text in (
+        ("unquoted", 'msgid "parcels.light"\nmsgstr "light"\n\nmsgid "parcels.heavy"\nmsgstr too heavy\n'),
+        ("untranslated", 'msgid "parcels.heavy"\n'),
+        ("taken", 'msgid "audit.key_made"\nmsgstr "mine"\n'),
+    ):
+        (folder / package / "locale" / "en").mkdir(parents=True)
+        (folder / package / "__init__.py").touch()
+        (folder / package / "locale" / "en" / "messages.po").write_text(text)
+    broken = tabellion(packages, tmp_path, *arguments)
+    assert (broken.returncode, "Traceback" in broken.stderr) == (3, False), broken.stderr
+    assert expected in broken.stderr
 
 
 def test_shared_tables_of_two_pipelines_are_printed_once(sqlite_url: str) -> None:

@@ -35,6 +35,11 @@ def find_pipelines(names: Sequence[str]) -> list[Pipeline]:
     return [installed[name] for name in names]
 
 
+def is_included(pipeline: Pipeline) -> bool:
+    """Whether a pipeline comes with this package."""
+    return type(pipeline).__module__.startswith(f"{GROUP}.")
+
+
 def gates_of(config: Config, pipelines: Sequence[Pipeline]) -> dict[str, GateSettings]:
     """The settings of the gates that these pipelines use; the configuration overrides them and adds others."""
     defaults = {gate: settings for pipeline in pipelines for gate, settings in pipeline.gates(config).items()}
@@ -56,10 +61,14 @@ _cache: dict[str, Pipeline] = {}
 
 def _load_installed() -> dict[str, Pipeline]:
     if not _cache:
-        for module in pkgutil.iter_modules(importlib.import_module(GROUP).__path__):
-            _add(importlib.import_module(f"{GROUP}.{module.name}.pipeline").PIPELINE)
-        for point in entry_points(group=GROUP):
-            _add(_load_entry_point(point))
+        try:
+            for module in pkgutil.iter_modules(importlib.import_module(GROUP).__path__):
+                _add(importlib.import_module(f"{GROUP}.{module.name}.pipeline").PIPELINE)
+            for point in entry_points(group=GROUP):
+                _add(_load_entry_point(point), point)
+        except ConfigurationError:
+            _cache.clear()
+            raise
     return _cache
 
 
@@ -67,18 +76,25 @@ def _load_entry_point(point: EntryPoint) -> Pipeline:
     try:
         return point.load()  # type: ignore[no-any-return]
     except Exception as error:
-        package = point.dist.name if point.dist is not None else point.value
         raise ConfigurationError(
-            f"the pipeline {point.name!r} of the package {package} cannot be loaded "
-            f"({type(error).__name__}: {error}): fix the package, or uninstall it"
+            f"{_describe(point)} cannot be loaded ({type(error).__name__}: {error}): fix the package, or uninstall it"
         ) from error
 
 
-def _add(pipeline: Pipeline) -> None:
+def _describe(point: EntryPoint) -> str:
+    package = point.dist.name if point.dist is not None else point.value
+    return f"the pipeline {point.name!r} of the package {package}"
+
+
+def _add(pipeline: Pipeline, point: EntryPoint | None = None) -> None:
     if not isinstance(pipeline, Pipeline) or not pipeline.name:
         raise ConfigurationError(f"{pipeline!r} is not a pipeline: it must be a tabellion.Pipeline with a name")
     if pipeline.name in _cache:
         raise ConfigurationError(f"two pipelines are named {pipeline.name!r}: uninstall one of the packages")
     _cache[pipeline.name] = pipeline
     for package in pipeline.catalogues:
-        messages.add(package)
+        try:
+            messages.add(package, check=point is not None)  # our own catalogues are tested, and read when needed
+        except messages.CatalogueError as error:
+            where = _describe(point) if point is not None else pipeline.name
+            raise ConfigurationError(f"{where} cannot be used: {error}: fix the package, or uninstall it") from error

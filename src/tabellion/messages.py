@@ -28,6 +28,10 @@ _HOLE = re.compile(r"\{(\w+)\}")
 _TIED = re.compile(r" (?=[:;?!%»])|(?<=«) ")
 
 
+class CatalogueError(ValueError):
+    """A catalogue is missing, cannot be read, or has codes of another one."""
+
+
 class Message(str):
     """A sentence for people that is stored, compared and translated by its code; as a text it is in English.
 
@@ -112,12 +116,27 @@ def _find_template(language: str, code: str) -> Template | None:
     return template
 
 
-def add(package: str) -> None:
-    """Adds the catalogues of a package, as the registry does with those that a pipeline declares."""
-    if package not in PACKAGES:
-        PACKAGES.append(package)
-        catalogue.cache_clear()
-        domain.cache_clear()
+def add(package: str, *, check: bool = False) -> None:
+    """Adds the catalogues of a package, as the registry does with those that a pipeline declares.
+
+    With `check`, they are read at once, and left out with a CatalogueError if that fails.
+    """
+    if package in PACKAGES:
+        return
+    PACKAGES.append(package)
+    _clear()
+    try:
+        for language in LANGUAGES if check else ():
+            catalogue(language)
+    except CatalogueError:
+        PACKAGES.remove(package)
+        _clear()
+        raise
+
+
+def _clear() -> None:
+    catalogue.cache_clear()
+    domain.cache_clear()
 
 
 @functools.cache
@@ -131,31 +150,53 @@ def domain(language: str, name: str) -> dict[str, Template]:
     """The texts of one kind in a language: `messages`, or `pages` for texts of pages only."""
     found: dict[str, Template] = {}
     for package in PACKAGES:
-        file = files(package) / "locale" / language / f"{name}.po"
-        entries = dict(read_catalogue(file.read_text(encoding="utf-8"))) if file.is_file() else {}
+        entries = _read_file(package, f"locale/{language}/{name}.po")
         if repeated := found.keys() & entries.keys():
-            raise ValueError(f"{package}: the catalogue has {', '.join(sorted(repeated))} of another package")
+            codes = ", ".join(sorted(repeated))
+            raise CatalogueError(f"{package}/locale/{language}/{name}.po has codes of another package: {codes}")
         found |= entries
     return {code: _insert_no_break_spaces(template) for code, template in found.items()} if language == "fr" else found
 
 
+def _read_file(package: str, path: str) -> dict[str, Template]:
+    try:
+        file = files(package).joinpath(*path.split("/"))
+    except (ModuleNotFoundError, TypeError) as error:
+        raise CatalogueError(f"there is no package {package!r} with catalogues") from error
+    try:
+        return dict(read_catalogue(file.read_text(encoding="utf-8"))) if file.is_file() else {}
+    except ValueError as error:
+        raise CatalogueError(f"{package}/{path}: {error}") from error
+
+
 def read_catalogue(text: str) -> Iterator[tuple[str, Template]]:
-    """The entries of a gettext catalogue (`.po`); fuzzy and obsolete ones are skipped."""
-    for block in re.split(r"\n\s*\n", text):
-        entry: dict[str, str] = {}
-        name = ""
-        for line in block.splitlines():
-            if line.startswith("#"):
-                if line.startswith("#,") and "fuzzy" in line:
-                    break
-                continue
+    """The entries of a gettext catalogue (`.po`); fuzzy and obsolete ones are skipped.
+
+    Raises a CatalogueError with the line that is wrong.
+    """
+    entry: dict[str, str] = {}
+    name, is_fuzzy = "", False
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        if not line.strip():
+            yield from _complete_entry(entry)
+            entry, name, is_fuzzy = {}, "", False
+        elif line.startswith("#"):
+            is_fuzzy = is_fuzzy or (line.startswith("#,") and "fuzzy" in line)
+        elif not is_fuzzy:
             keyword, _, rest = line.partition(" ") if not line.startswith('"') else (name, "", line)
             name = keyword
-            entry[name] = entry.get(name, "") + json.loads(rest)
-        else:
-            if code := entry.get("msgid"):
-                several = "msgstr[0]" in entry
-                yield code, (entry["msgstr[0]"], entry["msgstr[1]"]) if several else entry["msgstr"]
+            try:
+                entry[name] = entry.get(name, "") + json.loads(rest)
+            except (ValueError, TypeError):
+                raise CatalogueError(f"line {number} has no text in double quotes: {line}") from None
+
+
+def _complete_entry(entry: Mapping[str, str]) -> Iterator[tuple[str, Template]]:
+    if code := entry.get("msgid"):
+        several = "msgstr[0]" in entry
+        if missing := {"msgstr[1]" if several else "msgstr"} - entry.keys():
+            raise CatalogueError(f"{code} has no {missing.pop()}")
+        yield code, (entry["msgstr[0]"], entry["msgstr[1]"]) if several else entry["msgstr"]
 
 
 def select_page_texts(language: str, prefixes: Iterable[str]) -> dict[str, Template]:

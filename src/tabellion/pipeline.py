@@ -196,3 +196,4 @@ class Background:
     ) -> None:  # fmt: skip
         self.config, self.environment, self.store, self.served = config, environment, store, served
         self.stopping, self.options, self.print_event = stopping, options, print_event
+        self.say = print_event  #: the former name

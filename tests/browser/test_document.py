@@ -42,6 +42,17 @@ def test_a_reprocessing_elsewhere_is_shown_at_once(visitor: Visitor) -> None:
     expect(page.locator("#attempts tbody tr")).to_have_count(2)
 
 
+def test_no_picture_of_an_unreadable_file_is_requested(visitor: Visitor) -> None:
+    """The page says why there is none, from what it knows already."""
+    document = visitor.installation.documents["truncated.pdf"]
+    requested: list[str] = []
+    visitor.page.on("request", lambda request: requested.append(request.url))
+    page = visitor.open(f"/documents/{document}")
+    expect(page.locator("#leaf")).to_contain_text("This page cannot be displayed")
+    expect(page.locator("#leaf a.button")).to_be_visible()
+    assert [url for url in requested if "/pages/" in url] == []
+
+
 def test_the_next_attempt_is_announced(visitor: Visitor) -> None:
     """Beside the newest attempt of a waiting document; when an earlier one was due is not shown."""
     document = visitor.installation.add_doubtful()["document_id"]

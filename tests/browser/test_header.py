@@ -11,6 +11,7 @@ from tests.browser.installation import Installation, Visitor, sample
 from tests.browser.keyboard import CLOSED_LATE
 from tests.browser.watch import until
 
+WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 #: By how many pixels the last place of the header reaches into its tools.
 OVERLAP = """() => document.querySelector('.places a:last-child').getBoundingClientRect().right
     - document.querySelector('.tools').getBoundingClientRect().left"""
@@ -22,9 +23,22 @@ def test_navigation_and_tools_do_not_overlap(installation: Installation, chromiu
     with installation.visitor(chromium, locale=locale) as one:
         page = one.open("/documents")
         page.locator("#away-mark").evaluate("mark => { mark.hidden = false; }")
-        for width in (1280, 1100, 1081, 1024, 920, 901, 880, 820, 795, 768, 700, 660, 641, 600, 480):
+        for width in (1280, 1100, 1081, 1024, 920, 901, 880, 820, 795, 768, 700, 660, 641, 600, 480, 380):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate(OVERLAP) <= 0, width
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "fr-FR"])
+def test_pages_fit_a_phone(installation: Installation, chromium: Browser, locale: str) -> None:
+    """No page is wider than 380 pixels in either language, and names of documents can be read."""
+    with installation.visitor(chromium, locale=locale, viewport={"width": 380, "height": 800}) as one:
+        wide = [
+            path for path in ("/documents", "/dashboard", "/numbers", "/queue") if one.open(path).evaluate(WIDER) > 0
+        ]
+        assert wide == []
+        name = one.open("/documents").locator("td.name").first
+        expect(name).to_be_visible()
+        assert name.evaluate("cell => cell.getBoundingClientRect().width") >= 150
 
 
 def test_a_user_sets_themselves_away(installation: Installation, chromium: Browser) -> None:

@@ -11,15 +11,18 @@ from typing import Any
 import pytest
 from fpdf.enums import EncryptionMethod
 from PIL import Image
+from pydantic import create_model
 
 from tabellion.config import Config
 from tabellion.engine.environment import Environment
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError
+from tabellion.pipeline import Pipeline
 from tabellion.pipelines.documents.pipeline import PIPELINE
 from tabellion.pipelines.documents.queues import documents_queues
 from tabellion.reading.limits import Limits
 from tabellion.web.app import make_app, serve_environment
+from tabellion.web.blueprint import Blueprint, NavItem
 from tests.models.bills import bill
 from tests.reading import papers
 from tests.web.live import Live, problem
@@ -135,3 +138,31 @@ def test_two_environments_on_one_database_are_rejected(tmp_path: Path) -> None:
         environments = [serve_environment(config, [PIPELINE], one, Store(url)) for one in ("prod", name)]
         with pytest.raises(ConfigurationError, match=message):
             make_app(config, environments, [PIPELINE])
+
+
+@pytest.mark.parametrize(
+    ("word", "icon", "code", "shape", "expected"),
+    [
+        ("base.nav_people", "truck", "too_large", "ParcelBody", r"/parcels has the unknown icon 'truck'; known: again"),
+        ("parcels.nope", "file", "too_large", "ParcelBody", r"/parcels has the text 'parcels\.nope': no catalogue"),
+        ("base.nav_people", "file", "parcel_lost", "ParcelBody", r"no catalogue has problem\.parcel_lost"),
+        ("base.nav_people", "file", "too_large", "ProblemResponse",
+         r"share a name \(tabellion\.web\.shapes\.ProblemResponse, tests\.web\.test_app\.ProblemResponse\)"),
+    ],
+)  # fmt: skip
+def test_names_of_another_package_are_checked_at_the_start(
+    tmp_path: Path, word: str, icon: str, code: str, shape: str, expected: str
+) -> None:
+    """Not at the first request that meets one that does not exist, or exists twice."""
+
+    class Parcels(Pipeline):
+        name = "parcels"
+
+        def blueprint(self) -> Blueprint:
+            body = create_model(shape, __module__=__name__, weight=int)
+            return Blueprint(places=(NavItem("/parcels", word, icon),), problems=(code,), shapes=(body,))
+
+    config, parcels = Config(data=tmp_path), Parcels()
+    environments = [serve_environment(config, [parcels], "prod", Store(f"sqlite:///{tmp_path}/p.db"))]
+    with pytest.raises(ConfigurationError, match=expected):
+        make_app(config, environments, [parcels])

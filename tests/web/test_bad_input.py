@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError, field_validator
 
 from tabellion.messages import Message, translate
 from tabellion.pipelines.documents.routes.review_bodies import FieldChange
@@ -67,18 +67,18 @@ def test_a_body_of_another_media_type_is_rejected(web: Live, media: str) -> None
     ("body", "code", "field", "expected", "got"),
     [
         ({}, "value_missing", "/url", "a value", "nothing"),
-        ({"url": "https://a.example", "events": [], "role": "admin"}, "value_unknown", "/role", "no such", "a text"),
-        ({"url": 3}, "value_invalid", "/url", "a text", "an integer"),
-        ({"url": True}, "value_invalid", "/url", "a text", "a boolean"),
-        ({"url": None}, "value_invalid", "/url", "a text", "null"),
-        ({"url": ""}, "value_invalid", "/url", "at least 1", "an empty text"),
-        ({"url": "x" * 10_000}, "value_invalid", "/url", "at most 2,048", "a text of 10,000 characters"),
-        ({"url": "https://a.example", "events": "*"}, "value_invalid", "/events", "a list", "a text of 1"),
-        ({"url": "https://a.example", "events": [1]}, "value_invalid", "/events/0", "a text", "an integer"),
+        ({"url": "https://a.example", "events": [], "role": "admin"}, "value_unknown", "/role", "no such", "a string"),
+        ({"url": 3}, "value_invalid", "/url", "a string", "an integer"),
+        ({"url": True}, "value_invalid", "/url", "a string", "a boolean"),
+        ({"url": None}, "value_invalid", "/url", "a string", "null"),
+        ({"url": ""}, "value_invalid", "/url", "at least 1", "an empty string"),
+        ({"url": "x" * 10_000}, "value_invalid", "/url", "at most 2,048", "a string of 10,000 characters"),
+        ({"url": "https://a.example", "events": "*"}, "value_invalid", "/events", "a list", "a string of 1 character"),
+        ({"url": "https://a.example", "events": [1]}, "value_invalid", "/events/0", "a string", "an integer"),
         ({"url": "https://a.example", "events": ["x"]}, "value_invalid", "/events/0", "document.completed", None),
         ({"url": "https://a.example", "a/b~c": 1}, "value_unknown", "/a~1b~0c", "no such", "an integer"),
         ([], "value_invalid", "", "", "a list"),
-        ("x", "value_invalid", "", "", "a text of 1 characters"),
+        ("x", "value_invalid", "", "", "a string of 1 character"),
     ],
 )
 def test_an_invalid_value_is_named(web: Live, body: Any, code: str, field: str, expected: str, got: str | None) -> None:
@@ -101,17 +101,17 @@ def test_a_number_beyond_64_bits_is_rejected(web: Live, number: str) -> None:
     ("query", "field", "expected"),
     [
         ("limit=-1", "limit", "at least 1"), ("limit=0", "limit", "at least 1"),
-        ("limit=1000000000", "limit", "at most 200"), ("limit=1.0", "limit", "whole number"),
-        ("limit=1_0", "limit", "whole number"), ("limit=+5", "limit", "whole number"), ("limit=", "limit", "whole"),
-        ("limit=5e1", "limit", "whole number"), ("limit=%D9%A3", "limit", "whole number"),
+        ("limit=1000000000", "limit", "at most 200"), ("limit=1.0", "limit", "integer"),
+        ("limit=1_0", "limit", "integer"), ("limit=+5", "limit", "integer"), ("limit=", "limit", "integer"),
+        ("limit=5e1", "limit", "integer"), ("limit=%D9%A3", "limit", "integer"),
         ("status=done", "status", "'queued'"), ("status=", "status", "'queued'"),
         ("verdict=good", "verdict", "'accept'"),
         ("since=yesterday", "since", "RFC 3339"), ("until=2020-13-01", "until", "date"), ("q=", "q", "at least 1"),
         ("cursor=zzzz", "cursor", "the `next`"), ("cursor=", "cursor", "the `next`"),
         ("cursor=" + "A" * 5000, "cursor", "the `next`"),
-        ("sort=name", "sort", "one of: cursor, limit, q, review, since"),
-        ("status__in=queued", "status__in", "one of:"), ("status%5B%5D=queued", "status[]", "one of:"),
-        ("LIMIT=1", "LIMIT", "one of:"), ("q%00=1", "q\x00", "one of:"),
+        ("sort=name", "sort", "one of cursor, limit, q, review, since"),
+        ("status__in=queued", "status__in", "one of"), ("status%5B%5D=queued", "status[]", "one of"),
+        ("LIMIT=1", "LIMIT", "one of"), ("q%00=1", "q\x00", "one of"),
     ],
 )  # fmt: skip
 def test_an_invalid_parameter_is_named(web: Live, query: str, field: str, expected: str) -> None:
@@ -143,6 +143,37 @@ def test_what_was_expected_is_a_message(web: Live, query: str, form: dict[str, A
     fix = Message.from_stored("", forms["fix"])
     assert isinstance(fix, Message)
     assert french in translate("fr", fix.code, **fix.params)
+
+
+def test_what_was_received_is_a_message(web: Live) -> None:
+    """With its plural, in the language of the page."""
+    error = problem(post(web, '"x"'), 422, "value_invalid")
+    assert error["translatable"]["got"] == {"code": "got.text", "params": {"n": 1}}
+    assert translate("fr", "got.text", n=1) == "une chaîne de 1 caractère"
+
+
+def test_an_endpoint_without_parameters_says_so(web: Live) -> None:
+    """There is none to list."""
+    error = problem(web.get("/api/metrics?x=1"), 422, "value_unknown")
+    assert error["expected"] == "no query parameters"
+    assert error["fix"] == "remove the query; this endpoint takes no parameters"
+
+
+def test_a_validator_says_what_was_expected() -> None:
+    """Also one of a pipeline of another package, which has no code for it."""
+
+    class Address(BaseModel):
+        to: str
+
+        @field_validator("to")
+        @classmethod
+        def check(cls, text: str) -> str:
+            raise ValueError("must be street, city")
+
+    with pytest.raises(ValidationError) as caught:
+        Address.model_validate({"to": "x"})
+    found = build_problem(caught.value.errors())
+    assert (found.more["expected"], found.fix) == ("must be street, city", "expected: must be street, city")
 
 
 def test_allowed_values_are_listed(web: Live) -> None:

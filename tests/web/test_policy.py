@@ -131,7 +131,7 @@ def test_a_route_admits_its_role_and_those_above(
             assert answer.headers["content-type"] == "text/html; charset=utf-8"
         else:
             error = problem(answer, 403, "role_required")
-            assert error["detail"].startswith(f"role_required: {needed.word}")
+            assert error["detail"].startswith(f"requires the role {needed.word}")
 
 
 @pytest.mark.parametrize("path", sorted(path for method, path in EVERY_ROUTE if method == "GET"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from tabellion.accounts.roles import Role
+from tabellion.answers import Answer
 from tabellion.web.answers import answer
+from tabellion.web.openapi import body_of
 from tabellion.web.policy import Policy
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
@@ -23,7 +25,29 @@ class Text(Strict):
     content: str
 
 
-@router.post("/api/checksums", status_code=202, summary="Send a text")
+class ChecksumAdded(Answer):
+    """A text that is queued."""
+
+    id: str
+
+
+class Checksum(Answer):
+    """A text with its checksum, once a worker has computed it."""
+
+    id: str
+    status: str
+    sha256: str | None
+
+
+class ChecksumList(Answer):
+    """The newest texts."""
+
+    checksums: list[Checksum]
+
+
+@router.post(
+    "/api/checksums", status_code=202, summary="Send a text", response_model=ChecksumAdded, openapi_extra=body_of(Text)
+)
 async def send(request: Request) -> Response:
     """The text is queued; the answer has its id."""
     text = await parse_body(request, Text, request.app.state.limits)
@@ -33,7 +57,7 @@ async def send(request: Request) -> Response:
     return answer({"id": id_}, 202)
 
 
-@router.get("/api/checksums", summary="List checksums")
+@router.get("/api/checksums", summary="List checksums", response_model=ChecksumList)
 async def list_checksums(request: Request) -> Response:
     """The newest first."""
     return answer({"checksums": await list_newest(request.state.environment.store)})

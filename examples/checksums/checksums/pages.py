@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from tabellion.accounts.roles import Role
 from tabellion.web.blueprint import NavItem
-from tabellion.web.pages.page import PageRoute
+from tabellion.web.pages.page import PageRoute, page
 from tabellion.web.policy import Policy
 
 from .texts import list_newest
@@ -18,6 +18,6 @@ PLACES = (NavItem("/checksums", "checksums.nav", "numbers", order=60),)
 
 @router.get("/checksums", response_class=Response)
 async def show_list(request: Request) -> Response:
-    """The list as plain text."""
+    """The list, from `templates/checksums.html`."""
     rows = await list_newest(request.state.environment.store)
-    return Response("\n".join(f"{one['sha256']}  {one['id']}" for one in rows), media_type="text/plain")
+    return page(request, "checksums.html", rows=rows)

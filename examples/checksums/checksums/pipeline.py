@@ -49,6 +49,7 @@ class Checksums(Pipeline):
             policy=api.POLICY,
             pages=pages.POLICY,
             places=pages.PLACES,
+            package="checksums",
             problems=("checksum_empty",),
             main_queue="checksums",
         )

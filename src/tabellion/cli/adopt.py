@@ -35,8 +35,8 @@ def adopt(
 ) -> None:
     """Write the declaration for an existing table, and print the index it needs. Changes nothing.
 
-    Each guess is marked with its reason. Every change of state is tried on one row in a transaction that is rolled
-    back; exits with 3 if the table rejects one.
+    Each guess is marked with its reason. Each state transition is tested on one row in a transaction that is rolled
+    back; exits with 3 if the table rejects a transition.
 
     Examples:
 

@@ -14,6 +14,7 @@ import typer.main
 from typer.core import TyperGroup
 
 from tabellion import __version__
+from tabellion.errors import ConfigurationError
 from tabellion.installed_pipelines import installed_pipelines
 
 #: Our commands and their modules; pipelines add theirs.
@@ -50,8 +51,15 @@ COMMANDS = {
 def commands() -> dict[str, str]:
     """Every command and its module."""
     first = {"up": COMMANDS["up"]}
-    added = {name: module for pipeline in installed_pipelines().values() for name, module in pipeline.commands.items()}
-    return first | {name: module for name, module in added.items() if name not in COMMANDS} | COMMANDS
+    added: dict[str, str] = {}
+    for pipeline in installed_pipelines().values():
+        if repeated := pipeline.commands.keys() & {*added, *COMMANDS}:
+            raise ConfigurationError(
+                f"the pipeline {pipeline.name!r} adds the command {min(repeated)!r}, which exists: "
+                "rename it in its package, or uninstall that"
+            )
+        added |= pipeline.commands
+    return first | added | COMMANDS
 
 
 GLOBAL = ("--config", "--data", "--queues", "--with")  #: options that may also follow the command
@@ -134,7 +142,10 @@ def options(
 
 def _load_command(module: str, name: str) -> Any:
     """Imports a command from its module."""
-    command: Any = getattr(importlib.import_module(module), name.replace("-", "_"))
+    _find_file(module, name)
+    command: Any = getattr(importlib.import_module(module), name.replace("-", "_"), None)
+    if command is None:
+        raise _describe_missing(name, f"the module {module} has no {name.replace('-', '_')}")
     wrapper = typer.Typer(rich_markup_mode="markdown", add_completion=False, pretty_exceptions_enable=False)
     if isinstance(command, typer.Typer):
         wrapper.add_typer(command, name=name)
@@ -145,10 +156,7 @@ def _load_command(module: str, name: str) -> Any:
 
 def _summary(module: str, name: str) -> str:
     """The first line of a command's docstring, read from its file."""
-    spec = importlib.util.find_spec(module)
-    assert spec is not None  # noqa: S101 - our own, or of an installed pipeline
-    assert spec.origin is not None  # noqa: S101
-    tree = ast.parse(Path(spec.origin).read_text("utf-8"))
+    tree = ast.parse(_find_file(module, name).read_text("utf-8"))
     function_name = name.replace("-", "_")
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == function_name:
@@ -158,3 +166,22 @@ def _summary(module: str, name: str) -> str:
                 if keyword.arg == "help":
                     return str(ast.literal_eval(keyword.value))
     return ""
+
+
+def _find_file(module: str, command: str) -> Path:
+    """The file of a command's module."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except ModuleNotFoundError:
+        spec = None
+    if spec is None or spec.origin is None:
+        raise _describe_missing(command, f"there is no module {module}")
+    return Path(spec.origin)
+
+
+def _describe_missing(command: str, problem: str) -> ConfigurationError:
+    owner = next((one.name for one in installed_pipelines().values() if command in one.commands), "")
+    return ConfigurationError(
+        f"the command {command!r} of the pipeline {owner!r} cannot be loaded: {problem}: "
+        "fix its package, or uninstall it"
+    )

@@ -35,7 +35,7 @@ def doctor(
 ) -> None:
     """Check declarations, tables, states, indexes, databases and this machine; print problems and how to fix them.
 
-    Every change of state is tried on one row in a transaction that is rolled back. It also checks the free disk
+    Each state transition is tested on one row in a transaction that is rolled back. It also checks the free disk
     space, and whether other users of the machine can read files with secrets.
 
     Exits with 3 if a declaration cannot work in any environment or there is no folder for temporary files, and with 4

@@ -33,12 +33,12 @@ def verify(
     ] = False,
     all_files: Annotated[bool, typer.Option("--all-files", help="Compare every file with its hash.")] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Also exit with 6 for notes: what manual edits can cause.")
+        bool, typer.Option("--strict", help="Also exit with 6 for notes (findings that manual edits can cause).")
     ] = False,
     environment: Annotated[str | None, typer.Option("--environment", "-e", help="Only this environment.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check on a live database that every promise is kept: claims, attempts, rows, files, audit log.
+    """Verify the invariants of a live database: claims, attempts, rows, files, audit log.
 
     Nothing is changed, and workers may run meanwhile: what looks wrong is checked three times. Each finding names the
     row and what to do.

@@ -37,7 +37,7 @@ def worker(
         int | None, typer.Option(min=0, max=65535, help="Serve metrics here; further processes on the ports after it.")
     ] = None,
     celery: Annotated[
-        bool, typer.Option("--celery", help="Receive hints of due jobs through Celery; see celery.broker.")
+        bool, typer.Option("--celery", help="Get notified of due jobs through Celery; see celery.broker.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Log as JSON lines.")] = False,
 ) -> None:

@@ -52,8 +52,8 @@ def create(dialect: Dialect) -> list[str]:
     ]
 
 
-async def _adopted(database: Database) -> int:
+async def _find_version(database: Database) -> int:
     return 1 if await database.table(TABLE) is not None else 0
 
 
-SCHEMA = Schema("extractions", (create,), (TABLE,), adopted=_adopted, shared=True)
+SCHEMA = Schema("extractions", (create,), (TABLE,), adopted=_find_version, shared=True)

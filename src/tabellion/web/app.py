@@ -13,12 +13,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tabellion import messages
 from tabellion.accounts import tables
 from tabellion.config import Config
 from tabellion.delivery import endpoints
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError, StoreError
-from tabellion.installed_pipelines import gates_of
+from tabellion.installed_pipelines import gates_of, is_included
 from tabellion.monitor.active_workers_feed import ActiveWorkersFeed
 from tabellion.monitor.metrics.database_metrics import DatabaseReader
 from tabellion.monitor.metrics.exposition import Exposition
@@ -37,7 +38,7 @@ from tabellion.web.environment import ServedEnvironment
 from tabellion.web.headers import HeadersMiddleware
 from tabellion.web.limits import RequestLimits
 from tabellion.web.pages import dashboard, people, sign_in, static
-from tabellion.web.pages.page import PLACES, error_page
+from tabellion.web.pages.page import PLACES, error_page, icons
 from tabellion.web.problems import Problem
 from tabellion.web.request_rate import RequestLimiter
 from tabellion.web.routing import of_http_error
@@ -187,6 +188,10 @@ def _build_app(
     app.add_exception_handler(HTTPException, _of_router)
     app.add_exception_handler(RequestValidationError, _of_values)
     app.openapi = lambda: openapi.document_of(app)  # type: ignore[method-assign]
+    if not all(map(is_included, pipelines)):
+        # Our own are tested together; this takes a third of a second.
+        _check_names(blueprints)
+        app.openapi()
     return app
 
 
@@ -209,6 +214,22 @@ def _check_policy(app: FastAPI) -> None:
     for method, path in sorted(routes ^ app.state.policy.keys()):
         problem = "has no policy: name its role" if (method, path) in routes else "has a policy but no route"
         raise ConfigurationError(f"the route {method} {path} {problem}")
+
+
+def _check_names(blueprints: Sequence[Blueprint]) -> None:
+    """Raises for names of texts and icons that do not exist."""
+    known_icons = icons()
+    for place in (place for part in blueprints for place in part.places):
+        if place.icon not in known_icons:
+            known = ", ".join(sorted(known_icons))
+            raise ConfigurationError(
+                f"the header entry {place.path} has the unknown icon {place.icon!r}; known: {known}"
+            )
+        if not messages.is_known(place.word):
+            raise ConfigurationError(f"the header entry {place.path} has the text {place.word!r}: no catalogue has it")
+    for code in (code for part in blueprints for code in part.problems):
+        if not messages.is_known(f"problem.{code}"):
+            raise ConfigurationError(f"the problem {code!r} has no meaning: no catalogue has problem.{code}")
 
 
 def _order(place: blueprint.NavItem) -> int:

@@ -127,8 +127,9 @@ def _schemas(answers: Iterable[Any], bodies: Iterable[type[BaseModel]]) -> dict[
     types = [(kind.__name__, mode, TypeAdapter(kind)) for kind, mode in (answer_modes | body_modes).items()]
     _, combined = TypeAdapter.json_schemas(types, ref_template=REFERENCE)
     schemas: dict[str, Any] = dict(combined["$defs"])
-    names = [kind.__name__ for kind in (*answer_modes, *body_modes)]
-    shared = {name for name in names if name not in schemas} | {name for name in schemas if _is_qualified(name)}
+    kinds = [kind for kind in (*answer_modes, *body_modes) if kind.__name__ not in schemas]
+    shared = {f"{kind.__module__}.{kind.__name__}" for kind in kinds}
+    shared |= {name.replace("__", ".") for name in schemas if _is_qualified(name)}
     if shared:
         raise ConfigurationError(f"types of the API share a name ({', '.join(sorted(shared))}): rename one of each")
     return schemas

@@ -34,6 +34,11 @@ CODES = (
     "server_stopping", "unexpected",
 )  # fmt: skip
 
+#: JSON's kinds of values; a boolean is an integer in Python.
+_KINDS = (
+    (bool, "got.boolean"), (int, "got.integer"), (float, "got.number"), (list, "got.list"), (dict, "got.object"),
+)  # fmt: skip
+
 
 class Problem(Exception):  # noqa: N818 - RFC 9457's word
     """Raised to end a request with this problem."""
@@ -67,9 +72,13 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
             "status": self.status, "code": self.code, "detail": self.detail,
             "request_id": request_id,
         }  # fmt: skip
-        optional = {
-            "field": self.field, "fix": self.fix, **translatable(detail=self.detail, fix=self.fix), **self.more,
-        }  # fmt: skip
+        texts = {
+            "detail": self.detail,
+            "fix": self.fix,
+            "expected": self.more.get("expected"),
+            "got": self.more.get("got"),
+        }
+        optional = {"field": self.field, "fix": self.fix, **translatable(**texts), **self.more}
         return {**required, **{name: value for name, value in optional.items() if value is not None}}
 
     def response(self, request_id: str) -> Response:
@@ -80,13 +89,13 @@ class Problem(Exception):  # noqa: N818 - RFC 9457's word
 def kind(value: Any) -> str:
     """The kind of a received value, without the value itself: it may be a secret, or ten megabytes."""
     if value is None:
-        return "null"
-    for types, name in ((bool, "a boolean"), (int, "an integer"), (float, "a number"), (list, "a list")):
-        if isinstance(value, types):
-            return name
+        return Message("got.null")
     if isinstance(value, str):
-        return f"a text of {len(value):,} characters" if value else "an empty text"
-    return "an object" if isinstance(value, dict) else type(value).__name__
+        return Message("got.text", n=len(value)) if value else Message("got.empty")
+    for types, code in _KINDS:
+        if isinstance(value, types):
+            return Message(code)
+    return type(value).__name__
 
 
 def pointer(*steps: str | int) -> str:

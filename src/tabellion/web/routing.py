@@ -72,10 +72,12 @@ def check_query(pairs: list[tuple[str, str]], known: set[str]) -> None:
     names = [name for name, _ in pairs]
     for name, value in pairs:
         if name not in known:
-            allowed = ", ".join(sorted(known)) or "none"
+            allowed = sorted(known)
+            expected = Message("expected.one_of", names=allowed) if allowed else Message("expected.no_parameters")
+            fix = Message("fix.known_parameters", names=allowed) if allowed else Message("fix.no_parameters")
             raise Problem(
                 422, "value_unknown", Message("problem.parameter_unknown"), field=name[:100],
-                fix=Message("fix.known_parameters", names=allowed), expected=f"one of: {allowed}",
+                fix=fix, expected=expected,
             )  # fmt: skip
         if names.count(name) > 1:
             raise Problem(

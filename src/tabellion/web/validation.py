@@ -93,20 +93,24 @@ def _describe_error(error: Any) -> dict[str, Any]:
     location = list(error["loc"])
     source = location.pop(0) if location and location[0] in ("query", "path", "header", "body") else "body"
     field = pointer(*location) if source == "body" else ".".join(map(str, location))
-    described = {"field": field, "expected": _expected(error), "got": kind(error.get("input"))}
+    described = {"field": field, "expected": _expectation(error), "got": kind(error.get("input"))}
     if error["type"] == "missing":
-        return described | {"code": "value_missing", "detail": Message("problem.value_missing"), "got": "nothing"}
+        return described | {
+            "code": "value_missing",
+            "detail": Message("problem.value_missing"),
+            "got": Message("got.nothing"),
+        }
     if error["type"] == "extra_forbidden":
         return described | {"code": "value_unknown", "detail": Message("problem.no_such_field")}
     part = Message(f"request_part.{source}")
     return described | {"code": "value_invalid", "detail": Message("problem.value_in", text=part)}
 
 
-def _expected(error: Any) -> Message:
-    """What was expected instead: our own validators say it in a message, else the type of the error does."""
+def _expectation(error: Any) -> str:
+    """What was expected instead: a validator says it with its ValueError, else the type of the error does."""
     context = error.get("ctx") or {}
     reasons = getattr(context.get("error"), "args", ())
-    if reasons and isinstance(reasons[0], Message):
+    if reasons and isinstance(reasons[0], str):
         return reasons[0]
     if error["type"] in ("literal_error", "enum"):
         return Message("expected.one_of", names=[quote_value(one) for one in _QUOTED.findall(context["expected"])])

@@ -157,6 +157,24 @@ def test_the_last_decision_counts(url: str, settings: Settings, corrected: str) 
     assert field(url, corrected)["value"] == "4321.00"  # what was approved there stays
 
 
+def test_a_reopened_review_keeps_what_was_settled_in_it(url: str, settings: Settings) -> None:
+    """Item and outputs are pending, and the reason for review is still there, shown as settled."""
+    write_type(settings, "slip")
+    path = Path(settings.types.folders[0], "slip.yaml")
+    path.write_text(path.read_text().replace("name, required: true, threshold: 0.5", "name, threshold: 0.999"))
+    key = submit_file(url, settings, paper(), type="slip")
+    process_all(url, settings)
+    edit(url, settings, key, vendor=Change("confirm"))
+    process_all(url, settings)
+    ask(url, lambda store: reprocess(store, settings, key, reopen=True))
+    process_all(url, settings)
+    [item] = rows(url, "SELECT status, reasons FROM tabellion_review_items")
+    assert item["status"] == "pending"
+    assert [(one["code"], one["fields"]) for one in json.loads(item["reasons"])] == [("low_confidence", ["vendor"])]
+    written = json.loads(asyncio.run(settings.lake.get(document(url, key)["outputs"]["json"])))
+    assert (written["review"], field(url, key, "vendor")["state"]) == ("pending", "confirmed")
+
+
 def test_a_type_that_discards_corrections_carries_none(url: str, settings: Settings, corrected: str) -> None:
     """preserve_locked: false means every reading is the machine's."""
     write_type(settings, "slip", ALWAYS + "idempotency: {preserve_locked: false}\n")

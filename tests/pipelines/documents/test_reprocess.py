@@ -133,6 +133,9 @@ def test_a_reopened_review_stays_open(url: str, settings: Settings) -> None:
     write_type(settings, "anything", "processing: {review: never}\n")
     reprocess_one(url, settings, key, type="anything", reopen=True)
     assert rows(url, "SELECT status FROM tabellion_review_items") == [{"status": "pending"}]
+    assert (
+        json.loads((Path(settings.lake.url) / document(url, key)["outputs"]["json"]).read_text())["review"] == "pending"
+    )
 
 
 def test_an_open_item_shows_that_its_fields_changed(url: str, settings: Settings) -> None:

@@ -67,7 +67,7 @@ def build_answer(question: Question, met: frozenset[str]) -> FakeAnswer:
     answer = FakeAnswer(text, question.model, digest, input=counted, thoughts=thoughts)
     if question.show_thoughts or "thought" in met:
         answer = replace(answer, thought="Reading what was sent, line by line.", thoughts=max(thoughts, 16))
-    answer = _bent(_within(answer, question.max_tokens), question, met)
+    answer = _apply_faults(_within(answer, question.max_tokens), question, met)
     return replace(answer, output=tokens_of(answer.text or ""))
 
 
@@ -117,7 +117,7 @@ def _within(answer: FakeAnswer, most: int | None) -> FakeAnswer:
     return replace(answer, text=answer.text[: most * 4], finish="length")
 
 
-def _bent(answer: FakeAnswer, question: Question, met: frozenset[str]) -> FakeAnswer:
+def _apply_faults(answer: FakeAnswer, question: Question, met: frozenset[str]) -> FakeAnswer:
     text = answer.text or ""
     if "block" in met:
         return replace(answer, text=None, thought=None, thoughts=0, finish="block")

@@ -128,9 +128,9 @@ class ExtractionHandler:
         """Writes the outputs. A kill from here on leaves files that the next attempt overwrites, never a row without
         its files. They contain nothing that depends on the attempt (an answer costs once, a remembered one nothing), so
         a worker that froze here and wakes after another has finished writes the same bytes."""
-        # A finished review stays finished; a pending one is withdrawn if no review is needed.
+        # A finished review stays finished; a pending one is withdrawn if no review is needed and nobody has started it.
         ended = completed.review if completed.review in ENDINGS else None
-        review = ended or ("pending" if completed.reasons else None)
+        review = ended or ("pending" if completed.reasons or completed.locks.is_started else None)
         document: Document = {**_document(job, row, completed.result), "review": review, "cost": None}
         if job.lost:
             raise LeaseLost(f"{job}: the claim was lost")
@@ -255,10 +255,12 @@ async def _judge(job: Job, own: Reading, doctype: DocumentType, locks: Locks) ->
     # A review whose values have departed is reopened.
     judgement = judge(
         reading.issues, doubted, None if departed else locks.review,
-        settled=locks.settled(own.fields) if keep else (), least=reading.verdict,
+        settled=locks.decided_fields(own.fields) if keep else (), least=reading.verdict,
     )  # fmt: skip
     result["verdict"] = judgement.verdict
-    reasons = [*explain_departures(departed), *review(judgement.reasons, doctype, job.text_key)]
+    # In a review that a person has started, what they have settled is shown as settled.
+    doubts = doubted if locks.is_started else judgement.reasons
+    reasons = [*explain_departures(departed), *review(doubts, doctype, job.text_key)]
     return Completed(doctype, reading, result, found, locks, departed, judgement.reasons, reasons)
 
 

@@ -12,8 +12,9 @@ from tabellion.engine.context import JobContext
 from tabellion.engine.job import Job
 from tabellion.pipelines.documents.extracted_fields import PERSON, FieldRow
 from tabellion.pipelines.documents.judging import clean_value
+from tabellion.pipelines.documents.review import item_changes
 from tabellion.pipelines.documents.review.fields import ABSENT, CORRECTED
-from tabellion.pipelines.documents.review.queue import REVIEWED, public_status
+from tabellion.pipelines.documents.review.queue import OPEN, REVIEWED, public_status
 from tabellion.reading.field import Field
 from tabellion.reading.types.doctype import DocumentType
 
@@ -25,13 +26,14 @@ class Locks:
     fields: Mapping[str, Field] = field(default_factory=dict)
     latest: float = 0.0  #: the time of the last decision, in seconds since 1970
     review: str | None = None  #: the state of the review, as outputs show it
+    is_started: bool = False  #: whether a person has worked on the open review: it stays, whatever is read now
     absent: frozenset[str] = frozenset()  #: fields that the document does not have, according to a person
     carried: frozenset[str] = frozenset()  #: fields that were decided on another document with the same bytes
     confirmed: Mapping[str, Any] = field(default_factory=dict)  #: the values that were read and confirmed there
     kept: Mapping[str, Any] = field(default_factory=dict)  #: the values that were read and confirmed on this document
     approved: Mapping[str, Any] = field(default_factory=dict)  #: the values of all fields, if a person approved them
 
-    def settled(self, read: Mapping[str, Field]) -> set[str]:
+    def decided_fields(self, read: Mapping[str, Field]) -> set[str]:
         """The fields that people have decided: a confirmation is valid as long as the same value is read."""
         confirmed = {**self.confirmed, **self.kept}
         same = (name for name in confirmed if name in read and clean_value(read[name].value) == confirmed[name])
@@ -44,9 +46,10 @@ NONE = Locks()
 async def locks_of(context: JobContext, document: str) -> Locks:
     """The decisions on a document so far."""
     rows = await context.fetch(
-        f"""SELECT f.name, f.value, f.page, f.box, f.quote, f.state, f.locked, r.status AS review,
+        f"""SELECT f.name, f.value, f.page, f.box, f.quote, f.state, f.locked,
+  tabellion_review_items.status AS review, {item_changes.IS_STARTED} AS is_started,
   {sql.epoch("f.corrected_at", context.dialect)} AS corrected_at
-FROM tabellion_documents AS d LEFT JOIN tabellion_review_items AS r ON r.document_id = d.id
+FROM tabellion_documents AS d LEFT JOIN tabellion_review_items ON tabellion_review_items.document_id = d.id
 LEFT JOIN tabellion_extracted_fields AS f ON f.document_id = d.id WHERE d.id = $1""",
         document,
     )
@@ -56,6 +59,7 @@ LEFT JOIN tabellion_extracted_fields AS f ON f.document_id = d.id WHERE d.id = $
     values = {row["name"]: json.loads(row["value"] or "null") for row in rows if row["name"] is not None}
     return Locks(
         {row["name"]: load_locked_field(row) for row in held}, latest, review,
+        review in OPEN and bool(rows[0]["is_started"] or rows[0]["review"] != OPEN[0]),
         frozenset(row["name"] for row in held if row["state"] == "absent"),
         kept={row["name"]: values[row["name"]] for row in rows if row["state"] == "confirmed" and not row["locked"]},
         approved=values if review in REVIEWED else {},

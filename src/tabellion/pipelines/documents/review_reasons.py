@@ -79,7 +79,7 @@ def explain_departures(names: Iterable[str]) -> list[Reason]:
 def apply_locks(reading: Reading, locks: Locks, doctype: DocumentType) -> Reading:
     """The reading with people's values in place of what was read, judged again."""
     held = {name: field for name, field in locks.fields.items() if name in doctype}
-    settled = {name for name in locks.settled(reading.fields) if name in doctype}
+    settled = {name for name in locks.decided_fields(reading.fields) if name in doctype}
     if not settled:
         return reading
     fields = {**reading.fields, **held}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Coroutine, Iterable
 from importlib.resources import files
 from typing import Any
@@ -149,6 +150,12 @@ def theme_of(request: Request) -> str:
     """`light` or `dark` from the cookie; empty for the system's setting."""
     theme = request.cookies.get(cookies.THEME, "")
     return theme if theme in THEMES and "authorization" not in request.headers else ""
+
+
+def icons() -> set[str]:
+    """The names of the icons of the pages."""
+    text = (files("tabellion.web") / "templates" / "_icons.html").read_text(encoding="utf-8")
+    return set(re.findall(r'id="i-([a-z]+)"', text))
 
 
 def home(request: Request) -> str:

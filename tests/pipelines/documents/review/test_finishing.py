@@ -244,8 +244,8 @@ def test_a_missing_cell_must_be_filled_in() -> None:
     """A field can be marked absent, a cell cannot: the message says what helps."""
     message = str(errors.NotApprovable(["vendor", "lines[0].amount"], []))
     assert message == (
-        "vendor required: enter a value or mark as absent; "
-        "lines[0].amount required: enter a value or delete the row"
+        "required: vendor (enter a value or mark each as absent); "
+        "required: lines[0].amount (enter a value or delete the row)"
     )  # fmt: skip
 
 

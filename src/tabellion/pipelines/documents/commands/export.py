@@ -45,7 +45,8 @@ def export(
         typer.Option(help="Only this review state: none, pending, approved, corrected, rejected; may be repeated."),
     ] = None,
     format: Annotated[  # noqa: A002 - the option's name
-        str | None, typer.Option("--format", "-f", help="csv, jsonl or parquet. [default: as FILE ends, else csv]")
+        str | None,
+        typer.Option("--format", "-f", help="csv, jsonl or parquet. [default: from FILE's extension, otherwise csv]"),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write to FILE (atomically).")] = None,
     environment: Place = None,

@@ -16,6 +16,9 @@ from tabellion.pipelines.documents.review.items import ItemRow
 from tabellion.pipelines.documents.review.people import AVAILABLE
 from tabellion.pipelines.documents.review.queue import ENDINGS, OPEN
 
+#: The condition that a person has worked on an item, or reopened it.
+IS_STARTED = """EXISTS (SELECT 1 FROM tabellion_audit_log AS a
+WHERE a.item_id = tabellion_review_items.id AND a.action NOT IN ('created', 'assigned'))"""
 _SAME_CHANGE = "FROM tabellion_review_items AS r WHERE r.document_id = :document AND r.change = :change"
 _REOPEN = """UPDATE tabellion_review_items SET status = 'pending', reviewer = NULL, claimed_at = NULL,
   finished_at = NULL, reason = NULL, escalated_at = NULL, escalated_by = NULL, escalation = NULL, assigned_to = NULL,
@@ -111,11 +114,9 @@ def reopen_by_document(
 def withdraw(document: str) -> list[Statement]:
     """Deletes an item that is no longer needed, unless a person has started on it or it was reopened: then they must
     see that its fields have changed."""
-    untouched = """NOT EXISTS (SELECT 1 FROM tabellion_audit_log AS a
-WHERE a.item_id = tabellion_review_items.id AND a.action NOT IN ('created', 'assigned'))"""
     return [
         (
-            f"DELETE FROM tabellion_review_items WHERE document_id = :id AND status = 'pending' AND {untouched}",
+            f"DELETE FROM tabellion_review_items WHERE document_id = :id AND status = 'pending' AND NOT {IS_STARTED}",
             {"id": document},
         ),
         (

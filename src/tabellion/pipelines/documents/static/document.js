@@ -9,6 +9,8 @@ import { confidence, outcome, progress, review, status, verdict } from "./states
 
 const where = `/api/documents/${data.id}`;
 const ENDED = new Set(["completed", "failed", "duplicate"]);
+/** Errors of files of which no page can be drawn. */
+const UNDRAWABLE = new Set(["empty_file", "file_missing", "image_damaged", "image_too_large", "pdf_damaged", "pdf_empty", "pdf_encrypted", "type_unsupported"]);
 let shown = null, streams = [], watchesEnded = null, lastDrawing = "", page = 1, chosen = null;
 
 // -- pages -------------------------------------------------------------------------------------------------------
@@ -22,6 +24,7 @@ function showPage(to) {
   byId("page-place").textContent = t("document.page_of", { n: number(page), of: number(last) });
   byId("page-before").disabled = page <= 1;
   byId("page-after").disabled = page >= last;
+  if (!shown.pages && UNDRAWABLE.has(shown.error?.code)) return showNoPage(localized(shown.error));
   const source = `${where}/pages/${page}.png?width=1400`;
   if (leaf.dataset.source === source) return markFields();
   leaf.dataset.source = source;
@@ -31,11 +34,15 @@ function showPage(to) {
     if (leaf.dataset.source !== source) return;
     let why = t("document.no_picture");
     try { await api("GET", `${where}/pages/${page}.png?width=1400`, null, { headers: { Accept: "*/*" } }); } catch (error) { why = explain(error); }
-    byId("zoom").hidden = true;
-    leaf.replaceChildren(empty("warn", t("document.no_picture"), why, el("a", { class: "button", href: `${where}/file` }, icon("download"), t("document.download"))));
+    showNoPage(why);
   });
   byId("zoom").hidden = false;
   if (!leaf.querySelector("img")) leaf.replaceChildren(el("span", { class: "ghost leaf-ghost" }));
+}
+
+function showNoPage(why) {
+  byId("zoom").hidden = true;
+  leaf.replaceChildren(empty("warn", t("document.no_picture"), why, el("a", { class: "button", href: `${where}/file` }, icon("download"), t("document.download"))));
 }
 
 /** Marks the fields on the page, the chosen one highlighted. */

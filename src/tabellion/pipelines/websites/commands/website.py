@@ -48,7 +48,7 @@ def website(
 ) -> None:
     """Analyse websites: visit them, build a prompt, ask a model, and write a report.
 
-    Without a key, rules answer in place of a model. Workers of this database do the work; if there are none,
+    Without an API key, built-in rules replace the model. Workers of this database do the work; if there are none,
     this process does, and addresses of this machine are allowed too. A website that is already being analysed is
     followed, not started again. Exit code 0 if all were analysed, 6 if some were not, 5 if none were.
 

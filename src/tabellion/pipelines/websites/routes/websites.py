@@ -221,19 +221,19 @@ def _normalize(url: str, field: str) -> str:
     try:
         return normalize_url(url)
     except Blocked as error:
-        raise _blocked(error, field) from None
+        raise _build_blocked_problem(error, field) from None
 
 
 async def _vet(request: Request, url: str) -> None:
     try:
         await vet_url(complete_url(url), request.app.state.rules)
     except Blocked as error:
-        raise _blocked(error, "/url") from None
+        raise _build_blocked_problem(error, "/url") from None
     except HostUnreachable as error:
         raise Problem(422, "url_failed", str(error), field="/url", fix=Message("fix.check_host")) from None
 
 
-def _blocked(error: Blocked, field: str) -> Problem:
+def _build_blocked_problem(error: Blocked, field: str) -> Problem:
     return Problem(422, "url_blocked", str(error), field=field, reason=error.reason, fix=Message("fix.public_url"))
 
 
