@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.brokers import Valkey
 from tests.cli.project import QUEUES, Project
 from tests.cli.running import CLEAN, descendants
 from tests.flows.test_traces import collecting
@@ -193,6 +194,49 @@ def read_metric(port: int, name: str, mark: str = "") -> list[float]:
     return [
         float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name} ", f"{name}{{")) and mark in line
     ]
+
+
+def test_a_node_survives_a_failover_of_the_broker(project: Project, tmp_path: Path) -> None:
+    """A primary that becomes a replica answers with errors: the node reconnects until it may write again."""
+    server, log = Valkey(), tmp_path / "log"
+    with log.open("wb") as out:
+        node = subprocess.Popen(
+            [sys.executable, "-m", "tabellion", "--config", str(project.folder / "tabellion.toml"), "worker",
+             "--celery", "--processes", "1"],
+            env=variables(server.url), stdout=out, stderr=out,
+        )  # fmt: skip
+    try:
+        project.insert("a")
+        await_read(project, 1)
+        server.command("REPLICAOF 127.0.0.1 1")
+        eventually(lambda: "read only replica" in log.read_text(), every=0.05)
+        server.command("REPLICAOF NO ONE")
+        project.insert("bc")
+        await_read(project, 2)
+        node.send_signal(signal.SIGTERM)
+        assert node.wait(60) == 0, log.read_text()
+    finally:
+        node.kill()
+        server.stop()
+
+
+def test_a_node_that_breaks_says_so_to_its_supervisor(project: Project, redis: str) -> None:
+    """Only a signal or a remote shutdown ends a node with 0: others restart what ended with an error."""
+    script = (
+        "import sys\n"
+        "from celery.worker.consumer import consumer\n"
+        "def start(self): raise RuntimeError('broken')\n"
+        "consumer.Consumer.start = start\n"
+        "from tabellion.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "--config", str(project.folder / "tabellion.toml"), "worker", "--celery",
+         "--processes", "1"],
+        env=variables(redis), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert "RuntimeError: broken" in done.stderr
+    assert done.returncode == 1, done.stderr
 
 
 def test_a_part_of_a_configuration_runs_as_without_celery(project: Project, redis: str, tmp_path: Path) -> None:

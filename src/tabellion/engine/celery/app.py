@@ -71,6 +71,8 @@ def make_app(
     app.conf.update(
         broker_url=broker,
         broker_transport_options=REDIS_OPTIONS if is_redis(broker) else {"confirm_publish": True},
+        # A primary that becomes a replica answers with an error (UNBLOCKED, READONLY) instead of hanging up.
+        broker_channel_error_retry=is_redis(broker),
         task_default_queue=next(iter(lanes)),
         task_queues=[Queue(name, Exchange(prefix, type="direct"), routing_key=name) for name in lanes],
     )
