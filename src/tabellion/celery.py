@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -19,7 +18,7 @@ from tabellion.cli.observing import begun_by_requests, observe, process_traces
 from tabellion.cli.worker_defaults import with_worker_defaults
 from tabellion.cli.worker_environments import gates_environment, prepare_worker
 from tabellion.engine.log import log_to_stderr
-from tabellion.errors import ConfigurationError, TabellionError
+from tabellion.errors import TabellionError
 from tabellion.extras import explain_missing
 from tabellion.installed_pipelines import gates_of
 from tabellion.retention import rules_of
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
 ENVIRONMENTS = "TABELLION_CELERY_ENVIRONMENTS"  # set by the command line: names of those that were found usable
 SKIPPED = "TABELLION_CELERY_SKIPPED"  # with it: names of those that were chosen and not usable
 ONLY = "TABELLION_CELERY_ONLY"  # set by the command line: names of queues
-
-logger = logging.getLogger("tabellion.worker")
 
 
 @dataclass(frozen=True)
@@ -134,14 +131,7 @@ class Fleet:
 
         first, begun = self.config.metrics_port, begun_by_requests(self.pipelines)
         port = first and first + (getattr(current_process(), "index", 0) if place is None else place)
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(process_traces())
-            try:
-                stack.enter_context(observe(worker, self.config.metrics_host, port, begun, counts=port is not None))
-            except ConfigurationError as error:
-                # Celery may start any number of processes on any number of nodes: work does not depend on their ports.
-                logger.error("%s. This process works without serving metrics.", error)
-                stack.enter_context(observe(worker, begun=begun, counts=False))
+        with process_traces(), observe(worker, self.config.metrics_host, port, begun, counts=port is not None):
             yield
 
 

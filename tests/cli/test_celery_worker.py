@@ -179,6 +179,14 @@ def test_a_port_that_is_in_use_stops_no_work(project: Project, redis: str, tmp_p
     assert f"cannot listen on 127.0.0.1:{port}" in (tmp_path / "log").read_text()
 
 
+def test_too_few_ports_end_the_node_at_once(project: Project, redis: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that sends hints needs one, too."""
+    monkeypatch.setenv("REDIS_URL", redis)
+    result = project.run("worker", "--celery", "--processes", "2", "--metrics-port", "65534")
+    assert result.exit_code == 3
+    assert "the ports from 65534 to 65536 are needed" in str(result.exception)
+
+
 def count_jobs(port: int, outcome: str) -> float:
     """How many jobs the process at this port has ended in this way; 0 if it does not answer."""
     return sum(read_metric(port, "tabellion_jobs_total", f'outcome="{outcome}"'))
