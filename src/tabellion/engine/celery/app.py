@@ -93,7 +93,7 @@ def make_app(
 
 def is_redis(broker: str) -> bool:
     """Whether this URL is of Redis, or of a server that speaks its protocol."""
-    return broker.startswith(("redis", "sentinel", "unix"))
+    return broker.startswith(("redis", "unix"))
 
 
 def _connect_signals(processes: Processes) -> None:
