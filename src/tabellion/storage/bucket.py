@@ -19,7 +19,14 @@ from tabellion.engine.failpoints import failpoint
 from tabellion.errors import ConfigurationError
 from tabellion.messages import Message
 from tabellion.storage import files
-from tabellion.storage.lake_backend import LakeEntry, LakeError, LakeFileExists, LakeFileTooLarge, NoSuchLakeFile
+from tabellion.storage.lake_backend import (
+    LakeEntry,
+    LakeError,
+    LakeFileExists,
+    LakeFileTooLarge,
+    NoSuchBucket,
+    NoSuchLakeFile,
+)
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutMode
@@ -112,9 +119,12 @@ class Bucket:
         """Requests a file that does not exist, and writes one only if the request fails: frequent writes would fill a
         bucket that keeps versions."""
         try:
-            self._stat(PROBE)
+            with self._translate_errors(PROBE):
+                obstore.get(self._quick, PROBE)  # unlike HEAD, its answer says whether the file or the bucket is absent
         except NoSuchLakeFile:
             return
+        except NoSuchBucket:
+            raise
         except LakeError:
             self._put(PROBE, b"?", False)
 
@@ -182,6 +192,8 @@ class Bucket:
         try:
             yield
         except (exceptions.NotFoundError, FileNotFoundError) as error:
+            if "<Code>NoSuchBucket</Code>" in str(error):
+                raise NoSuchBucket(f"{where}: there is no such bucket") from error
             raise NoSuchLakeFile(Message("storage.absent", path=where)) from error
         except exceptions.AlreadyExistsError as error:
             raise LakeFileExists(Message("storage.exists", path=where)) from error
