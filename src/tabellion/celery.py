@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tabellion.cli import exit_code, supervisor
@@ -200,11 +201,13 @@ def send_hints() -> None:
         reconciler.run()
 
 
-app = make_app()
-
-if __name__ == "__main__":
-    try:
+try:
+    app = make_app()
+    if __name__ == "__main__":
         send_hints()
-    except TabellionError as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201 - the node ends with this reason
-        sys.exit(exit_code(error))
+except TabellionError as error:
+    # Celery's own command would print a traceback; a program that imports this module handles the error itself.
+    if __name__ != "__main__" and "celery" not in Path(sys.argv[0]).parts[-2:]:
+        raise
+    print(f"error: {error}", file=sys.stderr)  # noqa: T201 - the node ends with this reason
+    sys.exit(exit_code(error))

@@ -311,6 +311,22 @@ def test_a_wrong_configuration_ends_the_node(project: Project, redis: str) -> No
         assert "invoices" in done.stderr + done.stdout
 
 
+@pytest.mark.parametrize("command", [[str(CELERY)], [sys.executable, "-m", "celery"]])
+def test_what_is_missing_is_said_in_a_sentence(project: Project, redis: str, command: list[str]) -> None:
+    """Celery's own command says which broker or which queues it needs, without a traceback."""
+    given = variables(redis, TABELLION_CONFIG=str(project.folder / "tabellion.toml"))
+    for wrong, words in (
+        (given | {"TABELLION_QUEUES": "nosuch.module"}, "there is no module 'nosuch.module'"),
+        ({name: value for name, value in given.items() if name != "REDIS_URL"}, "which broker?"),
+    ):
+        done = subprocess.run(
+            [*command, "-A", "tabellion.celery", "worker"], env=wrong, capture_output=True, text=True, timeout=60,
+            check=False,
+        )  # fmt: skip
+        assert (done.returncode, words in done.stderr) == (3, True), done.stderr
+        assert "Traceback" not in done.stderr
+
+
 def command_of(pid: int) -> str:
     """The command line of a process; empty when it is gone."""
     try:
