@@ -67,8 +67,12 @@ class Valkey:
 
     def flush(self) -> None:
         """FLUSHALL."""
+        self.command("FLUSHALL")
+
+    def command(self, words: str) -> None:
+        """Send a command that is answered with OK."""
         with socket.create_connection(("127.0.0.1", self._port), 5) as connection:
-            connection.sendall(b"FLUSHALL\r\n")
+            connection.sendall(f"{words}\r\n".encode())
             assert connection.recv(100).startswith(b"+OK")
 
     def stop(self) -> None:

@@ -196,8 +196,9 @@ def test_the_broker_is_named_by_the_file_or_a_variable(tmp_path: Path) -> None:
     assert load(file, {"SECRET": "s", "REDIS_URL": "redis://a/1"}).broker == "redis://a/1"
     assert load(file, {"REDIS_URL": "redis://a/1", "TABELLION_BROKER": "rediss://b/2"}).broker == "rediss://b/2"
     assert load(file, {"SECRET": "s", "REDIS_URL": "unix:///run/redis"}).broker == "amqp://guest:s@rabbit//"
-    with pytest.raises(ConfigurationError, match=r"celery\.broker: a URL begins with"):
-        load(file, {"TABELLION_BROKER": "kafka://a"})
+    for unknown in ("kafka://a", "sentinel://a:26379"):
+        with pytest.raises(ConfigurationError, match=r"celery\.broker: a URL begins with"):
+            load(file, {"TABELLION_BROKER": unknown})
     for wrong in (
         "redis://:sec/ret@a:6379/0",
         "redis://:sec#ret@a/0",

@@ -29,6 +29,13 @@ def test_what_is_no_duration(text: str | int) -> None:
         parse_duration(text, "retention.memos")
 
 
+def test_a_time_before_all_history_is_refused() -> None:
+    """Databases cannot subtract it from now; the error names the key."""
+    assert parse_duration("1000y", "retention.attempts") == 1000 * 365 * 86_400.0
+    with pytest.raises(ConfigurationError, match=r'retention\.attempts: .*at most "1000y"'):
+        parse_duration("99999999y", "retention.attempts")
+
+
 def test_the_table_of_the_configuration(tmp_path: Path) -> None:
     """Keys of the register and of pipelines, variables, and the defaults."""
     file = tmp_path / "tabellion.toml"

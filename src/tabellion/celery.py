@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tabellion.cli import exit_code, supervisor
@@ -19,7 +19,7 @@ from tabellion.cli.observing import begun_by_requests, observe, process_traces
 from tabellion.cli.worker_defaults import with_worker_defaults
 from tabellion.cli.worker_environments import gates_environment, prepare_worker
 from tabellion.engine.log import log_to_stderr
-from tabellion.errors import ConfigurationError, TabellionError
+from tabellion.errors import TabellionError
 from tabellion.extras import explain_missing
 from tabellion.installed_pipelines import gates_of
 from tabellion.retention import rules_of
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 ENVIRONMENTS = "TABELLION_CELERY_ENVIRONMENTS"  # set by the command line: names of those that were found usable
 SKIPPED = "TABELLION_CELERY_SKIPPED"  # with it: names of those that were chosen and not usable
 ONLY = "TABELLION_CELERY_ONLY"  # set by the command line: names of queues
-
-logger = logging.getLogger("tabellion.worker")
 
 
 @dataclass(frozen=True)
@@ -134,14 +132,7 @@ class Fleet:
 
         first, begun = self.config.metrics_port, begun_by_requests(self.pipelines)
         port = first and first + (getattr(current_process(), "index", 0) if place is None else place)
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(process_traces())
-            try:
-                stack.enter_context(observe(worker, self.config.metrics_host, port, begun, counts=port is not None))
-            except ConfigurationError as error:
-                # Celery may start any number of processes on any number of nodes: work does not depend on their ports.
-                logger.error("%s. This process works without serving metrics.", error)
-                stack.enter_context(observe(worker, begun=begun, counts=False))
+        with process_traces(), observe(worker, self.config.metrics_host, port, begun, counts=port is not None):
             yield
 
 
@@ -210,11 +201,13 @@ def send_hints() -> None:
         reconciler.run()
 
 
-app = make_app()
-
-if __name__ == "__main__":
-    try:
+try:
+    app = make_app()
+    if __name__ == "__main__":
         send_hints()
-    except TabellionError as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201 - the node ends with this reason
-        sys.exit(exit_code(error))
+except TabellionError as error:
+    # Celery's own command would print a traceback; a program that imports this module handles the error itself.
+    if __name__ != "__main__" and "celery" not in Path(sys.argv[0]).parts[-2:]:
+        raise
+    print(f"error: {error}", file=sys.stderr)  # noqa: T201 - the node ends with this reason
+    sys.exit(exit_code(error))

@@ -16,7 +16,7 @@ from tabellion.engine.environment import Environment
 from tabellion.engine.gates.state import GateSettings
 from tabellion.errors import ConfigurationError
 
-BROKERS = ("redis", "rediss", "sentinel", "amqp", "amqps")
+BROKERS = ("redis", "rediss", "amqp", "amqps")
 
 
 def read_environments(

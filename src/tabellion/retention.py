@@ -23,6 +23,7 @@ TIMES = "retention."  #: how the keys of the configuration begin
 DAY = 86_400.0
 DELIVERIES = 30 * DAY  #: accepted deliveries are of no use, and somebody else has them
 SNAPSHOTS = 400 * DAY  #: as long as the daily counts of queues
+MOST = 1000 * 365 * DAY  #: seconds; databases cannot go back much further
 LEAST = 3600.0  #: seconds; a worker may repeat a settlement after an outage, and must find what it wrote
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY, "w": 7 * DAY, "y": 365 * DAY}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdwy])")
@@ -62,6 +63,8 @@ def parse_duration(value: str | int, key: str) -> float | None:
         )
     if seconds == 0:
         return None
+    if seconds > MOST:
+        raise ConfigurationError(f'{key}: {value!r} is too long: at most "1000y", or "never" to remove nothing')
     if seconds < LEAST:
         raise ConfigurationError(f'{key}: {value!r} is too short: at least "1h", or "never" to remove nothing')
     return seconds

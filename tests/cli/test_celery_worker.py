@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.brokers import Valkey
 from tests.cli.project import QUEUES, Project
 from tests.cli.running import CLEAN, descendants
 from tests.flows.test_traces import collecting
@@ -178,6 +179,14 @@ def test_a_port_that_is_in_use_stops_no_work(project: Project, redis: str, tmp_p
     assert f"cannot listen on 127.0.0.1:{port}" in (tmp_path / "log").read_text()
 
 
+def test_too_few_ports_end_the_node_at_once(project: Project, redis: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that sends hints needs one, too."""
+    monkeypatch.setenv("REDIS_URL", redis)
+    result = project.run("worker", "--celery", "--processes", "2", "--metrics-port", "65534")
+    assert result.exit_code == 3
+    assert "the ports from 65534 to 65536 are needed" in str(result.exception)
+
+
 def count_jobs(port: int, outcome: str) -> float:
     """How many jobs the process at this port has ended in this way; 0 if it does not answer."""
     return sum(read_metric(port, "tabellion_jobs_total", f'outcome="{outcome}"'))
@@ -193,6 +202,49 @@ def read_metric(port: int, name: str, mark: str = "") -> list[float]:
     return [
         float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name} ", f"{name}{{")) and mark in line
     ]
+
+
+def test_a_node_survives_a_failover_of_the_broker(project: Project, tmp_path: Path) -> None:
+    """A primary that becomes a replica answers with errors: the node reconnects until it may write again."""
+    server, log = Valkey(), tmp_path / "log"
+    with log.open("wb") as out:
+        node = subprocess.Popen(
+            [sys.executable, "-m", "tabellion", "--config", str(project.folder / "tabellion.toml"), "worker",
+             "--celery", "--processes", "1"],
+            env=variables(server.url), stdout=out, stderr=out,
+        )  # fmt: skip
+    try:
+        project.insert("a")
+        await_read(project, 1)
+        server.command("REPLICAOF 127.0.0.1 1")
+        eventually(lambda: "read only replica" in log.read_text(), every=0.05)
+        server.command("REPLICAOF NO ONE")
+        project.insert("bc")
+        await_read(project, 2)
+        node.send_signal(signal.SIGTERM)
+        assert node.wait(60) == 0, log.read_text()
+    finally:
+        node.kill()
+        server.stop()
+
+
+def test_a_node_that_breaks_says_so_to_its_supervisor(project: Project, redis: str) -> None:
+    """Only a signal or a remote shutdown ends a node with 0: others restart what ended with an error."""
+    script = (
+        "import sys\n"
+        "from celery.worker.consumer import consumer\n"
+        "def start(self): raise RuntimeError('broken')\n"
+        "consumer.Consumer.start = start\n"
+        "from tabellion.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "--config", str(project.folder / "tabellion.toml"), "worker", "--celery",
+         "--processes", "1"],
+        env=variables(redis), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert "RuntimeError: broken" in done.stderr
+    assert done.returncode == 1, done.stderr
 
 
 def test_a_part_of_a_configuration_runs_as_without_celery(project: Project, redis: str, tmp_path: Path) -> None:
@@ -269,6 +321,22 @@ def test_a_node_whose_environments_cannot_be_used_ends(project: Project, redis: 
     )  # fmt: skip
     assert done.returncode != 0
     assert "can use none of the environments of its Celery queues: tabellion.away.invoices" in done.stderr
+
+
+@pytest.mark.parametrize("command", [[str(CELERY)], [sys.executable, "-m", "celery"]])
+def test_what_is_missing_is_said_in_a_sentence(project: Project, redis: str, command: list[str]) -> None:
+    """Celery's own command says which broker or which queues it needs, without a traceback."""
+    given = variables(redis, TABELLION_CONFIG=str(project.folder / "tabellion.toml"))
+    for wrong, words in (
+        (given | {"TABELLION_QUEUES": "nosuch.module"}, "there is no module 'nosuch.module'"),
+        ({name: value for name, value in given.items() if name != "REDIS_URL"}, "which broker?"),
+    ):
+        done = subprocess.run(
+            [*command, "-A", "tabellion.celery", "worker"], env=wrong, capture_output=True, text=True, timeout=60,
+            check=False,
+        )  # fmt: skip
+        assert (done.returncode, words in done.stderr) == (3, True), done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def command_of(pid: int) -> str:

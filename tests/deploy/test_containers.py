@@ -176,3 +176,15 @@ def test_a_compose_file_is_valid(path: Path) -> None:
         [docker, "compose", "--file", str(path), "config", "--quiet"], check=True,
         env={"PATH": "/usr/bin:/bin:/usr/local/bin", "TABELLION_DATABASE_PASSWORD": "x"},
     )  # fmt: skip
+
+
+def test_prometheus_scrapes_the_process_that_sends_hints() -> None:
+    """It alone knows whether the broker answers, and its port follows those of the pool."""
+    compose = yaml.safe_load((ROOT / "deploy" / "compose" / "celery.yml").read_text())["services"]
+    nodes = {name: one["environment"] for name, one in compose.items() if "--celery" in one.get("command", ())}
+    assert sorted(nodes) == ["follow-up", "reader"]
+    scraped = (ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text()
+    for variables in nodes.values():
+        first, processes = int(variables["TABELLION_METRICS_PORT"]), int(variables["TABELLION_PROCESSES"])
+        for port in range(first, first + processes + 1):
+            assert f"{{ names: [reader, follow-up], type: A, port: {port} }}" in scraped

@@ -118,6 +118,8 @@ def test_nan_and_infinity_are_not_states(value: float) -> None:
         ({"limit": 0}, "limit=0 must be above zero"),
         ({"share": 0}, "share=0 must be above zero"),
         ({"deadline": 0}, "deadline=0 must be above zero"),
+        ({"name": "a,b"}, "the name 'a,b' has a comma or a control character"),
+        ({"name": "a\nb"}, "has a comma or a control character"),
     ],
 )
 def test_invalid_settings_are_rejected(options: dict[str, Any], message: str) -> None:

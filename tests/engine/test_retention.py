@@ -144,7 +144,30 @@ async def test_everything_at_once(store: Store) -> None:
     assert await rows(store, "tabellion_retention", "name") == before
     rule.seen.clear()
     await prune_all(store, [rule, Counting(keep=None)], "p")
-    assert rule.seen == [None, "1", "2", "3", "4"]
+    assert rule.seen == [None, "1", "2", "3", "4"] * retention.PASSES  # it always finds something to remove
+
+
+@asynchronous
+async def test_what_a_walk_frees_is_removed_too(store: Store) -> None:
+    """One call removes what was kept only because of what it removed later."""
+
+    class Kept(Counting):
+        name = "kept"
+
+        async def step(self, store: Store, position: str | None, *, dry_run: bool = False) -> PruneStep:
+            """Remove everything that is free, once."""
+            removed, self.numbers = (self.numbers, 0) if self.freed.numbers == 0 else (0, self.numbers)
+            return PruneStep(None, removed)
+
+        freed: Kept
+
+    kept, freed = Kept(3), Kept(2)
+    kept.freed = freed
+    freed.freed = Kept(0)
+    totals: dict[RetentionRule, int] = {}
+    await store.open()
+    await prune_all(store, [kept, freed], "p", report=lambda rule, step: totals.update({rule: step.removed}))
+    assert (totals[kept], totals[freed]) == (3, 2)
 
 
 @asynchronous

@@ -7,7 +7,7 @@ from tabellion.engine.sql import NOW
 from tabellion.engine.timestamps import iso
 from tabellion.engine.worker import heartbeat as roster
 from tabellion.engine.worker.heartbeat import WorkerRecord
-from tabellion.engine.worker_rows import ALIVE
+from tabellion.engine.worker_rows import ALIVE, STOPPED
 from tabellion.monitor.workers import REMEMBERED, SHOWN, count_workers, workers
 from tabellion.testing import Clock
 from tests.engine.made_tables import asynchronous
@@ -48,12 +48,30 @@ SELECT CAST(i AS text), 'host', i, CAST(i AS text), '0.1', '{queues}', 4, 1, {NO
         )
     assert len(await workers(store)) == SHOWN
     fleet, by_queue = await count_workers(store)
-    assert fleet == {"alive": 2 * SHOWN, "stopped": SHOWN, "lost": 0, "slots": 8 * SHOWN, "busy": 2 * SHOWN}
+    assert fleet == {
+        "alive": 2 * SHOWN,
+        "stopped": SHOWN,
+        "crashed": 0,
+        "lost": 0,
+        "slots": 8 * SHOWN,
+        "busy": 2 * SHOWN,
+    }
     assert by_queue == {"jobs": 2 * SHOWN, "mail": SHOWN}
     clock.advance(ALIVE + 1)
     fleet, by_queue = await count_workers(store)
-    assert fleet == {"alive": 0, "stopped": SHOWN, "lost": 2 * SHOWN, "slots": 0, "busy": 0}
+    assert fleet == {"alive": 0, "stopped": SHOWN, "crashed": 0, "lost": 2 * SHOWN, "slots": 0, "busy": 0}
     assert by_queue == {}
+
+
+@asynchronous
+async def test_workers_that_crashed_are_counted_apart(store: Store) -> None:
+    """Each of a loop of crashes, which the counters of its processes do not survive."""
+    await store.open()
+    for name, ending in (("a", "was killed by SIGKILL"), ("b", "ended with exit code 1"), ("c", STOPPED)):
+        await roster.enlist(store, member(name))
+        await roster.leave(store, name, ending)
+    fleet, _ = await count_workers(store)
+    assert (fleet["crashed"], fleet["stopped"], fleet["lost"]) == (2, 1, 0)
 
 
 @asynchronous

@@ -6,16 +6,18 @@ import asyncio
 import hashlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from tabellion.engine import failpoints
 from tabellion.errors import ConfigurationError, Unreachable
-from tabellion.storage import files, folder
+from tabellion.storage import bucket, files, folder
 from tabellion.storage.lake import Lake, LakeError, LakeFileExists, NoSuchLakeFile, check_path
 from tests.bucket import BUCKET, VARIABLES
 from tests.servers import free_port
@@ -237,3 +239,26 @@ def test_an_unreachable_lake_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "lake").touch()
     with pytest.raises(files.Unwritable):
         Lake(tmp_path / "lake").check()
+
+
+def test_small_requests_end_soon_while_the_bucket_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody waits for their answer: only those that move much may take longer."""
+    monkeypatch.setattr(bucket, "QUICK", timedelta(seconds=0.1))
+    (tmp_path / "small").write_bytes(b"1")
+
+    async def run() -> None:
+        for request in (
+            hanging.put("a", b"1", False), hanging.upload("a", tmp_path / "small"), hanging.stat("a"), hanging.list(""),
+            hanging.delete(["a", "b"]),
+        ):  # fmt: skip
+            with pytest.raises(LakeError):
+                await asyncio.wait_for(request, 30)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        config = {
+            "endpoint": f"http://127.0.0.1:{server.getsockname()[1]}",
+            "access_key_id": "a",
+            "secret_access_key": "b",
+        }
+        hanging = bucket.Bucket("s3://bkt/x", config=config, client_options={"allow_http": True})
+        asyncio.run(run())

@@ -12,7 +12,9 @@ import pytest
 
 from tabellion.errors import Full
 from tabellion.pipelines.documents import lookup
+from tabellion.storage.blobs import BlobsUnavailable
 from tabellion.storage.files import NoSpace, Unwritable
+from tabellion.storage.lake import LakeError
 from tabellion.web.headers import last_resort
 from tests.models.bills import bill
 from tests.storage.test_blobs import small_disk
@@ -132,6 +134,14 @@ def test_any_error_for_lack_of_space_is_507(error: Exception) -> None:
     answer = last_resort(error, "id")
     assert (answer.status, answer.code) == (507, "no_space")
     assert "/srv" not in str(answer.as_dict("id"))
+
+
+@pytest.mark.parametrize("error", [BlobsUnavailable("timeout"), LakeError("s3://bucket/x: timeout")])
+def test_a_bucket_that_does_not_answer_is_503(error: Exception) -> None:
+    """Whichever of the two storages it is."""
+    answer = last_resort(error, "id")
+    assert (answer.status, answer.code) == (503, "storage_unreachable")
+    assert "s3:" not in str(answer.as_dict("id"))
 
 
 def test_keys_and_bodies_are_not_logged(broken: Live, caplog: pytest.LogCaptureFixture) -> None:

@@ -138,7 +138,8 @@ def test_a_lake_that_cannot_be_written_is_reported_and_recovers(
 
 
 def test_a_lake_that_does_not_answer_blocks_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is reported after the timeout, and one check runs at a time however many clients ask."""
+    """It is reported after the timeout, and one check runs at a time however many clients ask; load balancers, which
+    do not mind, start none."""
     monkeypatch.setattr(storage_check, "SECONDS", 0.2)
     looks, answers = [], threading.Event()
 
@@ -148,6 +149,8 @@ def test_a_lake_that_does_not_answer_blocks_nobody(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(Lake, "check", hang)
     with live(tmp_path, {"prod": f"sqlite:///{tmp_path}/p.db"}) as web:
+        assert web.get("/readyz?for=requests", key=None).status_code == 200
+        assert looks == []
         for _ in range(3):
             assert web.get("/readyz", key=None).json()["environments"][0]["lake"] == "unwritable"
         assert len(looks) == 1

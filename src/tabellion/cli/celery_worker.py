@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -53,12 +53,10 @@ def run(
         "TABELLION_CELERY_SKIPPED": ",".join(place.name for place in skipped),
     }
     from celery import signals
-    from celery.worker import state
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until Celery handles it: nothing has been claimed
     os.environ.update({variable: value for variable, value in variables.items() if value})
     from tabellion.celery import app
-    from tabellion.engine.celery.node import FOR_GOOD
 
     # Celery's own lines in the form of ours; every hint would add two of them.
     log_to_stderr(config.log_level, as_json=as_json, name="celery")
@@ -66,9 +64,24 @@ def run(
         for chatty in ("celery.worker.strategy", "celery.app.trace"):
             logging.getLogger(chatty).setLevel(logging.WARNING)
     signals.setup_logging.connect(lambda **_: None, weak=False)
+    stopped_by_signal = False
+    code: int | str | None = None
+
+    def on_signal(**_: object) -> None:
+        nonlocal stopped_by_signal
+        stopped_by_signal = True
+
+    def on_end(sender: Any, **_: object) -> None:
+        nonlocal code
+        code = sender.exitcode
+
+    signals.worker_shutting_down.connect(on_signal, weak=False)
+    signals.worker_shutdown.connect(on_end, weak=False)
     banner = [] if sys.stdout.isatty() and not as_json else ["--quiet"]
     # Nodes need not know each other: each of them sees the same rows.
     own = ["--hostname", f"tabellion-{os.getpid()}@%h", "--without-mingle", "--without-gossip"]
     app.worker_main([*banner, "worker", *own])
-    # Celery's code after Ctrl-C would be 1; only a reconciler that refused to start is an error.
-    sys.exit(state.should_stop if state.should_stop in FOR_GOOD else 0)
+    # Celery's code after Ctrl-C would be 1, and after a remote shutdown it is a text.
+    if stopped_by_signal or isinstance(code, str):
+        sys.exit(0)
+    sys.exit(1 if code is None else code)

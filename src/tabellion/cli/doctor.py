@@ -23,6 +23,7 @@ from tabellion.monitor import doctor as examination
 from tabellion.monitor.broker import examine_broker
 from tabellion.monitor.doctor import Finding, Level
 from tabellion.monitor.machine import examine_machine
+from tabellion.monitor.storages import examine_storages
 from tabellion.pipeline import Pipeline
 
 MARKS = {"ok": ("ok", "green"), "note": ("note", "cyan"), "warning": ("warning", "yellow"), "error": ("error", "red")}
@@ -36,10 +37,10 @@ def doctor(
     """Check declarations, tables, states, indexes, databases and this machine; print problems and how to fix them.
 
     Each state transition is tested on one row in a transaction that is rolled back. It also checks the free disk
-    space, and whether other users of the machine can read files with secrets.
+    space, whether other users of the machine can read files with secrets, and whether buckets of files answer.
 
     Exits with 3 if a declaration cannot work in any environment or there is no folder for temporary files, and with 4
-    if a database or the broker does not answer.
+    if a database, the broker or a bucket does not answer.
 
     Examples:
 
@@ -61,6 +62,7 @@ def doctor(
         findings += asyncio.run(_examine(place, queues, pipelines))
     if config.broker is not None:
         findings.append(examine_broker(config.broker))
+    findings += examine_storages({"blobs": config.blobs, "lake": config.lake})
     findings = examination.tolerate_skipped(findings)
     databases = _sqlite_files(config.environments)
     findings += examine_machine(config.file, config.data, config.lake, databases, config.blobs)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from tabellion.errors import ConfigurationError
 from tabellion.monitor.metrics.worker_metrics import WorkerMetrics
 from tabellion.monitor.tracing.traces import current_traces, is_configured, open_traces, set_current
 
 if TYPE_CHECKING:
     from tabellion.engine.worker.worker import Worker
     from tabellion.pipeline import Pipeline
+
+logger = logging.getLogger("tabellion.worker")
 
 
 @contextlib.contextmanager
@@ -34,7 +38,7 @@ def observe(
 ) -> Iterator[WorkerMetrics]:
     """Counts the events of a worker, serves the counts if there is a port, and makes spans if the process has traces.
 
-    Without `counts`, spans are all that it makes.
+    Without `counts`, spans are all that it makes. A port that cannot be used is logged.
     """
     metrics = WorkerMetrics()
     with contextlib.ExitStack() as stack:
@@ -44,7 +48,11 @@ def observe(
         if port is not None:
             from tabellion.monitor.metrics.listener import metrics_listener
 
-            stack.enter_context(metrics_listener(host, port, metrics.samples))
+            try:
+                stack.enter_context(metrics_listener(host, port, metrics.samples))
+            except ConfigurationError as error:
+                # There may be any number of processes on any number of nodes: work does not depend on their ports.
+                logger.error("%s. This process works without serving metrics.", error)
         traces = current_traces()
         if traces is not None:
             from tabellion.monitor.tracing.worker_traces import WorkerTraces

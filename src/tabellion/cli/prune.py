@@ -30,7 +30,8 @@ def prune(
 ) -> None:
     """Remove what is older than `[retention]` allows: attempts, memos, deliveries, documents, …
 
-    Workers do the same continuously, a little at a time. Live data and the audit log are never removed. Ctrl-C stops
+    A dry run does not count what is kept only because of other data that would be removed. Workers do the same
+    continuously, a little at a time. Live data and the audit log are never removed. Ctrl-C stops
     it between two steps; what it has removed by then stays removed.
 
     Exits with 4 if no database could be pruned, 6 if some could not.
@@ -122,5 +123,7 @@ def _show(rows: Sequence[dict[str, Any]], dry_run: bool, several: bool) -> None:
         for row in rows
     ]
     output.show(output.table("", headings, cells))
+    if dry_run and any(row["removed"] for row in rows):
+        typer.echo("at least: what is kept only because of these is removed with them, and not counted here")
     if all(row["keep_seconds"] is None for row in rows):
         typer.echo('nothing is removed: set times in the configuration, e.g. [retention] attempts = "90d"')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import logging
 import signal
 import subprocess
 import sys
@@ -12,10 +13,14 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from tabellion.cli.supervisor import FOR_GOOD
 from tabellion.engine.worker.worker import Worker, complete_future
 from tabellion.errors import TabellionError
 
 GOODBYE = 15.0  #: seconds beyond the grace time before worker processes are killed
+PAUSE = 1.0  #: seconds before workers that ended are started again
+
+logger = logging.getLogger("tabellion.worker")
 
 
 class UpWorkers:
@@ -81,16 +86,19 @@ class WorkerProcesses(UpWorkers):
         ]  # fmt: skip
 
     async def run(self) -> None:
-        """Runs until stopped; raises if the workers end by themselves."""
-        # Its own session: Ctrl-C in the terminal reaches only this process, which passes it on once.
-        self._process = subprocess.Popen(  # noqa: S603 - our own command line
-            self._command, start_new_session=True, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent
-        )
-        if self._stop_count:
-            self._process.send_signal(signal.SIGTERM)
-        code = await asyncio.to_thread(self._process.wait)
-        if not self._stop_count:
-            raise TabellionError(f"the workers ended with exit code {code}: their messages above say why")
+        """Runs until stopped; raises if the workers end and starting them again would not help."""
+        while not self._stop_count:
+            # Its own session: Ctrl-C in the terminal reaches only this process, which passes it on once.
+            self._process = subprocess.Popen(  # noqa: S603 - our own command line
+                self._command, start_new_session=True, stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent
+            )
+            code = await asyncio.to_thread(self._process.wait)
+            if self._stop_count:
+                return
+            if code in FOR_GOOD:
+                raise TabellionError(f"the workers ended with exit code {code}: their messages above say why")
+            logger.error("the workers ended with exit code %d: starting them again", code)
+            await asyncio.sleep(PAUSE)
 
     def stop(self) -> None:
         """Sends SIGTERM to the workers; kills them if they do not end in time."""

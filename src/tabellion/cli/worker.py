@@ -20,6 +20,7 @@ from tabellion.monitor.metrics.exposition import require_client
 from tabellion.retention import rules_of
 from tabellion.sla import targets_of, tasks_of, views_of
 
+LAST_PORT = 65535
 ID_HELP = "This worker's id; -1, -2, … follow for several processes. [default: worker-HOST-PID-UUID]"
 
 
@@ -78,6 +79,7 @@ def worker(
     make_id(id, name)  # refuses what no worker may be called, before any process starts
 
     grace = config.grace if grace is None else grace
+    metrics_port = config.metrics_port if metrics_port is None else metrics_port
     if supervisor.is_child():
         from tabellion.engine.worker.worker import Worker
 
@@ -96,13 +98,21 @@ def worker(
             retention=lambda place: rules_of(config, pipelines, queues, place),
             tasks=lambda place: tasks_of(config, pipelines, queues, place),
         )
-        port = supervisor.child_port(config.metrics_port if metrics_port is None else metrics_port)
+        port = supervisor.child_port(metrics_port)
         begun = begun_by_requests(pipelines)
         with process_traces(), observe(worker, config.metrics_host, port, begun, counts=port is not None):
             worker.run(until_idle=until_idle)
         return
-    if (config.metrics_port if metrics_port is None else metrics_port) is not None:
+    if metrics_port is not None:
         require_client()
+        last = (
+            metrics_port + (processes or config.processes) - (0 if celery else 1)
+        )  # Celery's hint sender has one, too
+        if last > LAST_PORT:
+            raise ConfigurationError(
+                f"metrics: the ports from {metrics_port} to {last} are needed, and {LAST_PORT} is the last one: "
+                "choose a lower worker.metrics_port"
+            )
     log_to_stderr(config.log_level, as_json=as_json)
     usable = prepare_worker(config, places, pipelines, chosen)
     if celery:

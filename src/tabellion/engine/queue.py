@@ -37,6 +37,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _ORDER = re.compile(
     r"^\s*(?:\"(?P<quoted>[^\"]+)\"|(?P<bare>[A-Za-z_]\w*))(?:\s+(?P<way>asc|desc))?\s*$", re.IGNORECASE
 )
+_UNNAMEABLE = re.compile(r"[,\x00-\x1f\x7f]")
 
 
 class QueueStates(TypedDict):
@@ -219,6 +220,11 @@ class Queue:
 
     def _problems(self, order: object) -> Iterable[DeclarationProblem]:
         where = f"in Queue({self.table!r}, …)"
+        if _UNNAMEABLE.search(self.name):
+            yield DeclarationProblem(
+                f"the name {self.name!r} has a comma or a control character, and names are listed with commas",
+                f"give it another one: name= {where}",
+            )
         for state in STATES:
             for column, value in self.changes[state].items():
                 if not _is_state_value(value):

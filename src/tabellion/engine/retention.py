@@ -29,6 +29,7 @@ SHORTEST, LONGEST = 60.0, 86_400.0  #: seconds between two walks over a table
 WALKS = 20  #: walks in the time that something is kept
 LEFT = 60.0  #: seconds before a leftover is somebody else's to remove
 AGAIN = 600.0  #: seconds before a leftover that could not be removed, or a rule that failed, is tried again
+PASSES = 10  #: walks over all tables at most: where much is written, something always becomes old enough
 LEFTOVERS = 100  #: that are removed in one turn
 WAIT = 0.5  #: seconds between two checks whether another process has ended its turn
 
@@ -137,19 +138,23 @@ async def prune_all(
 ) -> None:  # fmt: skip
     """Walks every rule's whole table and reports what it has removed so far. A dry run takes no turn.
 
+    What a walk removes can free what others keep because of it: walks are repeated until they remove nothing.
     `waiting` is called once for each rule that another process applies at the moment.
     """
-    for rule in rules:
-        total = PruneStep()
-        if rule.keep is not None:
+    totals = [PruneStep() for _ in rules]
+    for _ in range(1 if dry_run else PASSES):
+        before = sum(total.removed for total in totals)
+        for number, rule in enumerate(rules):
+            if rule.keep is None:
+                continue
             if not dry_run:
                 await _wait_for_turn(store, rule, worker, waiting)
             try:
                 while True:
-                    step = await rule.step(store, total.position, dry_run=dry_run)
-                    total += step
+                    step = await rule.step(store, totals[number].position, dry_run=dry_run)
+                    totals[number] += step
                     if report is not None:
-                        report(rule, total)
+                        report(rule, totals[number])
                     if not dry_run:
                         failpoint("prune.pre_save")
                         await _save(store, rule, worker, step)
@@ -158,6 +163,8 @@ async def prune_all(
             finally:
                 if not dry_run:
                     await _end_turn(store, rule, worker)
+        if sum(total.removed for total in totals) == before:
+            break
     if not dry_run:
         await clear_leftovers(store, rules)
 

@@ -8,6 +8,7 @@ from tabellion.engine.database import Database
 from tabellion.engine.sql import NOW
 
 ALIVE = 20.0  # seconds since a worker was last seen; its heartbeat is more frequent
+STOPPED = "stopped normally"  # the ending that a worker records itself
 
 
 class WorkerFacts(Answer):

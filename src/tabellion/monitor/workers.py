@@ -45,6 +45,7 @@ class FleetPicture(Answer):
 
     alive: int
     stopped: Annotated[int, Doc("Workers that were stopped in the last hour.")]
+    crashed: Annotated[int, Doc("Workers of the last hour that others found dead: killed, or ended by an error.")]
     lost: Annotated[int, Doc("Workers of the last hour that ended without saying so.")]
     slots: Annotated[int, Doc("Slots of the live workers.")]
     busy: Annotated[int, Doc("How many of them are in use.")]
@@ -80,14 +81,15 @@ async def count_workers(store: Store) -> tuple[FleetPicture, dict[str, int]]:
     age = f"({sql.epoch(NOW, d)} - {sql.epoch('seen_at', d)})"
     rows = await store.database.fetch(
         f"""SELECT queues, state, count(*) AS n, sum(slots) AS slots, sum(busy) AS busy FROM (
-  SELECT queues, slots, busy, CASE WHEN stopped_at IS NOT NULL THEN 'stopped' WHEN {age} < {worker_rows.ALIVE}
+  SELECT queues, slots, busy, CASE WHEN stopped_at IS NOT NULL THEN
+    CASE WHEN ending <> '{worker_rows.STOPPED}' THEN 'crashed' ELSE 'stopped' END WHEN {age} < {worker_rows.ALIVE}
     THEN 'alive' ELSE 'lost' END AS state FROM tabellion_workers WHERE {age} < {REMEMBERED}) AS w
 GROUP BY queues, state"""
     )
-    fleet: FleetPicture = {"alive": 0, "stopped": 0, "lost": 0, "slots": 0, "busy": 0}
+    fleet: FleetPicture = {"alive": 0, "stopped": 0, "crashed": 0, "lost": 0, "slots": 0, "busy": 0}
     by_queue: Counter[str] = Counter()
     for row in rows:
-        state: State = row["state"]
+        state: Literal["alive", "stopped", "crashed", "lost"] = row["state"]
         fleet[state] += int(row["n"])
         if state == "alive":
             fleet["slots"] += int(row["slots"])

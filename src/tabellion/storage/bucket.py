@@ -19,12 +19,21 @@ from tabellion.engine.failpoints import failpoint
 from tabellion.errors import ConfigurationError
 from tabellion.messages import Message
 from tabellion.storage import files
-from tabellion.storage.lake_backend import LakeEntry, LakeError, LakeFileExists, LakeFileTooLarge, NoSuchLakeFile
+from tabellion.storage.lake_backend import (
+    LakeEntry,
+    LakeError,
+    LakeFileExists,
+    LakeFileTooLarge,
+    NoSuchBucket,
+    NoSuchLakeFile,
+)
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutMode
 
 TIMEOUT = timedelta(seconds=60)  #: of one request
+QUICK = timedelta(seconds=10)  #: of one that moves little: somebody often waits for its answer, and it is tried again
+LITTLE, FEW = 4 << 20, 10  #: bytes that are written, and files that are removed, by such a request
 #: Few: the engine retries the job; these only cover a lost connection.
 RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=20)}
 PROBE = "tabellion-probe"  #: the file that is requested to see whether the bucket answers
@@ -42,8 +51,10 @@ class Bucket:
         self.url = url
         allow_http = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true", "yes")
         client = {"timeout": TIMEOUT, "allow_http": allow_http, **options.pop("client_options", {})}
+        quick = client | {"timeout": min(QUICK, client["timeout"])}
         try:
             self._store = S3Store.from_url(url, client_options=client, retry_config=RETRIES, **options)  # type: ignore[arg-type]
+            self._quick = S3Store.from_url(url, client_options=quick, retry_config=RETRIES, **options)  # type: ignore[arg-type]
         except exceptions.BaseError as error:
             raise ConfigurationError(f"{url} is not a valid address of a bucket: {error}") from error
 
@@ -108,9 +119,12 @@ class Bucket:
         """Requests a file that does not exist, and writes one only if the request fails: frequent writes would fill a
         bucket that keeps versions."""
         try:
-            self._stat(PROBE)
+            with self._translate_errors(PROBE):
+                obstore.get(self._quick, PROBE)  # unlike HEAD, its answer says whether the file or the bucket is absent
         except NoSuchLakeFile:
             return
+        except NoSuchBucket:
+            raise
         except LakeError:
             self._put(PROBE, b"?", False)
 
@@ -118,13 +132,17 @@ class Bucket:
         mode: PutMode = "create" if create else "overwrite"
         with self._translate_errors(path):
             failpoint("put.pre_rename")
-            obstore.put(self._store, path, data, mode=mode, use_multipart=False)
+            obstore.put(self._store_for(data), path, data, mode=mode, use_multipart=False)
             failpoint("put.post_rename")
+
+    def _store_for(self, data: bytes | Path) -> S3Store:
+        size = len(data) if isinstance(data, bytes) else data.stat().st_size
+        return self._quick if size <= LITTLE else self._store
 
     def _upload(self, path: str, file: Path) -> None:
         with self._translate_errors(path):
             failpoint("put.pre_rename")
-            obstore.put(self._store, path, file, mode="overwrite", chunk_size=PART)
+            obstore.put(self._store_for(file), path, file, mode="overwrite", chunk_size=PART)
             failpoint("put.post_rename")
 
     def _download(self, path: str, write: Callable[[bytes], None]) -> None:
@@ -145,16 +163,17 @@ class Bucket:
 
     def _stat(self, path: str) -> LakeEntry:
         with self._translate_errors(path):
-            return _entry(obstore.head(self._store, path))
+            return _entry(obstore.head(self._quick, path))
 
     def _list(self, prefix: str) -> Entries:
         with self._translate_errors(prefix):
-            return [_entry(meta) for batch in obstore.list(self._store, prefix or None) for meta in batch]
+            return [_entry(meta) for batch in obstore.list(self._quick, prefix or None) for meta in batch]
 
     def _delete(self, paths: Sequence[str]) -> None:
+        store = self._quick if len(paths) <= FEW else self._store
         for start in range(0, len(paths), DELETES):
             with self._translate_errors(paths[start]):
-                obstore.delete(self._store, paths[start : start + DELETES])
+                obstore.delete(store, paths[start : start + DELETES])
 
     def _delete_exact(self, path: str, sha256: str) -> bool:
         try:
@@ -173,6 +192,8 @@ class Bucket:
         try:
             yield
         except (exceptions.NotFoundError, FileNotFoundError) as error:
+            if "<Code>NoSuchBucket</Code>" in str(error):
+                raise NoSuchBucket(Message("storage.no_bucket", path=where)) from error
             raise NoSuchLakeFile(Message("storage.absent", path=where)) from error
         except exceptions.AlreadyExistsError as error:
             raise LakeFileExists(Message("storage.exists", path=where)) from error

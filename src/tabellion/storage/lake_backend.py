@@ -15,6 +15,10 @@ class LakeError(TabellionError):
     """The lake refused, or did not answer."""
 
 
+class NoSuchBucket(LakeError):  # noqa: N818 - a state, not a failure
+    """There is no such bucket."""
+
+
 class NoSuchLakeFile(LakeError):  # noqa: N818 - a state, not a failure
     """There is no such file."""
 

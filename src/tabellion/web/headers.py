@@ -19,6 +19,7 @@ from tabellion.errors import Busy, Full, NotMigrated, Unreachable
 from tabellion.messages import Message
 from tabellion.storage.blobs import BlobsUnavailable
 from tabellion.storage.files import Unwritable
+from tabellion.storage.lake_backend import LakeError, NoSuchBucket
 from tabellion.web.limits import HEADER_BYTES
 from tabellion.web.problems import Problem
 from tabellion.web.request_traces import record_request
@@ -155,7 +156,7 @@ def last_resort(error: Exception, request_id: str) -> Problem:
     if isinstance(error, Full | Unwritable) or (isinstance(error, OSError) and error.errno in NO_ROOM):
         logger.error("request %s: %s: %s", request_id, type(error).__name__, printable(str(error)))
         return Problem(507, "no_space", fix=Message("fix.tell_operator"))
-    if isinstance(error, BlobsUnavailable):
+    if isinstance(error, BlobsUnavailable) or type(error) in (LakeError, NoSuchBucket):  # others say what a file is
         logger.warning("request %s: %s: %s", request_id, type(error).__name__, printable(str(error)))
         return Problem(503, "storage_unreachable", fix=Message("fix.try_shortly"), headers={"Retry-After": "5"})
     if isinstance(error, Unreachable | Busy | NotMigrated):

@@ -65,11 +65,15 @@ async def readyz(
 ) -> Response:
     """200 when every database answers, has its tables and a worker, and files can be written; 503 with the reasons when
     not. With `for=requests`, 200 unless the server is shutting down or no database answers: a load balancer must keep
-    serving the pages that show what is wrong, and the environments that work."""
+    serving the pages that show what is wrong, and the environments that work. Files are not checked then: that can take
+    longer than a load balancer waits."""
     state = request.app.state
     environments: dict[str, ServedEnvironment] = state.auth.environments
     healths = await asyncio.gather(
-        *(_describe_with_pipelines(environment, state.pipelines) for environment in environments.values())
+        *(
+            _describe(environment, state.pipelines, with_files=purpose == "work")
+            for environment in environments.values()
+        )
     )
     reasons = [f"{report['name']}: {reason}" for report, found in healths for reason in found]
     if purpose == "requests" and any(report["database"] == "ok" for report, _ in healths):
@@ -84,12 +88,13 @@ async def readyz(
     return answer(readiness, 503 if reasons else 200)
 
 
-async def _describe_with_pipelines(
-    environment: ServedEnvironment, pipelines: list[Pipeline]
+async def _describe(
+    environment: ServedEnvironment, pipelines: list[Pipeline], *, with_files: bool
 ) -> tuple[EnvironmentHealth, list[str]]:
+    """One environment and why it is not ready, with what its pipelines check: their files."""
+    checked = environment.served.values() if with_files else ()
     (report, reason), parts = await asyncio.gather(
-        describe_environment(environment, pipelines),
-        asyncio.gather(*(served.health() for served in environment.served.values())),
+        describe_environment(environment, pipelines), asyncio.gather(*(served.health() for served in checked))
     )
     reasons = [reason] if reason else []
     for part in parts:

@@ -68,7 +68,7 @@ async def test_queues_workers_gates_and_spend(store: Store, clock: Clock) -> Non
     assert of(samples, "queue_workers") == {("tasks",): 1, ("nowhere",): 0}
     assert of(samples, "queue_last_hour_jobs")[("tasks", "done")] == 1
     assert of(samples, "queue_error_ratio")[("tasks",)] > 0.6
-    assert of(samples, "workers") == {("alive",): 1, ("stopped",): 0, ("lost",): 0}
+    assert of(samples, "workers") == {("alive",): 1, ("stopped",): 0, ("crashed",): 0, ("lost",): 0}
     assert of(samples, "fleet_slots") == {("busy",): 2, ("free",): 3}
     assert of(samples, "spend_dollars") == {("tasks", "today"): 0.5, ("tasks", "month"): 0.5}
     assert of(samples, "gate_open") == {("gemini",): 0}

@@ -35,3 +35,12 @@ def test_a_port_in_use_is_named() -> None:
             metrics_listener("127.0.0.1", port, list),
         ):
             pass
+
+
+def test_a_port_beyond_the_last_one_is_named() -> None:
+    """A process of a pool can come to have one: it must not die of it."""
+    with (
+        pytest.raises(ConfigurationError, match=r"127.0.0.1:65536.*choose another port"),
+        metrics_listener("127.0.0.1", 65536, list),
+    ):
+        pass

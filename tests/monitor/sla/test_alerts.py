@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -136,6 +137,27 @@ async def test_a_target_is_measured_once_a_minute_however_many_workers_check(sto
     clock.at += APART - 1 - EVERY
     assert await gauge.check(store, clock, 100) == "ok"
     assert await gauge.check(store, clock, 100) == "breached"
+
+
+@asynchronous
+async def test_targets_after_one_whose_check_is_cut_off_are_not_checked(store: Store) -> None:
+    """The database was lost while the first was measured: the next worker measures the others at once."""
+    await store.open()
+
+    async def lose(_: Store) -> float | None:
+        raise Unreachable("the connection was closed")
+
+    first, second = Gauge().target, Gauge()
+    first = replace(first, measure=lose)
+    second.target = replace(second.target, subject="others")
+    second.value = 7.0
+    with pytest.raises(Unreachable):
+        await SlaChecks("prod", [], [first, second.target], WAIT).run(store, lambda name, *, note: None)
+    [_, picture] = await read_recorded(store, [first, second.target])
+    assert picture["checked_at"] is None
+    await SlaChecks("prod", [], [first, second.target], WAIT).run(store, lambda name, *, note: None)
+    [_, picture] = await read_recorded(store, [first, second.target])
+    assert picture["value"] == 7.0
 
 
 @pytest.mark.parametrize("place", ["sla.pre_change", "sla.pre_commit"])

@@ -71,6 +71,8 @@ def make_app(
     app.conf.update(
         broker_url=broker,
         broker_transport_options=REDIS_OPTIONS if is_redis(broker) else {"confirm_publish": True},
+        # A primary that becomes a replica answers with an error (UNBLOCKED, READONLY) instead of hanging up.
+        broker_channel_error_retry=is_redis(broker),
         task_default_queue=next(iter(lanes)),
         task_queues=[Queue(name, Exchange(prefix, type="direct"), routing_key=name) for name in lanes],
     )
@@ -91,7 +93,7 @@ def make_app(
 
 def is_redis(broker: str) -> bool:
     """Whether this URL is of Redis, or of a server that speaks its protocol."""
-    return broker.startswith(("redis", "sentinel", "unix"))
+    return broker.startswith(("redis", "unix"))
 
 
 def _connect_signals(processes: Processes) -> None:

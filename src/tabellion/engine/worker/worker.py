@@ -31,6 +31,7 @@ from tabellion.engine.worker.signals import wake_on_signals
 from tabellion.engine.worker.slots import Slots, lanes
 from tabellion.engine.worker.startup import check_arguments, check_environments, make_id, plan_of
 from tabellion.engine.worker.temp_folders import Folders
+from tabellion.engine.worker_rows import STOPPED
 from tabellion.errors import ConfigurationError, DeclarationError, StoreError
 
 CONCURRENCY = 100
@@ -220,9 +221,7 @@ class Worker:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._gates.close()
-            await asyncio.gather(
-                *(environment.close("stopped normally") for environment in environments), return_exceptions=True
-            )
+            await asyncio.gather(*(environment.close(STOPPED) for environment in environments), return_exceptions=True)
             self._folders.close()
             if started:
                 self.listeners.emit(Event("worker_stopped", worker=self.id, note=self.record.tally))

@@ -48,7 +48,10 @@ PROBLEM = environment_metric(
 )
 QUEUE_WORKERS = environment_metric("tabellion_queue_workers", "gauge", "Live workers of a queue.", "queue")
 WORKERS = environment_metric(
-    "tabellion_workers", "gauge", "Workers by state; stopped and lost ones are those of the last hour.", "state"
+    "tabellion_workers",
+    "gauge",
+    "Workers by state; stopped, crashed and lost ones are those of the last hour.",
+    "state",
 )
 SLOTS = environment_metric("tabellion_fleet_slots", "gauge", "Slots of all live workers.", "state")
 SPEND = environment_metric(
@@ -146,8 +149,10 @@ def _queue(queue: QueuePicture, at: float) -> Iterator[Sample]:
 
 
 def _fleet(fleet: FleetPicture) -> Iterator[Sample]:
-    for state, count in (("alive", fleet["alive"]), ("stopped", fleet["stopped"]), ("lost", fleet["lost"])):
-        yield WORKERS.sample(count, state=state)
+    yield WORKERS.sample(fleet["alive"], state="alive")
+    yield WORKERS.sample(fleet["stopped"], state="stopped")
+    yield WORKERS.sample(fleet["crashed"], state="crashed")
+    yield WORKERS.sample(fleet["lost"], state="lost")
     yield SLOTS.sample(fleet["busy"], state="busy")
     yield SLOTS.sample(max(0, fleet["slots"] - fleet["busy"]), state="free")
 

@@ -24,10 +24,9 @@ def metrics_listener(host: str, port: int, read: Callable[[], Iterable[Sample]])
 
     try:
         server, thread = start_http_server(port, host, Exposition().registry(read))
-    except OSError as error:
-        raise ConfigurationError(
-            f"metrics: cannot listen on {host}:{port}: {error.strerror or error}; choose another port"
-        ) from error
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigurationError(f"metrics: cannot listen on {host}:{port}: {reason}; choose another port") from error
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{server.server_port}/metrics"
     logger.info("metrics at %s", address)

@@ -1,5 +1,7 @@
 """The recorded state of targets, which changes only after a while, and the alert that each change sends once.
 
+This is hysteresis in time: a target becomes breached, and ok again, only after every check for so long found it so.
+
 Whoever checks a target takes its turn first: a row that was checked less than a minute ago is left alone. A change of
 state and its webhook deliveries commit together, guarded by the state before: however many workers check, and whenever
 one of them dies, each change is alerted once.
@@ -21,6 +23,15 @@ from tabellion.monitor.sla.target import Target
 
 APART = 45.0  #: seconds between two checks of a target, by whichever worker
 GAP = 600.0  #: seconds without a check after which it is not known whether a target was missed all the time
+
+
+async def find_due(store: Store, targets: Sequence[Target]) -> list[Target]:
+    """The targets that nobody has checked lately: a question, so that most workers write nothing."""
+    rows = await store.database.fetch(
+        f"SELECT target FROM tabellion_sla WHERE checked_at > {sql.later(repr(-APART), store.dialect)}"
+    )
+    checked = {row["target"] for row in rows}
+    return [target for target in targets if target.name not in checked]
 
 
 async def take_turns(store: Store, targets: Sequence[Target]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tabellion.engine.periodic import Emit
 from tabellion.engine.store import Store
 from tabellion.monitor.hourly_snapshots import take_snapshots
-from tabellion.monitor.sla.alerts import describe, record, take_turns
+from tabellion.monitor.sla.alerts import describe, find_due, record, take_turns
 from tabellion.monitor.sla.compliance import measure, read_recorded
 from tabellion.monitor.sla.target import Target
 from tabellion.monitor.view import QueueView
@@ -23,8 +23,9 @@ class SlaChecks:
 
     async def run(self, store: Store, emit: Emit) -> None:
         """Checks the targets whose turn it is, then takes the snapshots of this hour that are missing."""
-        turns = await take_turns(store, self._targets)
-        for target in self._targets:
+        for target in await find_due(store, self._targets):
+            # One by one: if the database is lost meanwhile, the others do not count as checked.
+            turns = await take_turns(store, [target])
             if target.name in turns:
                 measured = await measure(store, target)
                 changed = await record(store, self._environment, target, turns[target.name], measured, self._wait)

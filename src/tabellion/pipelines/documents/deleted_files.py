@@ -21,6 +21,9 @@ from tabellion.pipelines.documents.daily import root_of
 from tabellion.pipelines.documents.output_pointers import point_with
 from tabellion.pipelines.documents.outputs import possible_paths
 from tabellion.pipelines.documents.settings import Settings
+from tabellion.storage.blobs import BlobsUnavailable
+from tabellion.storage.files import Unwritable
+from tabellion.storage.lake import LakeError
 from tabellion.web.page_images import remove_pictures
 
 RULE = "documents"  #: of leftovers
@@ -66,8 +69,16 @@ async def remove_files(
 ) -> None:
     """Removes the files of these documents, except contents that another document has; may be repeated.
 
-    Outputs are removed from where they are or may be: an attempt that died after writing left no record.
+    Outputs are removed from where they are or may be: an attempt that died after writing left no record. Raises
+    BlobsUnavailable while they cannot be removed: the rows are gone, so they stay leftovers.
     """
+    try:
+        await _remove(store, settings, deleted, pictures)
+    except (LakeError, Unwritable, OSError) as error:
+        raise BlobsUnavailable(str(error)) from error
+
+
+async def _remove(store: Store, settings: Settings, deleted: Sequence[DeletedFiles], pictures: Path | None) -> None:
     types = await asyncio.to_thread(settings.types.all)
     templates = templates_of(doctype.output.parquet for doctype in types)
     point = point_with(store.database.fetch, store.dialect)
