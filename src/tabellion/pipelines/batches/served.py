@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from tabellion.engine.store import Store
 from tabellion.pipelines.batches.rate_limiter import RateLimiter, read_limiter
 from tabellion.pipelines.batches.settings import BatchSettings, settings_of
 from tabellion.web.blueprint import PipelineHealth
+from tabellion.web.storage_check import StorageCheck
 
 if TYPE_CHECKING:
     from tabellion.config import Config
@@ -31,8 +31,10 @@ class ServedBatches:
     gates_at: Store  #: whose database has the gates
     gate_settings: GateSettings | None = None
     submissions: Store = field(init=False)  #: the same database, with time for large transactions
+    _check: StorageCheck = field(init=False)
 
     def __post_init__(self) -> None:
+        self._check = StorageCheck(self.settings.staging.lake.check)
         self.submissions = Store(self.store.url, deadline=SUBMIT_DEADLINE, connections=2)
 
     async def limiter(self) -> RateLimiter:
@@ -41,11 +43,11 @@ class ServedBatches:
 
     async def health(self) -> PipelineHealth:
         """Whether ref files can be written."""
-        try:
-            await asyncio.to_thread(self.settings.staging.lake.check)
-        except Exception as error:
-            return PipelineHealth(reasons=[f"the staging store of batches is not writable: {error}"])
-        return PipelineHealth()
+        if await self._check.is_writable():
+            return PipelineHealth()
+        return PipelineHealth(
+            reasons=["the staging store of batches is not writable: refs wait until texts can be written"]
+        )
 
     def titles(self) -> Mapping[str, str]:
         """No titles of fields."""

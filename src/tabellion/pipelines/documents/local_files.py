@@ -66,7 +66,7 @@ async def _copy_file(blobs: Blobs, source: Path | bytes, name: str | None, limit
             await sink.write(source)
             sink.media = await _media(sink)
         return sink.blob
-    handle = await files.in_thread(_open_file, source)
+    handle = await files.in_thread.acquire(os.close, _open_file, source)  # a cancelled reader leaves no descriptor
     try:
         async with blobs.receive(limit, name=name or source.name) as sink:
             while chunk := await files.in_thread(os.read, handle, BATCH):
