@@ -11,6 +11,7 @@ from tabellion.engine import sql
 from tabellion.engine.store import Store
 
 BYTES = 32
+Fetch = Callable[..., Awaitable[list[Any]]]  #: runs one statement
 
 
 class SecretRow(TypedDict):
@@ -27,15 +28,20 @@ async def get_secret(store: Store, name: str) -> bytes:
     return await fetch_secret(store.database.fetch, name)
 
 
-async def fetch_secret(fetch: Callable[..., Awaitable[list[Any]]], name: str) -> bytes:
+async def fetch_secret(fetch: Fetch, name: str) -> bytes:
     """The same where the tables exist; `fetch` runs one statement."""
-    read = "SELECT value FROM tabellion_secrets WHERE name = $1"
-    rows = await fetch(read, name)
-    if not rows:
+    found = await find_secret(fetch, name)
+    while found is None:
         await fetch(
             f"""INSERT INTO tabellion_secrets (name, value, created_at) VALUES ($1, $2, {sql.NOW})
 ON CONFLICT (name) DO NOTHING""",
             name, secrets.token_hex(BYTES),
         )  # fmt: skip
-        rows = await fetch(read, name)
-    return bytes.fromhex(rows[0]["value"])
+        found = await find_secret(fetch, name)
+    return found
+
+
+async def find_secret(fetch: Fetch, name: str) -> bytes | None:
+    """The secret of this name, or None if nobody has needed it yet."""
+    rows = await fetch("SELECT value FROM tabellion_secrets WHERE name = $1", name)
+    return bytes.fromhex(rows[0]["value"]) if rows else None

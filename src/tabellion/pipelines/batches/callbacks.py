@@ -165,7 +165,19 @@ async def fetch_callback_secret(fetch: Fetch, settings: BatchSettings, callback_
     configured = settings.configured_secret(callback_url)
     if configured is not None:
         return configured
-    key = await shared_secrets.fetch_secret(fetch, SECRET)
+    return _derive_secret(await shared_secrets.fetch_secret(fetch, SECRET), callback_url)
+
+
+async def find_callback_secret(fetch: Fetch, settings: BatchSettings, callback_url: str) -> str | None:
+    """The same, or None while no callback was signed here: nothing can be verified yet, and nothing is created."""
+    configured = settings.configured_secret(callback_url)
+    if configured is not None:
+        return configured
+    key = await shared_secrets.find_secret(fetch, SECRET)
+    return None if key is None else _derive_secret(key, callback_url)
+
+
+def _derive_secret(key: bytes, callback_url: str) -> str:
     return "whsec_" + base64.b64encode(hmac.digest(key, origin_of(callback_url).encode(), "sha256")).decode()
 
 

@@ -13,7 +13,7 @@ from tabellion.answers import Answer
 from tabellion.delivery.signature import BadSignature
 from tabellion.messages import Message
 from tabellion.pipelines.batches import lookup
-from tabellion.pipelines.batches.callbacks import fetch_callback_secret
+from tabellion.pipelines.batches.callbacks import find_callback_secret
 from tabellion.pipelines.batches.lookup import ChunkProgress
 from tabellion.pipelines.batches.rate_limiter import RateLimiter
 from tabellion.pipelines.batches.receiving import CallbackInvalid, receive_callback, store_callback
@@ -114,8 +114,8 @@ async def receive(request: Request, batch_id: str) -> Response:
     data = await _read(request, settings.most_bytes)
     try:
         fetch = served.store.database.fetch
-        secrets = [await fetch_callback_secret(fetch, settings, origin) for origin in _own_origins(request)]
-        id_, callback = receive_callback(request.headers, data, *secrets)
+        found = [await find_callback_secret(fetch, settings, origin) for origin in _own_origins(request)]
+        id_, callback = receive_callback(request.headers, data, *filter(None, found))
         is_new = await store_callback(served.store, batch_id, id_, callback)
     except BadSignature:
         raise Problem(401, "auth_invalid", Message("batch.callback_signature"), fix=Message("batch.fix_sign")) from None

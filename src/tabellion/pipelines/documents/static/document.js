@@ -24,7 +24,7 @@ function showPage(to) {
   byId("page-place").textContent = t("document.page_of", { n: number(page), of: number(last) });
   byId("page-before").disabled = page <= 1;
   byId("page-after").disabled = page >= last;
-  if (!shown.pages && UNDRAWABLE.has(shown.error?.code)) return showNoPage(localized(shown.error));
+  if (!shown.pages && UNDRAWABLE.has(shown.error?.code)) return showNoPage(capital(localized(shown.error)));
   const source = `${where}/pages/${page}.png?width=1400`;
   if (leaf.dataset.source === source) return markFields();
   leaf.dataset.source = source;
