@@ -51,8 +51,9 @@ NOT_IMPORTED = ("tabellion.__main__", "tabellion.models.fake.__main__", "tabelli
 READING = tuple(f"tabellion.reading.{name}" for name in ("child", "field_extraction", "pages", "pdf"))
 #: Variables that an interpreter, the C library or a library reads when it starts: another value needs a real start.
 EARLY = ("PYTHON", "LC_", "LANG", "TZ", "LD_PRELOAD", "MALLOC_")
-PATHS = {str(ROOT), str(ROOT / "src")}  #: with these in PYTHONPATH, the same modules are found as here
 BEFORE = dict(os.environ)  #: before any test changes them
+#: With these in PYTHONPATH, the same modules are found as here.
+PATHS = {str(ROOT), str(ROOT / "src"), *BEFORE.get("PYTHONPATH", "").split(os.pathsep)}
 LENGTH = struct.Struct("!I")
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
