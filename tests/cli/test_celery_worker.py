@@ -52,12 +52,16 @@ def await_read(project: Project, count: int) -> None:
 
 
 def test_a_broker_is_required(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without one, the error says where to name it; options that mean nothing to Celery are refused."""
+    """Without a usable one, the error says where to name it; options that mean nothing to Celery are refused."""
     monkeypatch.delenv("REDIS_URL", raising=False)
     result = project.run("worker", "--celery")
     assert result.exit_code == 3
     assert "celery.broker" in str(result.exception)
     assert project.run("up", "--celery").exit_code == 3
+    monkeypatch.setenv("REDIS_URL", "sentinel://:secret@127.0.0.1:1")
+    unusable = str(project.run("worker", "--celery").exception)
+    assert "it is set, but begins with none of redis://" in unusable
+    assert "secret" not in unusable
     monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:1/0")
     for option in (["--id", "w1"], ["--until-idle"]):
         refused = project.run("worker", "--celery", *option)
