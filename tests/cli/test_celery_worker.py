@@ -251,6 +251,37 @@ def test_a_node_that_breaks_says_so_to_its_supervisor(project: Project, redis: s
     assert done.returncode == 1, done.stderr
 
 
+def test_a_node_that_cannot_stop_ends_soon_after_its_grace_time(project: Project, redis: str, tmp_path: Path) -> None:
+    """A broker that hangs keeps the main thread waiting: the node ends all the same, and no process is left."""
+    script = (
+        "import time\n"
+        "from celery.worker.consumer import consumer\n"
+        "from tabellion.cli import main\n"
+        "from tabellion.engine.celery import node\n"
+        "node.LATEST = 0.0\n"
+        "def start(self):\n"
+        "    print('waits', flush=True)\n"
+        "    while True: time.sleep(600)\n"
+        "consumer.Consumer.start = start\n"
+        "main()\n"
+    )
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        node = subprocess.Popen(
+            [sys.executable, "-c", script, "--config", str(project.folder / "tabellion.toml"), "worker", "--celery",
+             "--processes", "1", "--grace", "0"],
+            env=variables(redis), stdout=out, stderr=out,
+        )  # fmt: skip
+    try:
+        eventually(lambda: "waits" in log.read_text(), every=0.05)
+        children = descendants(node.pid)
+        node.send_signal(signal.SIGTERM)
+        assert node.wait(60) == 0, log.read_text()
+    finally:
+        node.kill()
+    eventually(lambda: not [pid for pid in children if command_of(pid)], every=0.05)
+
+
 def test_a_part_of_a_configuration_runs_as_without_celery(project: Project, redis: str, tmp_path: Path) -> None:
     """A node that works on some queues of one environment keeps the gates where all others do, and minds no target of
     another queue; it consumes only the Celery queues of its environment."""
