@@ -251,6 +251,42 @@ def test_a_node_that_breaks_says_so_to_its_supervisor(project: Project, redis: s
     assert done.returncode == 1, done.stderr
 
 
+def test_a_node_that_is_stopped_while_its_processes_start_kills_none(
+    project: Project, redis: str, tmp_path: Path
+) -> None:
+    """Celery calls that a critical error, with a traceback."""
+    log, go = tmp_path / "log", tmp_path / "go"
+    script = (
+        "import os, time\n"
+        "from celery.worker.consumer.consumer import Consumer\n"
+        "from tabellion.cli import main\n"
+        "from tabellion.engine.celery.node import Node\n"
+        "from tabellion.engine.celery.process_worker import Processes\n"
+        "def wait():\n"
+        f"    while not os.path.exists({str(go)!r}): time.sleep(0.05)\n"
+        "def start_late(self, start=Processes.on_process_start): wait(); start(self)\n"
+        "def check_late(self): print('checks', flush=True); wait()\n"
+        "def tell(self, stop=Node._stop_claiming): stop(self); print('told', flush=True)\n"
+        "Processes.on_process_start, Consumer.on_ready, Node._stop_claiming = start_late, check_late, tell\n"
+        "main()\n"
+    )
+    with log.open("wb") as out:
+        node = subprocess.Popen(
+            [sys.executable, "-c", script, "--config", str(project.folder / "tabellion.toml"), "worker", "--celery",
+             "--processes", "1"],
+            env=variables(redis), stdout=out, stderr=out,
+        )  # fmt: skip
+    try:
+        eventually(lambda: "checks" in log.read_text(), every=0.05)
+        node.send_signal(signal.SIGTERM)
+        eventually(lambda: "told" in log.read_text(), every=0.05)
+        go.touch()
+        assert node.wait(60) == 0, log.read_text()
+    finally:
+        node.kill()
+    assert "Traceback" not in log.read_text()
+
+
 def test_a_node_that_cannot_stop_ends_soon_after_its_grace_time(project: Project, redis: str, tmp_path: Path) -> None:
     """A broker that hangs keeps the main thread waiting: the node ends all the same, and no process is left."""
     script = (

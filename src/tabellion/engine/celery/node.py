@@ -69,6 +69,8 @@ class Node(bootsteps.StartStopStep):  # type: ignore[misc]
         if not queues.consume_from:
             names = ", ".join(chosen)
             raise SystemExit(f"tabellion: this node can use none of the environments of its Celery queues: {names}")
+        # Inherited by its processes, which it would kill before they handle it.
+        signal.signal(STOP, signal.SIG_IGN)
         self._reconciler: subprocess.Popen[bytes] | None = None
         self._stopping = False
         self._deadline: threading.Timer | None = None
