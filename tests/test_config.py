@@ -204,6 +204,7 @@ def test_the_broker_is_named_by_the_file_or_a_variable(tmp_path: Path) -> None:
         "redis://:sec#ret@a/0",
         "amqp://guest:123/4@a//",
         "redis://:secret@a:b/0",
+        "redis://:secret@a/jobs",
     ):
         with pytest.raises(ConfigurationError, match=r"celery\.broker: the URL cannot be read") as caught:
             load(None, {"REDIS_URL": wrong})

@@ -168,6 +168,7 @@ def make_app() -> Any:
         make_worker,
         [sys.executable, "-m", "tabellion.celery"],
         prefix=fleet.config.celery_prefix,
+        grace=fleet.config.grace,
         prepare=fleet.prepare,
         watch=fleet.watch,
         settings=settings,

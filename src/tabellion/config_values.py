@@ -71,6 +71,8 @@ def read_broker(url: str | None, variables: Mapping[str, str]) -> str | None:
         try:
             parts = urlsplit(one)
             is_whole = parts.port != 0 and "@" not in parts.path + parts.query + parts.fragment
+            if parts.scheme.startswith("redis"):
+                int(parts.path[1:] or 0)  # the number of a database
         except ValueError:
             is_whole = False
         if not is_whole:

@@ -52,12 +52,16 @@ def await_read(project: Project, count: int) -> None:
 
 
 def test_a_broker_is_required(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without one, the error says where to name it; options that mean nothing to Celery are refused."""
+    """Without a usable one, the error says where to name it; options that mean nothing to Celery are refused."""
     monkeypatch.delenv("REDIS_URL", raising=False)
     result = project.run("worker", "--celery")
     assert result.exit_code == 3
     assert "celery.broker" in str(result.exception)
     assert project.run("up", "--celery").exit_code == 3
+    monkeypatch.setenv("REDIS_URL", "sentinel://:secret@127.0.0.1:1")
+    unusable = str(project.run("worker", "--celery").exception)
+    assert "it is set, but begins with none of redis://" in unusable
+    assert "secret" not in unusable
     monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:1/0")
     for option in (["--id", "w1"], ["--until-idle"]):
         refused = project.run("worker", "--celery", *option)
@@ -245,6 +249,73 @@ def test_a_node_that_breaks_says_so_to_its_supervisor(project: Project, redis: s
     )  # fmt: skip
     assert "RuntimeError: broken" in done.stderr
     assert done.returncode == 1, done.stderr
+
+
+def test_a_node_that_is_stopped_while_its_processes_start_kills_none(
+    project: Project, redis: str, tmp_path: Path
+) -> None:
+    """Celery calls that a critical error, with a traceback."""
+    log, go = tmp_path / "log", tmp_path / "go"
+    script = (
+        "import os, time\n"
+        "from celery.worker.consumer.consumer import Consumer\n"
+        "from tabellion.cli import main\n"
+        "from tabellion.engine.celery.node import Node\n"
+        "from tabellion.engine.celery.process_worker import Processes\n"
+        "def wait():\n"
+        f"    while not os.path.exists({str(go)!r}): time.sleep(0.05)\n"
+        "def start_late(self, start=Processes.on_process_start): wait(); start(self)\n"
+        "def check_late(self): print('checks', flush=True); wait()\n"
+        "def tell(self, stop=Node._stop_claiming): stop(self); print('told', flush=True)\n"
+        "Processes.on_process_start, Consumer.on_ready, Node._stop_claiming = start_late, check_late, tell\n"
+        "main()\n"
+    )
+    with log.open("wb") as out:
+        node = subprocess.Popen(
+            [sys.executable, "-c", script, "--config", str(project.folder / "tabellion.toml"), "worker", "--celery",
+             "--processes", "1"],
+            env=variables(redis), stdout=out, stderr=out,
+        )  # fmt: skip
+    try:
+        eventually(lambda: "checks" in log.read_text(), every=0.05)
+        node.send_signal(signal.SIGTERM)
+        eventually(lambda: "told" in log.read_text(), every=0.05)
+        go.touch()
+        assert node.wait(60) == 0, log.read_text()
+    finally:
+        node.kill()
+    assert "Traceback" not in log.read_text()
+
+
+def test_a_node_that_cannot_stop_ends_soon_after_its_grace_time(project: Project, redis: str, tmp_path: Path) -> None:
+    """A broker that hangs keeps the main thread waiting: the node ends all the same, and no process is left."""
+    script = (
+        "import time\n"
+        "from celery.worker.consumer import consumer\n"
+        "from tabellion.cli import main\n"
+        "from tabellion.engine.celery import node\n"
+        "node.LATEST = 0.0\n"
+        "def start(self):\n"
+        "    print('waits', flush=True)\n"
+        "    while True: time.sleep(600)\n"
+        "consumer.Consumer.start = start\n"
+        "main()\n"
+    )
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        node = subprocess.Popen(
+            [sys.executable, "-c", script, "--config", str(project.folder / "tabellion.toml"), "worker", "--celery",
+             "--processes", "1", "--grace", "0"],
+            env=variables(redis), stdout=out, stderr=out,
+        )  # fmt: skip
+    try:
+        eventually(lambda: "waits" in log.read_text(), every=0.05)
+        children = descendants(node.pid)
+        node.send_signal(signal.SIGTERM)
+        assert node.wait(60) == 0, log.read_text()
+    finally:
+        node.kill()
+    eventually(lambda: not [pid for pid in children if command_of(pid)], every=0.05)
 
 
 def test_a_part_of_a_configuration_runs_as_without_celery(project: Project, redis: str, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tabellion.cli import up_workers
 from tabellion.cli.up_workers import WorkerProcesses
 from tabellion.errors import TabellionError
+from tests.waiting import eventually
 
 
 @pytest.mark.parametrize("code", [0, 3])
@@ -46,3 +47,32 @@ def test_workers_that_are_stopped_end_without_an_error() -> None:
         await workers.run()
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(("celery", "second"), [(False, "SIGTERM"), (True, "SIGQUIT")])
+def test_a_second_stop_does_not_wait(tmp_path: Path, celery: bool, second: str) -> None:
+    """It sends what makes the workers release their jobs at once: for Celery, a second SIGTERM changes nothing."""
+    got = tmp_path / "got"
+    script = f"""
+import signal
+both = {{signal.SIGTERM, signal.SIGQUIT}}
+signal.pthread_sigmask(signal.SIG_BLOCK, both)
+for _ in range(2):
+    with open({str(got)!r}, "a") as file:
+        file.write("ready ")
+    with open({str(got)!r}, "a") as file:
+        file.write(signal.sigwait(both).name + " ")
+"""
+
+    async def story() -> None:
+        workers = WorkerProcesses(2, None, ["prod"], 600.0, [], celery=celery)
+        workers._command = [sys.executable, "-c", script]
+        running = asyncio.create_task(workers.run())
+        await asyncio.to_thread(eventually, lambda: got.exists() and got.read_text() == "ready ")
+        workers.stop()
+        await asyncio.to_thread(eventually, lambda: got.read_text() == "ready SIGTERM ready ")
+        workers.stop()
+        await running
+
+    asyncio.run(story())
+    assert got.read_text().split() == ["ready", "SIGTERM", "ready", second]

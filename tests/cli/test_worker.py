@@ -141,6 +141,26 @@ def test_a_role_without_rights_in_one_environment_stops_no_other(
     assert "invoices in elsewhere is skipped" in errors
 
 
+def test_an_environment_without_its_database_stops_no_other(postgres18: Postgres, tmp_path: Path) -> None:
+    """One line says which is skipped and why; if none can be used, the error names each of them."""
+    project = Project(tmp_path, postgres18.create_database("worker_of_one_database"))
+    project.insert("ok")
+    nowhere = postgres18.url.removesuffix("postgres") + "no_such_database"
+    add_environment(project, "gone", nowhere, first=True)
+    process = project.start("worker", "--until-idle")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert [row["status"] for row in project.sql("SELECT status FROM invoices")] == ["read"]
+    [line] = [line for line in errors.splitlines() if "gone is skipped" in line]
+    assert 'database "no_such_database" does not exist' in line
+    add_environment(project, "lost", nowhere)
+    process = project.start("worker", "--environment", "gone", "--environment", "lost")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert "gone: " in errors
+    assert "lost: " in errors
+
+
 def add_environment(project: Project, name: str, url: str, *, first: bool = False) -> None:
     """One more environment in the project's configuration."""
     file = project.folder / "tabellion.toml"

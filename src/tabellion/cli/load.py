@@ -13,6 +13,7 @@ import typer
 from tabellion import config as configuration
 from tabellion.cli.queue_module import declared_queues
 from tabellion.config import Config
+from tabellion.config_values import BROKERS
 from tabellion.delivery.outbox import webhooks_queue
 from tabellion.engine.environment import Environment
 from tabellion.engine.queue import Queue, check_together
@@ -93,8 +94,11 @@ def module_of(context: typer.Context | None, config: Config) -> str | None:
 def broker_of(config: Config) -> str:
     """The URL of Celery's broker."""
     if config.broker is None:
+        ignored = ""
+        if os.environ.get("REDIS_URL"):  # not quoted: it may have a password
+            ignored = f" (it is set, but begins with none of {', '.join(f'{scheme}://' for scheme in BROKERS)})"
         raise ConfigurationError(
-            "which broker? Set celery.broker in tabellion.toml, or REDIS_URL, e.g. redis://127.0.0.1:6379/0"
+            f"which broker? Set celery.broker in tabellion.toml, or REDIS_URL{ignored}, e.g. redis://127.0.0.1:6379/0"
         )
     return config.broker
 

@@ -173,7 +173,7 @@ async def _prepare_one(environment: Environment, pipelines: Sequence[Pipeline], 
     outcome = _Outcome()
     try:
         present(environment)
-        found = await _find_tables(environment, queues) if pipelines else set()
+        found = await _find_tables(environment, queues if pipelines else ())
         for pipeline in pipelines:
             try:
                 await pipeline.require(environment)

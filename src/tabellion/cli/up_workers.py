@@ -76,6 +76,8 @@ class WorkerProcesses(UpWorkers):
         pipelines: Sequence[str], *, celery: bool = False,
     ) -> None:  # fmt: skip
         self._grace = grace
+        # Celery answers a second SIGTERM like the first one.
+        self._stop_at_once = signal.SIGQUIT if celery else signal.SIGTERM
         self._stop_count = 0
         self._process: subprocess.Popen[bytes] | None = None
         options = ["--config", str(file)] if file is not None else []
@@ -101,11 +103,11 @@ class WorkerProcesses(UpWorkers):
             await asyncio.sleep(PAUSE)
 
     def stop(self) -> None:
-        """Sends SIGTERM to the workers; kills them if they do not end in time."""
+        """Sends SIGTERM to the workers; kills them if they do not end in time. A second call releases their jobs."""
         self._stop_count += 1
         process = self._process
         if process is not None and process.poll() is None:
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(self._stop_at_once if self._stop_count > 1 else signal.SIGTERM)
             if self._stop_count == 1:
                 asyncio.get_running_loop().call_later(self._grace + GOODBYE, process.kill)
 

@@ -15,7 +15,7 @@ NAMES: dict[str, str] = {
     "worker_stopped": "a worker stopped normally",
     "environment_up": "a database can be reached",
     "environment_down": "a database cannot be reached; the others continue",
-    "environment_skipped": "a database has no tables to work on; it is left out until the worker is restarted",
+    "environment_skipped": "a database is missing, refuses the role or has no tables; it is left out until a restart",
     "queue_skipped": "a queue does not match its table in one environment; it is checked again later",
     "queue_restored": "a queue that was skipped is usable again",
     "claim_refused": "a database rejects claims of a queue; they are retried later",

@@ -20,7 +20,9 @@ from tests import brokers
 def app_at(url: str, *queues: str, **options: Any) -> Any:
     """An application with these queues, which starts nothing."""
     lanes = name_queues("tabellion", ["prod"], ["prod"], queues)
-    return make_app(url, lanes, lambda: pytest.fail("no worker is needed"), [], prefix="tabellion", **options)
+    return make_app(
+        url, lanes, lambda: pytest.fail("no worker is needed"), [], prefix="tabellion", grace=0.0, **options
+    )
 
 
 @pytest.mark.parametrize("kind", brokers.BROKERS)

@@ -60,12 +60,13 @@ class QuickAMQP(AMQP):  # type: ignore[misc]
 
 def make_app(
     broker: str, lanes: Mapping[str, tuple[str, str]], make_worker: Callable[[], HintedWorker],
-    reconcile: Sequence[str], *, prefix: str, prepare: Callable[[], Collection[str]] = tuple,
+    reconcile: Sequence[str], *, prefix: str, grace: float, prepare: Callable[[], Collection[str]] = tuple,
     watch: Watch = contextlib.nullcontext, settings: Mapping[str, Any] | None = None,
 ) -> Any:  # fmt: skip
     """The application. `lanes` are the names of Celery's queues, each with its environment and queue; `make_worker`
-    makes the worker of each process; `reconcile` is the command of the reconciler; `prepare` is called in a node before
-    it makes its pool, and returns the environments that it can use; `watch` observes the worker of a process."""
+    makes the worker of each process; `reconcile` is the command of the reconciler; `grace` is that of the workers;
+    `prepare` is called in a node before it makes its pool, and returns the environments that it can use; `watch`
+    observes the worker of a process."""
     app = celery.Celery("tabellion", amqp=QuickAMQP, set_as_current=False)
     app.conf.update(SETTINGS)
     app.conf.update(
@@ -85,7 +86,7 @@ def make_app(
 
     app.task(work, name=TASK, shared=False)
     app.finalize()
-    app.node_plan = NodePlan(processes, lanes, reconcile, prepare)
+    app.node_plan = NodePlan(processes, lanes, reconcile, prepare, grace)
     app.steps["worker"].add(Node)
     _connect_signals(processes)
     return app

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from celery.exceptions import ImproperlyConfigured
 from celery.utils.log import get_logger
 from celery.worker import state
 
-from tabellion.engine.celery.process_worker import STOP, Processes
+from tabellion.engine.celery.process_worker import ENDING, STOP, Processes
 from tabellion.errors import TabellionError
 
 NODE = "TABELLION_CELERY_NODE"  # the name of this node, for its processes
@@ -25,6 +26,7 @@ PARENT = "TABELLION_PARENT"  # its process number, with which its reconciler end
 LOOK = 1.0  # seconds between two checks whether the reconciler runs
 FOR_GOOD = (2, 3)  # exit codes of a reconciler after which another start would not help: usage, configuration
 GOODBYE = 5.0  # seconds for the reconciler to end
+LATEST = ENDING + GOODBYE  # seconds beyond the grace time after which a node that was told to stop ends in any case
 
 logger = get_logger(__name__)
 
@@ -38,6 +40,7 @@ class NodePlan:
     reconcile: Sequence[str]  #: the command that starts a reconciler
     #: Called before the pool is made; returns the environments that can be used, or raises TabellionError.
     prepare: Callable[[], Collection[str]]
+    grace: float  #: seconds that jobs may take to finish when the node is told to stop
 
 
 class Node(bootsteps.StartStopStep):  # type: ignore[misc]
@@ -66,8 +69,11 @@ class Node(bootsteps.StartStopStep):  # type: ignore[misc]
         if not queues.consume_from:
             names = ", ".join(chosen)
             raise SystemExit(f"tabellion: this node can use none of the environments of its Celery queues: {names}")
+        # Inherited by its processes, which it would kill before they handle it.
+        signal.signal(STOP, signal.SIG_IGN)
         self._reconciler: subprocess.Popen[bytes] | None = None
         self._stopping = False
+        self._deadline: threading.Timer | None = None
         signals.worker_shutting_down.connect(self._on_shutting_down, weak=False)
 
     def start(self, worker: Any) -> None:
@@ -117,13 +123,27 @@ class Node(bootsteps.StartStopStep):  # type: ignore[misc]
 
     def _on_shutting_down(self, **_: Any) -> None:
         self._stop_claiming()
+        if self._deadline is None:
+            self._deadline = threading.Timer(self._plan.grace + LATEST, self._end_anyway)
+            self._deadline.daemon = True
+            self._deadline.start()
+
+    def _end_anyway(self) -> None:
+        """Ends a node whose main thread waits for a broker that does not answer. Its processes have released their jobs
+        by now, and wait until it takes their last messages; the reconciler ends with it."""
+        logger.error("this node has not stopped in time, because of its broker perhaps: it ends now")
+        self._signal_processes(signal.SIGKILL)
+        os._exit(0)
 
     def _stop_claiming(self) -> None:
         self._stopping = True
         self._plan.processes.stop()
+        self._signal_processes(STOP)
+
+    def _signal_processes(self, number: signal.Signals) -> None:
         for pid in self._pool_processes():
             with contextlib.suppress(OSError):
-                os.kill(pid, STOP)
+                os.kill(pid, number)
 
     def _count_processes(self) -> int:
         """How many processes with a worker this node may have: those of a prefork pool, otherwise itself."""
