@@ -92,9 +92,10 @@ def test_failed_refs_are_listed_and_read_again_by_resume(folder: Path, images: I
     """Exit code 6, each error with its count; after the cause is gone, --resume completes the batch."""
     images.answers |= {"/asset/0-1/medium": [(404, b"")], "/asset/0-1": [(404, b"")]}
     path = write(folder, [pi_of(images.url, 0, 3)])
-    code, out, _ = run("batch", path, "--id", "scans")
+    code, out, err = run("batch", path, "--id", "scans")
     assert code == 6
     assert "scans: incomplete; 2 of 3 refs, 1 failed" in out
+    assert "scans: 3 of 3 refs, 1 failed\n" in err
     assert "1 × there is no image at its URL (e.g. 0-1.png.ref.json)" in out
     code, out, _ = run("batches", "show", "scans", "--json")
     assert code == 0
