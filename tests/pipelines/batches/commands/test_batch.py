@@ -144,7 +144,8 @@ def test_a_batch_can_be_submitted_without_waiting(folder: Path, images: Images) 
     assert code == 5
     assert "have not ended" in err
     assert "later" in run("batches", "list")[1]
-    assert run("batches", "retry", "later")[:2] == (0, "0 chunks started again\n")
+    assert run("batches", "retry", "later", "--chunk", "0")[:2] == (0, "0 chunks started again\n")
+    assert run("batches", "retry", "later", "--chunk", "7")[::2] == (5, "there is no chunk 7 of later\n")
     assert run("batch", path, "--id", "later", "--resume")[0] == 0
     assert run("batches", "close", "later")[:2] == (0, "later is closed\n")
     for command in ("show", "retry", "close"):

@@ -221,6 +221,7 @@ def test_progress_errors_retry_and_close(web: LiveBatches, images: Images) -> No
     assert (body["status"], body["progress"]["completed"]) == ("complete", 6)
     assert sum(model.calls.values()) == 8
     assert web.ask("POST", "/api/batches/b1/retry").json() == {"chunks": 0}
+    problem(web.ask("POST", "/api/batches/b1/retry", json={"chunk_id": "7"}), 404, "not_found")
     assert web.ask("POST", "/api/batches/b1/close").json()["closed_at"]
     assert web.get("/api/batches/b1/errors").json() == {"errors": []}
 
