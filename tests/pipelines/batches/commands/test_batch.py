@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -143,7 +144,8 @@ def test_a_batch_can_be_submitted_without_waiting(folder: Path, images: Images) 
     code, _, err = run("batches", "close", "later")
     assert code == 5
     assert "have not ended" in err
-    assert "later" in run("batches", "list")[1]
+    assert re.search(r"later .* \d{4}-\d\d-\d\d \d\d:\d\d ", run("batches", "list")[1])
+    assert run("batches", "show", "later")[1].splitlines()[2].split() == ["status", "processing"]
     assert run("batches", "retry", "later", "--chunk", "0")[:2] == (0, "0 chunks started again\n")
     assert run("batches", "retry", "later", "--chunk", "7")[::2] == (5, "there is no chunk 7 of later\n")
     assert run("batch", path, "--id", "later", "--resume")[0] == 0

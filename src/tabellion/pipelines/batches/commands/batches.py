@@ -54,7 +54,7 @@ def list_(
     headings = ("batch", "status", "chunks", "refs", "completed", "failed", "pending", "created")
     rows = [
         (one["id"], one["status"], one["total_chunks"], one["progress"]["total_refs"], one["progress"]["completed"],
-         one["progress"]["failed"], one["progress"]["pending"], one["created_at"])
+         one["progress"]["failed"], one["progress"]["pending"], one["created_at"].replace("T", " ")[:16])
         for one in found
     ]  # fmt: skip
     output.show(output.table("", headings, rows, whole=("batch",)))
