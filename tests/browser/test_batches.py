@@ -75,6 +75,25 @@ def test_a_batch_advances_and_its_failing_refs_are_retried(clerk: Visitor, batch
     expect(page.locator("#badges")).to_contain_text("closed")
 
 
+def test_a_batch_of_an_orchestrator_does_not_run_when_its_chunks_have_ended(
+    clerk: Visitor, batches: BatchInstallation
+) -> None:
+    """Nobody says which chunk is the last, so the batch stays open; one that was closed is not open as well."""
+    pis = batches.pis(60, 1, 2)
+    batches.stage(pis)
+    callback_url = f"{batches.images.url}/callback"
+    batches.site.api(
+        "POST", "/process", {"batch_id": "sent", "chunk_id": "0", "callback_url": callback_url, "pis": pis}
+    )
+    page = clerk.open("/batches/sent")
+    expect(page.locator("#paces dt")).to_have_text(["Chunks ended"])
+    expect(page.locator("#paces dd")).to_have_text(["1 of 1"])
+    expect(page.locator("#badges")).to_have_text("open")
+    page.click("#close")
+    page.locator(".dialog-foot button").last.click()
+    expect(page.locator("#badges")).to_have_text("closed")
+
+
 def test_a_file_is_submitted(clerk: Visitor, batches: BatchInstallation, tmp_path: Path) -> None:
     """A wrong line is named with its field; the right file becomes a batch, which the list shows."""
     pis = batches.pis(20, 3, 2)

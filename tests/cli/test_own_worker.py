@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -75,3 +77,22 @@ VALUES ('killed', 'here', 1, 'b', '0', 'webhooks', 1, {NOW}, {NOW})"""
                 return worker["id"]
 
     assert asyncio.run(run()).startswith("batch-")
+
+
+def test_sigterm_ends_a_command_as_ctrl_c_does(tmp_path: Path) -> None:
+    """Its worker stops before the command ends, so that what it has claimed is released."""
+
+    async def run() -> None:
+        async with database(tmp_path) as (config, store):
+            try:
+                async with command(config, store, "batch"):
+                    await wait_for_workers(store, 1)
+                    assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+                    os.kill(os.getpid(), signal.SIGTERM)
+                    await asyncio.Event().wait()
+            finally:
+                assert await read_workers(store.database) == []
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(run())
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

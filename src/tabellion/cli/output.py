@@ -36,7 +36,7 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[Any]], wh
     """
     result = Table(
         title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False,
-        collapse_padding=True,
+        collapse_padding=True, show_header=any(headings),
     )  # fmt: skip
     for index, heading in enumerate(headings):
         numeric = bool(rows) and all(isinstance(row[index], int | float) or row[index] in ("", None) for row in rows)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+import signal
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tabellion.engine.log import log_to_stderr
@@ -30,7 +31,8 @@ async def own_worker(
 ) -> AsyncIterator[None]:  # fmt: skip
     """Runs a worker with these queues in the first environment while no live ones serve every needed queue there.
 
-    If it ends by itself, the block is cancelled and its error raised: nobody else would do the work.
+    If it ends by itself, the block is cancelled and its error raised: nobody else would do the work. SIGTERM is treated
+    as Ctrl-C: what the worker has claimed would otherwise wait until its leases end.
     """
     worker: Worker | None = None
 
@@ -52,16 +54,42 @@ async def own_worker(
     waiting = asyncio.current_task()
     if waiting is not None:
         serving.add_done_callback(lambda done: _stop_waiting(done, waiting))
+    with _interrupted_by_sigterm():
+        try:
+            yield
+        finally:
+            if worker is None:
+                serving.cancel()
+            else:
+                worker.stop()
+            await asyncio.wait({serving})
+            if not serving.cancelled() and (failure := serving.exception()) is not None:
+                raise failure
+
+
+@contextlib.contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """SIGTERM interrupts the block as Ctrl-C does; a second one ends the process."""
+    loop, task, is_interrupted = asyncio.get_running_loop(), asyncio.current_task(), False
+
+    def interrupt() -> None:
+        nonlocal is_interrupted
+        is_interrupted = True
+        loop.remove_signal_handler(signal.SIGTERM)
+        if task is not None:
+            task.cancel()
+
+    with contextlib.suppress(NotImplementedError, RuntimeError):  # Windows, and other threads than the main one
+        loop.add_signal_handler(signal.SIGTERM, interrupt)
     try:
         yield
+    except asyncio.CancelledError:
+        if is_interrupted:
+            raise KeyboardInterrupt from None
+        raise
     finally:
-        if worker is None:
-            serving.cancel()
-        else:
-            worker.stop()
-        await asyncio.wait({serving})
-        if not serving.cancelled() and (failure := serving.exception()) is not None:
-            raise failure
+        with contextlib.suppress(NotImplementedError):
+            loop.remove_signal_handler(signal.SIGTERM)
 
 
 async def _is_served(store: Store, needed: Collection[str]) -> bool:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from starlette.requests import ClientDisconnect, Request
 
-from tabellion.messages import Message
+from tabellion.messages import Message, quote_value
 from tabellion.web.problems import Problem
 
 Subject = Literal["body", "request", "file", "form_field"]  #: what a limit is of
@@ -54,7 +54,12 @@ def too_large(limit: int, got: int | None, subject: Subject, field: str | None =
 async def chunks(
     request: Request, limits: RequestLimits, limit: int, subject: Subject = "body"
 ) -> AsyncIterator[bytes]:
-    """The body in chunks; raises a Problem if it is too large, stalls, or arrives too slowly."""
+    """The body in chunks; raises a Problem if it is compressed, too large, stalls, or arrives too slowly."""
+    if encoding := request.headers.get("content-encoding", "").lower().replace("identity", ""):
+        raise Problem(
+            415, "media_unsupported", Message("problem.body_encoding", value=quote_value(encoding[:100])),
+            fix=Message("fix.send_uncompressed"), headers={"Accept-Encoding": "identity"},
+        )  # fmt: skip
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length) > limit:
         raise too_large(limit, int(length), subject)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 
 from tabellion.answers import Answer, Doc
@@ -137,8 +138,8 @@ async def get_batch(store: Store, id_: str) -> Batch | None:
     """A batch with its progress, or None."""
     if not is_id(id_):
         return None
-    rows, counts = await asyncio.gather(_batch_rows(store, "b.id = $1", [id_], 1), _count_batch(store, id_))
-    return _describe_batch(rows[0], *counts) if rows else None
+    found = await _find_batches(store, "b.id = $1", [id_], 1)
+    return _describe_batch(found[0]) if found else None
 
 
 async def has_batch(store: Store, id_: str) -> bool:
@@ -151,11 +152,9 @@ async def list_batches(
 ) -> tuple[list[Batch], tuple[float, str] | None]:
     """Batches, newest first, and the place after which the next page starts (None on the last one)."""
     where = f"(b.created_at, b.id) < ({sql.moment('$1', store.dialect)}, $2)" if after is not None else "1 = 1"
-    rows = await _batch_rows(store, where, after or (), limit + 1)
-    last = rows[limit - 1] if len(rows) > limit else None
-    counts = await asyncio.gather(*(_count_batch(store, row["id"]) for row in rows[:limit]))
-    found = [_describe_batch(row, *counted) for row, counted in zip(rows, counts, strict=False)]
-    return found, (last["created_at"], last["id"]) if last is not None else None
+    found = await _find_batches(store, where, after or (), limit + 1)
+    last = found[limit - 1][0] if len(found) > limit else None
+    return [_describe_batch(one) for one in found[:limit]], (last["created_at"], last["id"]) if last else None
 
 
 async def list_chunks(
@@ -198,50 +197,47 @@ WHERE c.batch_id = $2 AND c.report = '{CallbackReport.WRITTEN}'"""
     return UndeliveredCallbacks(pending=sum(counted.values()), failed=failed)
 
 
-async def _batch_rows(store: Store, where: str, values: Sequence[Any], limit: int) -> list[Any]:
+async def _find_batches(store: Store, where: str, values: Sequence[Any], limit: int) -> list[list[Any]]:
+    """Batches, newest first, each as one row for each phase of its chunks.
+
+    The counts of refs are those that chunks have kept at their end, or else of the refs: one statement sees one moment,
+    and a chunk that ends between two would be counted twice. A chunk that waits for its first turn has no ended refs:
+    a large batch has thousands of those. A subquery for each open chunk, since a planner with old statistics would
+    begin a join with all refs that have ended, those of every batch.
+    """
     d = store.dialect
-    return await store.database.fetch(
-        f"""SELECT b.id, b.status, b.total_pis, b.total_refs, b.duplicates, b.chunk_size, b.callback_url,
-  b.submitted_by,
+    rows = await store.database.fetch(
+        f"""SELECT b.id, b.status, b.total_pis, b.duplicates, b.chunk_size, b.callback_url, b.submitted_by,
   {sql.epoch("b.created_at", d)} AS created_at, {sql.epoch("b.completed_at", d)} AS completed_at,
-  {sql.epoch("b.closed_at", d)} AS closed_at
-FROM {tables.BATCHES} AS b WHERE {where} ORDER BY b.created_at DESC, b.id DESC LIMIT {int(limit)}""",
+  {sql.epoch("b.closed_at", d)} AS closed_at, c.phase, count(c.id) AS chunks, sum(c.total_refs) AS total_refs,
+  {_sum_refs("done_refs", RefStatus.DONE)},
+  {_sum_refs("skipped_refs", RefStatus.SKIPPED)},
+  {_sum_refs("failed_refs", RefStatus.ERROR)}
+FROM {tables.BATCHES} AS b LEFT JOIN {tables.CHUNKS} AS c ON c.batch_id = b.id
+WHERE b.id IN (SELECT b.id FROM {tables.BATCHES} AS b WHERE {where} ORDER BY b.created_at DESC, b.id DESC
+  LIMIT {int(limit)})
+GROUP BY b.id, c.phase ORDER BY b.created_at DESC, b.id DESC""",
         *values,
     )
+    return [list(group) for _, group in groupby(rows, key=itemgetter("id"))]
 
 
-async def _count_batch(store: Store, id_: str) -> tuple[list[Any], list[Any]]:
-    """The chunks of a batch by phase, with the counts of those that have ended, and the ended refs of open ones.
-
-    A chunk that waits for its first turn has no ended refs: a large batch has thousands of those. One statement sees
-    one moment: a chunk that ends between two of them would be counted twice.
-    """
-    rows = await store.database.fetch(
-        f"""SELECT 1 AS is_phase, c.phase AS name, count(*) AS n, sum(c.total_refs) AS total, sum(c.done_refs) AS done,
-  sum(c.skipped_refs) AS skipped, sum(c.failed_refs) AS failed
-FROM {tables.CHUNKS} AS c WHERE c.batch_id = $1 GROUP BY c.phase
-UNION ALL
-SELECT 0, r.status, count(*), NULL, NULL, NULL, NULL
-FROM {tables.CHUNKS} AS c JOIN {tables.REFS} AS r ON r.chunk = c.id
-WHERE c.batch_id = $1 AND c.done_refs IS NULL AND (c.phase <> '{ChunkPhase.PENDING}' OR c.run > 1)
-  AND r.status IN ({quote_list(ENDED_REFS)}) GROUP BY r.status""",
-        id_,
-    )
-    return [row for row in rows if row["is_phase"]], [row for row in rows if not row["is_phase"]]
+def _sum_refs(column: str, status: RefStatus) -> str:
+    """The refs of chunks `c` with a status, named by it: from the column where a chunk has ended, and else counted."""
+    return f"""sum(CASE WHEN c.done_refs IS NOT NULL THEN c.{column}
+    WHEN c.phase = '{ChunkPhase.PENDING}' AND c.run = 1 THEN 0
+    ELSE (SELECT CAST(count(*) AS integer) FROM {tables.REFS} AS r
+      WHERE r.chunk = c.id AND r.status IN ({quote_list(ENDED_REFS)}) AND r.status = '{status}') END) AS {status}"""
 
 
-def _describe_batch(row: Mapping[str, Any], phases: Sequence[Any], refs: Sequence[Any]) -> Batch:
-    """Adds the ended refs of open chunks to the counts that chunks keep when they end."""
-    counted = {one["name"]: one["n"] for one in refs}
-    counts: dict[str, int] = {
-        status: counted.get(status, 0) + sum(one[column] or 0 for one in phases)
-        for status, column in ((RefStatus.DONE, "done"), (RefStatus.SKIPPED, "skipped"), (RefStatus.ERROR, "failed"))
-    }
-    by_phase = {one["name"]: one["n"] for one in phases}
+def _describe_batch(rows: Sequence[Any]) -> Batch:
+    row = rows[0]
+    counts: dict[str, int] = {status: sum(one[status] or 0 for one in rows) for status in ENDED_REFS}
+    phases = {one["phase"]: one["chunks"] for one in rows}
     return Batch(
-        id=row["id"], status=row["status"], total_pis=row["total_pis"], total_chunks=sum(by_phase.values()),
-        progress=_progress(counts, sum(one["total"] or 0 for one in phases)), skipped=counts[RefStatus.SKIPPED],
-        phases={phase: by_phase.get(phase, 0) for phase in PHASES}, chunk_size=row["chunk_size"],
+        id=row["id"], status=row["status"], total_pis=row["total_pis"], total_chunks=sum(phases.values()),
+        progress=_progress(counts, sum(one["total_refs"] or 0 for one in rows)), skipped=counts[RefStatus.SKIPPED],
+        phases={phase: phases.get(phase, 0) for phase in PHASES}, chunk_size=row["chunk_size"],
         callback_url=row["callback_url"], duplicates=row["duplicates"], submitted_by=row["submitted_by"],
         created_at=iso(row["created_at"]), completed_at=_iso(row["completed_at"]), closed_at=_iso(row["closed_at"]),
         status_url=f"/api/batches/{row['id']}",

@@ -16,7 +16,7 @@ from tabellion.errors import TabellionError
 from tabellion.messages import Message, quote_value
 from tabellion.net.guard import Blocked, HostUnreachable, Rules, parse, vet_url
 from tabellion.pipelines.batches.states import ID, LONGEST_ID
-from tabellion.storage.lake import check_path
+from tabellion.storage.lake import LONGEST_PART, check_path
 from tabellion.web.validation import Strict
 
 AT_ONCE = 500  #: URLs that are checked without letting other requests run
@@ -36,7 +36,10 @@ class NewRef(Strict):
     @field_validator("staging_key")
     @classmethod
     def _check_key(cls, key: str) -> str:
-        return check_path(key)
+        try:
+            return check_path(key)
+        except ValueError:
+            raise ValueError(Message("batch.expected_path", n=LONGEST_PART)) from None
 
 
 class NewPi(Strict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,9 +93,10 @@ def test_failed_refs_are_listed_and_read_again_by_resume(folder: Path, images: I
     """Exit code 6, each error with its count; after the cause is gone, --resume completes the batch."""
     images.answers |= {"/asset/0-1/medium": [(404, b"")], "/asset/0-1": [(404, b"")]}
     path = write(folder, [pi_of(images.url, 0, 3)])
-    code, out, _ = run("batch", path, "--id", "scans")
+    code, out, err = run("batch", path, "--id", "scans")
     assert code == 6
     assert "scans: incomplete; 2 of 3 refs, 1 failed" in out
+    assert "scans: 3 of 3 refs, 1 failed\n" in err
     assert "1 × there is no image at its URL (e.g. 0-1.png.ref.json)" in out
     code, out, _ = run("batches", "show", "scans", "--json")
     assert code == 0
@@ -142,8 +144,10 @@ def test_a_batch_can_be_submitted_without_waiting(folder: Path, images: Images) 
     code, _, err = run("batches", "close", "later")
     assert code == 5
     assert "have not ended" in err
-    assert "later" in run("batches", "list")[1]
-    assert run("batches", "retry", "later")[:2] == (0, "0 chunks started again\n")
+    assert re.search(r"later .* \d{4}-\d\d-\d\d \d\d:\d\d ", run("batches", "list")[1])
+    assert run("batches", "show", "later")[1].splitlines()[2].split() == ["status", "processing"]
+    assert run("batches", "retry", "later", "--chunk", "0")[:2] == (0, "0 chunks started again\n")
+    assert run("batches", "retry", "later", "--chunk", "7")[::2] == (5, "there is no chunk 7 of later\n")
     assert run("batch", path, "--id", "later", "--resume")[0] == 0
     assert run("batches", "close", "later")[:2] == (0, "later is closed\n")
     for command in ("show", "retry", "close"):

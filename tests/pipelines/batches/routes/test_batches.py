@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 from collections.abc import Iterator
@@ -110,6 +111,15 @@ def test_a_file_of_windows_is_accepted(web: LiveBatches) -> None:
     """With a byte order mark and its line ends."""
     lines = b"\xef\xbb\xbf" + lines_of(pis_of(2)).replace(b"\n", b"\r\n")
     assert web.submit_lines(lines).json()["total_pis"] == 2
+
+
+def test_a_compressed_body_is_refused(web: LiveBatches) -> None:
+    """By what is wrong with it: as text it would be a line that is not UTF-8."""
+    headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
+    answer = web.ask("POST", "/api/batches", content=gzip.compress(b"{}"), headers=headers)
+    body = problem(answer, 415, "media_unsupported")
+    assert body["detail"] == "a compressed body (Content-Encoding: 'gzip') is not supported"
+    assert answer.headers["accept-encoding"] == "identity"
 
 
 def test_a_callback_url_is_checked_before_anything_is_read(web: LiveBatches) -> None:
@@ -221,6 +231,7 @@ def test_progress_errors_retry_and_close(web: LiveBatches, images: Images) -> No
     assert (body["status"], body["progress"]["completed"]) == ("complete", 6)
     assert sum(model.calls.values()) == 8
     assert web.ask("POST", "/api/batches/b1/retry").json() == {"chunks": 0}
+    problem(web.ask("POST", "/api/batches/b1/retry", json={"chunk_id": "7"}), 404, "not_found")
     assert web.ask("POST", "/api/batches/b1/close").json()["closed_at"]
     assert web.get("/api/batches/b1/errors").json() == {"errors": []}
 

@@ -286,13 +286,14 @@ def test_a_wrong_field_is_named(shared: LiveBatches, changes: dict[str, Any], fi
     ids=["unknown", "number", "empty", "nul", "above", "absolute", "dots"],
 )  # fmt: skip
 def test_a_wrong_field_of_a_ref_is_named(shared: LiveBatches, changes: dict[str, Any], status: int) -> None:
-    """With its place; a path out of the staging store is one."""
+    """With its place; a path out of the staging store is one, and what a path may be is said."""
     body = chunk()
     body["pis"][1]["refs"][2] |= changes
     answer = shared.process(body)
     assert answer.status_code == status, answer.text
     if status == 422:
         assert answer.json()["field"] == f"/pis/1/refs/2/{next(iter(changes))}"
+        assert answer.json()["expected"].startswith("a path of parts separated by /") == ("staging_key" in changes)
     assert shared.count("batch_chunks") == 0
 
 

@@ -150,8 +150,8 @@ class _Progress:
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
             columns = (
-                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[more]}"),
-                TimeRemainingColumn(),
+                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                TextColumn("{task.fields[failed]}"), TimeRemainingColumn(),
             )  # fmt: skip
             self._bar = self._exit.enter_context(Progress(*columns, console=Console(file=sys.stderr)))
         return self
@@ -163,13 +163,13 @@ class _Progress:
         """Shows how far the batch is."""
         progress = found["progress"]
         ended = progress["completed"] + progress["failed"]
-        more = f"{progress['failed']} failed" if progress["failed"] else ""
+        failed = f"{progress['failed']} failed" if progress["failed"] else ""
         if self._bar is not None:
             if self._task is None:
-                self._task = self._bar.add_task(found["id"], total=progress["total_refs"], more=more)
-            self._bar.update(self._task, completed=ended, more=more)
+                self._task = self._bar.add_task(found["id"], total=progress["total_refs"], failed=failed)
+            self._bar.update(self._task, completed=ended, failed=failed)
             return
-        line = f"{found['id']}: {ended} of {progress['total_refs']} refs {more}".rstrip()
+        line = f"{found['id']}: {ended} of {progress['total_refs']} refs" + (f", {failed}" if failed else "")
         is_over = ended == progress["total_refs"]
         told_at, before = self._told
         if not self._quiet and (time.monotonic() - told_at >= EVERY or (is_over and line != before)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
 
@@ -54,7 +54,7 @@ def list_(
     headings = ("batch", "status", "chunks", "refs", "completed", "failed", "pending", "created")
     rows = [
         (one["id"], one["status"], one["total_chunks"], one["progress"]["total_refs"], one["progress"]["completed"],
-         one["progress"]["failed"], one["progress"]["pending"], one["created_at"])
+         one["progress"]["failed"], one["progress"]["pending"], one["created_at"].replace("T", " ")[:16])
         for one in found
     ]  # fmt: skip
     output.show(output.table("", headings, rows, whole=("batch",)))
@@ -79,7 +79,7 @@ def show(context: typer.Context, id: Id, environment: Place = None, json: Json =
 
     found, errors, undelivered = _with_store(context, environment, read)
     if found is None:
-        _refuse(id)
+        _refuse(f"batch {id}")
     elif json:
         output.as_json({**found, "errors": errors, "undelivered_callbacks": undelivered})
     else:
@@ -114,15 +114,15 @@ def retry(
     """
     from tabellion.pipelines.batches import changes, lookup
 
-    async def start(store: Store) -> int | None:
+    async def start(store: Store) -> int:
         if not await lookup.has_batch(store, id):
-            return None
+            _refuse(f"batch {id}")
+        if chunk is not None and await lookup.get_chunk(store, id, chunk) is None:
+            _refuse(f"chunk {chunk} of {id}")
         return await changes.retry_failed(store, id, chunk)
 
     count = _with_store(context, environment, start)
-    if count is None:
-        _refuse(id)
-    elif json:
+    if json:
         output.as_json({"chunks": count})
     else:
         typer.echo(f"{count} chunks started again" if count != 1 else "1 chunk started again")
@@ -144,7 +144,7 @@ def close(context: typer.Context, id: Id, environment: Place = None, json: Json 
         typer.echo(str(error), err=True)
         raise typer.Exit(REFUSED) from None
     if not closed:
-        _refuse(id)
+        _refuse(f"batch {id}")
     elif json:
         output.as_json({"id": id, "closed": True})
     else:
@@ -202,6 +202,6 @@ def _with_store(
     return asyncio.run(go())
 
 
-def _refuse(id_: str) -> None:
-    typer.echo(f"there is no batch {id_}", err=True)
+def _refuse(name: str) -> NoReturn:
+    typer.echo(f"there is no {name}", err=True)
     raise typer.Exit(REFUSED)

@@ -218,6 +218,8 @@ async def retry_batch(request: Request, batch_id: str) -> Response:
     served = served_batches(request)
     await _require(served, batch_id)
     body = await parse_body(request, RetryBatch, request.app.state.limits, empty=True)
+    if body.chunk_id is not None and await lookup.get_chunk(served.store, batch_id, body.chunk_id) is None:
+        raise Problem(404, "not_found", Message("batch.no_chunk"), field="/chunk_id")
     return answer(RetriedBatch(chunks=await changes.retry_failed(served.store, batch_id, body.chunk_id)), 202)
 
 

@@ -24,8 +24,8 @@ function showProgress() {
   renew(byId("counts"), parts(batch), (all) => all.map(([name, count]) => el("div", { class: `count ${name}${count ? "" : " none"}` },
     el("dt", {}, el("i", { "aria-hidden": "true" }), t(`batch.part_${name}`)), el("dd", {}, number(count)))));
   const since = (Date.parse(batch.completed_at ?? "") || now()) / 1000 - Date.parse(batch.created_at) / 1000;
-  const facts = hasEnded(batch) && batch.completed_at
-    ? [[t("batch.took"), duration(since)]]
+  const facts = hasEnded(batch)
+    ? batch.completed_at ? [[t("batch.took"), duration(since)]] : []
     : [[t("batch.throughput"), refsPerSecond(pace.rate)], [t("batch.remaining"), remaining(progress.pending)], [t("batch.since"), short(since)]];
   facts.push([t("batches.chunks"), t("batch.of", { done: number(batch.phases.DONE + batch.phases.ERROR), total: number(batch.total_chunks) })]);
   renew(byId("paces"), facts, () => facts.map(([word, text]) => el("div", { class: "figure" }, el("dt", {}, word), el("dd", {}, text))));

@@ -9,11 +9,11 @@ const PHASES = {
   PENDING: ["idle", "clock"], FETCHING: ["info", "download"], PROCESSING: ["info", "again"], PUBLISHING: ["info", "upload"], DONE: ["good", "check"], ERROR: ["bad", "stop"],
 };
 
-/** The status of a batch as badges; an unknown one keeps its own name. */
+/** The status of a batch as badges; an unknown one keeps its own name. An open one that was closed is only closed. */
 export function statusBadges(batch) {
   const [kind, symbol] = STATUSES[batch.status] ?? ["idle", "minus"];
   return [
-    badge(kind, symbol, batch.status in STATUSES ? t(`batch.status_${batch.status}`) : batch.status),
+    batch.closed_at && batch.status === "open" ? null : badge(kind, symbol, batch.status in STATUSES ? t(`batch.status_${batch.status}`) : batch.status),
     batch.closed_at ? badge("idle", "lock", t("batch.is_closed")) : null,
   ];
 }
