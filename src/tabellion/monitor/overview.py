@@ -72,7 +72,7 @@ class QueuePicture(Answer):
     done: int
     failed: int
     more: Annotated[list[StateName], Doc("States that have more rows than the count shows.")]
-    foreign: Annotated[int, Doc("Rows that are running without a claim in the register.")]
+    foreign: Annotated[int, Doc("Rows that are running without a claim in the register; 1000 means that many or more.")]
     oldest_at: Annotated[str | None, Doc("When the oldest row that is ready and due was created.")]
     throughput: QueueThroughput
     error_rate: Annotated[float | None, Doc("Share of attempts in the last hour that ended in an error.")]
