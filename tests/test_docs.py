@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tabellion import Queue, Worker
-from tabellion.cli.app import commands
+from tabellion.cli.app import _load_command, commands
 from tabellion.config import known_keys, known_variables
 from tabellion.engine.events import NAMES
 from tabellion.engine.settlement import STATE_OF
@@ -34,6 +35,21 @@ def test_every_command_is_documented(command: str) -> None:
     firsts = re.findall(r"^\| (`tabellion [^|]*)", page("reference/cli.md"), re.MULTILINE)
     named = [name for first in firsts for name in dict.fromkeys(re.findall(r"`tabellion ([\w-]+)", first))]
     assert named.count(command) == 1
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_option_is_documented(command: str) -> None:
+    """The row of a command in docs/reference/cli.md names its options, except those that many commands have."""
+    [row] = re.findall(rf"^\| [^|]*`tabellion {command}\b.*", page("reference/cli.md"), re.MULTILINE)
+    everywhere = {"--data", "--environment", "--json"}
+    for option in options_of(_load_command(commands()[command], command)) - everywhere:
+        assert re.search(rf"{option}(?![\w-])", row), option
+
+
+def options_of(command: Any) -> set[str]:
+    """Return the long names of a command's options, and those of its subcommands."""
+    own = {name for option in command.params for name in option.opts if name.startswith("--")}
+    return own.union(*(options_of(one) for one in getattr(command, "commands", {}).values()))
 
 
 def test_every_event_is_documented_with_its_meaning() -> None:
