@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
@@ -13,6 +14,8 @@ from tabellion.engine.gates.state import GateSettings
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
+from tabellion.errors import StoreError
+from tabellion.messages import Message
 from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.monitor.counting import QueueCounts, counts
 from tabellion.monitor.gates import GatePicture, gates
@@ -24,6 +27,7 @@ from tabellion.monitor.throughput import HOURS, MINUTES, Series, Tally, Throughp
 from tabellion.monitor.view import QueueView
 from tabellion.monitor.workers import FleetPicture, WorkerPicture, count_workers, workers
 
+GATES_AGAIN = 10.0  #: seconds before the database of the gates is asked again after it has failed
 #: Reads a figure that a pipeline adds to the overview; it uses the cache to limit its queries.
 ReadFigure = Callable[[Store, AnswerCache], Awaitable[Any]]
 
@@ -124,6 +128,7 @@ class Facts:
     waiting: Mapping[str, int]
     workers: Mapping[str, int]  #: live ones by queue
     gates: Sequence[GatePicture]
+    gates_problem: Message | None  #: why they are not known
     minutes: Series
     lately: Mapping[str, Tally]
 
@@ -142,6 +147,8 @@ class Overview:
         self.environment, self.store, self.views = environment, store, list(views)
         self._figures, self._targets = dict(figures or {}), list(targets)
         self._gate_settings, self._gates_at = dict(gate_settings or {}), gates_at or store
+        self._gates_again = float("-inf")
+        self.gates_problem: Message | None = None  #: why the gates are not known
         self._throughput = Throughput(store)
         self._pace = AnswerCache()
 
@@ -161,7 +168,7 @@ class Overview:
         fleet, by_queue = await count_workers(self.store)
         facts = Facts(
             await read_controls(self.store.database), await waiting(self.store), by_queue,
-            await gates(self._gates_at, self._gate_settings, self.queues), self._throughput.minutes(),
+            await self._read_gates(), self.gates_problem, self._throughput.minutes(),
             self._throughput.recent_tallies(MINUTE),
         )  # fmt: skip
         queues = [_queue(view, await counts(self.store, view, self._pace), facts) for view in self.views]
@@ -181,6 +188,22 @@ class Overview:
         }
         figures = {name: await figure(self.store, self._pace) for name, figure in self._figures.items()}
         return cast("OverviewPicture", {**overview, **figures})
+
+    async def _read_gates(self) -> list[GatePicture]:
+        """The gates; none while a database that another environment has does not tell them."""
+        if time.monotonic() < self._gates_again:
+            return []
+        try:
+            found = await gates(self._gates_at, self._gate_settings, self.queues)
+        except StoreError as error:
+            if self._gates_at is self.store:
+                raise
+            # A database that does not answer at all takes seconds to ask.
+            self._gates_again = time.monotonic() + GATES_AGAIN
+            self.gates_problem = Message("gate.database_unreachable", text=type(error).__name__)
+            return []
+        self.gates_problem = None
+        return found
 
     def _series(self, series: Series, length: int, count: int) -> SettledSeries:
         apart = [view.name for view in self.views if view.chore or view.people]
@@ -227,13 +250,15 @@ def _queue(view: QueueView, counted: QueueCounts, facts: Facts) -> QueuePicture:
         "paused_at": iso(paused_at),
         "reason": (control["reason"] or None) if control and paused_at is not None else None,
         "limit": limit if limit is not None else queue.limit,
-        "gate": None if queue.uses is None else _gate_of(queue.uses, gate),
+        "gate": None if queue.uses is None else _gate_of(queue.uses, gate, facts.gates_problem),
         "workers": facts.workers.get(queue.name, 0),
         "problem": counted.problem,
     }
 
 
-def _gate_of(name: str, gate: GatePicture | None) -> QueueGate:
+def _gate_of(name: str, gate: GatePicture | None, problem: Message | None) -> QueueGate:
+    if problem is not None:
+        return {"name": name, "state": "closed", "reason": problem}
     if gate is None:
         return {"name": name, "state": "open", "reason": None}
     return {"name": name, "state": gate["state"], "reason": gate["reason"]}
