@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -136,3 +137,32 @@ async def test_the_database_of_the_gates_is_away(
         seen = await overview.look()
         assert seen["queues"][0]["gate"] == {"name": "gemini", "state": "open", "reason": None}
         assert overview.gates_problem is None
+
+
+@asynchronous
+async def test_the_database_of_the_gates_does_not_answer(
+    store: Store, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not waited for; when it answers after all, the same question brings the gates."""
+    queue = await tasks(store, 1, uses="gemini")
+    asked, answers = 0, asyncio.Event()
+
+    async with Store(f"sqlite:///{tmp_path_factory.mktemp('home')}/gates.db") as home:
+        real = home.open
+
+        async def hang() -> None:
+            nonlocal asked
+            asked += 1
+            await answers.wait()
+            await real()
+
+        monkeypatch.setattr(home, "open", hang)
+        monkeypatch.setattr(overview_module, "GATES_PATIENCE", 0.0)
+        overview = Overview("dev", store, [QueueView(queue)], gates_at=home)
+        for _ in range(2):
+            seen = await overview.look()
+            assert (seen["queues"][0]["ready"], overview.gates_problem is None) == (1, False)
+        answers.set()
+        monkeypatch.setattr(overview_module, "GATES_PATIENCE", 60.0)
+        await overview.look()
+        assert (overview.gates_problem, asked) == (None, 1)

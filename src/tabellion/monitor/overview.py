@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,8 @@ from tabellion.monitor.throughput import HOURS, MINUTES, Series, Tally, Throughp
 from tabellion.monitor.view import QueueView
 from tabellion.monitor.workers import FleetPicture, WorkerPicture, count_workers, workers
 
-GATES_AGAIN = 10.0  #: seconds before the database of the gates is asked again after it has failed
+GATES_PATIENCE = 2.0  #: seconds to wait for gates that are in the database of another environment
+GATES_AGAIN = 10.0  #: seconds before that database is asked again after it has failed
 #: Reads a figure that a pipeline adds to the overview; it uses the cache to limit its queries.
 ReadFigure = Callable[[Store, AnswerCache], Awaitable[Any]]
 
@@ -147,6 +149,7 @@ class Overview:
         self.environment, self.store, self.views = environment, store, list(views)
         self._figures, self._targets = dict(figures or {}), list(targets)
         self._gate_settings, self._gates_at = dict(gate_settings or {}), gates_at or store
+        self._asked: asyncio.Task[list[GatePicture]] | None = None  #: for the gates, in another database
         self._gates_again = float("-inf")
         self.gates_problem: Message | None = None  #: why the gates are not known
         self._throughput = Throughput(store)
@@ -191,14 +194,20 @@ class Overview:
 
     async def _read_gates(self) -> list[GatePicture]:
         """The gates; none while a database that another environment has does not tell them."""
+        if self._gates_at is self.store:
+            return await gates(self.store, self._gate_settings, self.queues)
         if time.monotonic() < self._gates_again:
             return []
+        if self._asked is None:
+            self._asked = asyncio.create_task(gates(self._gates_at, self._gate_settings, self.queues))
+        await asyncio.wait({self._asked}, timeout=GATES_PATIENCE)
+        if not self._asked.done():  # it goes on: a database that does not answer takes longer to give up
+            self.gates_problem = Message("gate.database_unreachable", text="Unreachable")
+            return []
+        task, self._asked = self._asked, None
         try:
-            found = await gates(self._gates_at, self._gate_settings, self.queues)
+            found = task.result()
         except StoreError as error:
-            if self._gates_at is self.store:
-                raise
-            # A database that does not answer at all takes seconds to ask.
             self._gates_again = time.monotonic() + GATES_AGAIN
             self.gates_problem = Message("gate.database_unreachable", text=type(error).__name__)
             return []
