@@ -15,6 +15,7 @@ from tabellion.config import known_keys, known_variables
 from tabellion.engine.events import NAMES
 from tabellion.engine.settlement import STATE_OF
 from tabellion.installed_pipelines import installed_pipelines
+from tabellion.monitor.verify import KINDS
 from tabellion.web.pages.page import icons
 from tests.deploy.expressions import exported
 from tests.docs_navigation import problems
@@ -101,6 +102,23 @@ def test_every_outcome_is_documented() -> None:
     """docs/reference/register.md names each outcome."""
     for outcome in [*STATE_OF, "superseded"]:
         assert f"`{outcome}`" in page("reference/register.md")
+
+
+def test_every_finding_of_verify_is_documented() -> None:
+    """The guide to retention names each kind of finding, those of pipelines included."""
+    sources = (ROOT / "src/tabellion/pipelines").rglob("verification.py")
+    kinds = {
+        kind for path in sources for kind in re.findall(r'(?:Violation|^    )\(\s*"(\w+)",', path.read_text(), re.M)
+    }
+    assert {"file_damaged", "item_lost", "job_lost", "tip_lost"} <= kinds
+    for kind in kinds | set(KINDS):
+        assert f"`{kind}`" in page("how-to/retention.md"), kind
+
+
+def test_every_retention_rule_is_documented() -> None:
+    """The guide says what each rule removes, and what stays."""
+    rules = {key.removeprefix("retention.") for key in known_keys() if key.startswith("retention.")}
+    assert rules == set(re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]+ \|$", page("how-to/retention.md"), re.MULTILINE))
 
 
 def anchors(path: Path) -> set[str]:
