@@ -15,6 +15,7 @@ from tabellion.config import known_keys, known_variables
 from tabellion.engine.events import NAMES
 from tabellion.engine.settlement import STATE_OF
 from tabellion.installed_pipelines import installed_pipelines
+from tabellion.monitor.metrics.database_metrics import BREAKER_STATES
 from tabellion.monitor.verify import KINDS
 from tabellion.web.pages.page import icons
 from tests.deploy.expressions import exported
@@ -70,6 +71,15 @@ def test_every_metric_is_documented_with_its_labels() -> None:
     metrics = exported(installed_pipelines().values())
     assert len(listed) == len(rows)
     assert listed == {name: (one.kind, one.labels, one.help) for name, one in metrics.items()}
+
+
+def test_every_value_of_a_label_is_documented() -> None:
+    """docs/reference/metrics.md names the values of labels that the code writes out."""
+    sources = [*(ROOT / "src/tabellion").glob("monitor/metrics/*.py"), *(ROOT / "src/tabellion").rglob("metrics.py")]
+    written = {value for path in sources for value in re.findall(r'\b(?:state|result|sla)="(\w+)"', path.read_text())}
+    assert {"alive", "busy", "idle", "in_review", "kept"} <= written
+    for value in {*written, *BREAKER_STATES}:
+        assert f"`{value}`" in page("reference/metrics.md"), value
 
 
 def test_every_icon_is_documented() -> None:
