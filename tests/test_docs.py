@@ -5,15 +5,18 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tabellion import Queue, Worker
-from tabellion.cli.app import commands
+from tabellion.cli.app import _load_command, commands
 from tabellion.config import known_keys, known_variables
 from tabellion.engine.events import NAMES
 from tabellion.engine.settlement import STATE_OF
 from tabellion.installed_pipelines import installed_pipelines
+from tabellion.monitor.metrics.database_metrics import BREAKER_STATES
+from tabellion.monitor.verify import KINDS
 from tabellion.web.pages.page import icons
 from tests.deploy.expressions import exported
 from tests.docs_navigation import problems
@@ -36,6 +39,21 @@ def test_every_command_is_documented(command: str) -> None:
     assert named.count(command) == 1
 
 
+@pytest.mark.parametrize("command", commands())
+def test_every_option_is_documented(command: str) -> None:
+    """The row of a command in docs/reference/cli.md names its options, except those that many commands have."""
+    [row] = re.findall(rf"^\| [^|]*`tabellion {command}\b.*", page("reference/cli.md"), re.MULTILINE)
+    everywhere = {"--data", "--environment", "--json"}
+    for option in options_of(_load_command(commands()[command], command)) - everywhere:
+        assert re.search(rf"{option}(?![\w-])", row), option
+
+
+def options_of(command: Any) -> set[str]:
+    """Return the long names of a command's options, and those of its subcommands."""
+    own = {name for option in command.params for name in option.opts if name.startswith("--")}
+    return own.union(*(options_of(one) for one in getattr(command, "commands", {}).values()))
+
+
 def test_every_event_is_documented_with_its_meaning() -> None:
     """docs/reference/events.md lists exactly the existing events."""
     listed = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", page("reference/events.md"), re.MULTILINE))
@@ -53,6 +71,15 @@ def test_every_metric_is_documented_with_its_labels() -> None:
     metrics = exported(installed_pipelines().values())
     assert len(listed) == len(rows)
     assert listed == {name: (one.kind, one.labels, one.help) for name, one in metrics.items()}
+
+
+def test_every_value_of_a_label_is_documented() -> None:
+    """docs/reference/metrics.md names the values of labels that the code writes out."""
+    sources = [*(ROOT / "src/tabellion").glob("monitor/metrics/*.py"), *(ROOT / "src/tabellion").rglob("metrics.py")]
+    written = {value for path in sources for value in re.findall(r'\b(?:state|result|sla)="(\w+)"', path.read_text())}
+    assert {"alive", "busy", "idle", "in_review", "kept"} <= written
+    for value in {*written, *BREAKER_STATES}:
+        assert f"`{value}`" in page("reference/metrics.md"), value
 
 
 def test_every_icon_is_documented() -> None:
@@ -85,6 +112,23 @@ def test_every_outcome_is_documented() -> None:
     """docs/reference/register.md names each outcome."""
     for outcome in [*STATE_OF, "superseded"]:
         assert f"`{outcome}`" in page("reference/register.md")
+
+
+def test_every_finding_of_verify_is_documented() -> None:
+    """The guide to retention names each kind of finding, those of pipelines included."""
+    sources = (ROOT / "src/tabellion/pipelines").rglob("verification.py")
+    kinds = {
+        kind for path in sources for kind in re.findall(r'(?:Violation|^    )\(\s*"(\w+)",', path.read_text(), re.M)
+    }
+    assert {"file_damaged", "item_lost", "job_lost", "tip_lost"} <= kinds
+    for kind in kinds | set(KINDS):
+        assert f"`{kind}`" in page("how-to/retention.md"), kind
+
+
+def test_every_retention_rule_is_documented() -> None:
+    """The guide says what each rule removes, and what stays."""
+    rules = {key.removeprefix("retention.") for key in known_keys() if key.startswith("retention.")}
+    assert rules == set(re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]+ \|$", page("how-to/retention.md"), re.MULTILINE))
 
 
 def anchors(path: Path) -> set[str]:

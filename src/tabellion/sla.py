@@ -103,6 +103,18 @@ def _check_queue(name: str, config: Config, shown: Iterable[str]) -> None:
     check_known(name, dict.fromkeys(names), "sla.queues: unknown queue")
 
 
+def find_unchecked(config: Config, pipelines: Sequence[Pipeline], views: Iterable[QueueView]) -> list[str]:
+    """The tables of `[sla]` with targets of pipelines that do not run here."""
+    shown = {view.name for view in views}
+    named = {pipeline.name for pipeline in pipelines}
+    keys = [key for one in installed_pipelines().values() if one.name not in named for key in one.keys]
+    tables = [f"sla.{name}" for name in config.section("sla")]
+    return [
+        *(f"sla.queues.{name}" for name in config.sla.queues if name not in shown),
+        *(table for table in tables if table in keys),
+    ]
+
+
 def views_of(
     config: Config, pipelines: Sequence[Pipeline], queues: Iterable[Queue], environment: Environment | None = None
 ) -> list[QueueView]:

@@ -82,7 +82,7 @@ def test_the_doctor_reports_rows_running_outside_the_register(project: Project) 
     project.insert("x")
     project.sql("UPDATE invoices SET status = 'reading'")
     project.run("migrate")
-    assert any("1 rows are running with no claim" in one["what"] for one in project.json("doctor"))
+    assert any("1 row is running with no claim" in one["what"] for one in project.json("doctor"))
 
 
 def test_the_doctor_reports_a_database_that_does_not_answer(lite: Project) -> None:

@@ -51,6 +51,17 @@ def test_without_targets(lite: Project) -> None:
     assert "[sla.queues.documents]" in shown.stdout
 
 
+def test_targets_of_a_pipeline_that_was_not_named(lite: Project) -> None:
+    """They are not checked, and it says so, also if there is no other target."""
+    configure(lite, '\n[sla.queues.documents]\noldest = "1h"\n[sla.types.invoice]\nreviewed = 0.9\n')
+    lite.run("migrate")
+    shown = lite.run("sla")
+    assert shown.exit_code == 0
+    assert shown.output == (
+        "not checked: sla.queues.documents, sla.types; name their pipeline, e.g. --with documents\n"
+    )
+
+
 def test_a_queue_that_does_not_exist(lite: Project) -> None:
     """Neither the check nor a worker starts."""
     configure(lite, '\n[sla.queues.invoice]\noldest = "1h"\n')

@@ -58,6 +58,17 @@ def test_notes_do_not_fail_it(project: Project) -> None:
     assert project.run("verify", "--strict").exit_code == 6
 
 
+def test_more_than_are_shown(lite: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a check stops at a number of findings, the summary says so."""
+    lite.insert("a", "b")
+    lite.work()
+    lite.sql("UPDATE invoices SET status = 'broken'")
+    assert lite.run("verify").stdout.endswith("0 violations, 2 notes\n")
+    monkeypatch.setattr(verification, "MOST", 1)
+    shown = lite.run("verify").stdout
+    assert shown.endswith("0 violations, 1 note; there may be more: at most 1 of a kind are shown for each queue\n")
+
+
 def test_without_a_register(project: Project) -> None:
     """There is nothing to verify yet: exit code 4, and nothing is created."""
     result = project.run("verify")

@@ -59,7 +59,9 @@ def test_an_endpoint_for_documents_that_name_it(lite: Project) -> None:
 
 
 def test_an_allowed_network_may_be_used(lite: Project) -> None:
-    """The same rules as over HTTP and at each delivery."""
+    """The same rules as over HTTP and at each delivery; a refusal names the setting."""
+    refusal = lite.run("webhooks", "add", "http://127.0.0.1:9/hook").exception
+    assert str(refusal).endswith("its host is not a public address (server.allow opens your own networks)")
     with (lite.folder / "tabellion.toml").open("a") as file:
         file.write('[server]\nallow = ["127.0.0.0/8"]\n')
     assert lite.run("webhooks", "add", "http://127.0.0.1:9/hook").exit_code == 0

@@ -256,6 +256,17 @@ def test_a_database_that_is_back_is_logged_in_one_line(capsys: pytest.CaptureFix
     assert line.endswith("INFO tabellion.worker: prod (postgresql://db/shop) can be reached again after 35 s")
 
 
+def test_a_count_that_stopped_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows that other programs run are counted up to a limit."""
+    log_to_stderr("info")
+    write = LogListener()
+    write(Event("foreign_found", environment="prod", queue="jobs", count=3))
+    write(Event("foreign_found", environment="prod", queue="jobs", count=1000, note="or more"))
+    three, many = capsys.readouterr().err.splitlines()
+    assert three.endswith("jobs in prod: 3 rows are running without a claim in the register")
+    assert many.endswith("jobs in prod: 1000 or more rows are running without a claim in the register")
+
+
 def test_printable_keeps_readable_characters() -> None:
     """Letters of any language and symbols stay."""
     assert printable("żółw 🐢 — ok") == "żółw 🐢 — ok"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tabellion import Environment, Queue, Store
+from tabellion.engine.recovery import orphans
 from tabellion.engine.settlement import Settlement
 from tabellion.monitor.doctor import Finding, examine
 from tests.engine.made_tables import STATES
@@ -72,9 +75,30 @@ def test_parked_rows_are_listed(url: str) -> None:
 
     found = asyncio.run(story())
     [parked] = [one for one in found if "parked" in one.what]
-    assert parked.what == "1 rows are parked: the database rejected their failed state"
+    assert parked.what == "1 row is parked: the database rejected the failed state"
     assert "tabellion explain jobs 7" in parked.fix
     assert not [one for one in found if "no claim in the register" in one.what]
+
+
+def test_rows_that_another_program_runs_are_counted_up_to_a_limit(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where counting stopped, it does not pretend to be the number of all."""
+    queue = Queue("jobs", **STATES)
+
+    async def prepare() -> None:
+        async with Store(url) as store:
+            await store.open()
+            table = "CREATE TABLE jobs (id integer PRIMARY KEY, status text)"
+            await store.database.transact([(table, ()), ("INSERT INTO jobs VALUES (1, 'working'), (2, 'working')", ())])
+            await store.database.fetch("INSERT INTO jobs VALUES (3, 'working')")
+
+    def counted() -> list[str]:
+        found = asyncio.run(examine(Environment("here", url), [queue]))
+        return [one.what for one in found if "no claim in the register" in one.what]
+
+    asyncio.run(prepare())
+    assert counted() == ["3 rows are running with no claim in the register"]
+    monkeypatch.setattr(orphans, "MOST_COUNTED", 2)
+    assert counted() == ["2 or more rows are running with no claim in the register"]
 
 
 def test_row_security_is_reported_before_the_register_exists(pg_url: str) -> None:

@@ -52,6 +52,13 @@ def test_faults(kind: str, history: list[RecordedAttempt], how: dict[str, Any]) 
     assert kind in kinds(*history, **how)
 
 
+def test_one_fault_is_reported_once() -> None:
+    """What the attempt after one without an outcome should be numbered is unknown, not wrong."""
+    assert kinds(replace(FIRST, outcome=None, settled_at=None), SECOND) == {"overlaps"}
+    [(_, what)] = judge_history([replace(SECOND, n=5, settled_at=None)])
+    assert what == "claim 5 has the outcome done, but no settled_at"
+
+
 def test_people_may_claim_before_it_is_due() -> None:
     """So `early` allows it."""
     assert kinds(replace(FIRST, outcome="retried", retry_at=103.0), SECOND, early=True) == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -12,6 +13,8 @@ from tabellion.engine import controls
 from tabellion.engine.gates.row import GateRow
 from tabellion.engine.gates.state import CallOutcomes, GateSettings
 from tabellion.engine.worker import heartbeat as roster
+from tabellion.errors import Unreachable
+from tabellion.monitor import overview as overview_module
 from tabellion.monitor.overview import Overview
 from tabellion.monitor.view import QueueView
 from tabellion.pipelines.documents import tables
@@ -101,3 +104,65 @@ async def test_gates_may_be_kept_elsewhere(store: Store, tmp_path_factory: pytes
         await GateRow(home, "gemini", GateSettings()).turn(CallOutcomes(refused="bad key"), 0)
         overview: Any = await Overview("dev", store, [QueueView(queue)], gates_at=home).look()
     assert overview["queues"][0]["gate"]["state"] == "closed"
+
+
+@asynchronous
+async def test_the_database_of_the_gates_is_away(
+    store: Store, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest is shown without them: the database of one environment must not hide the others."""
+    queue = await tasks(store, 1, uses="gemini")
+    asked: list[str] = []
+
+    async def fail() -> None:
+        asked.append("again")
+        raise Unreachable("connection refused by 10.0.0.1")
+
+    async with Store(f"sqlite:///{tmp_path_factory.mktemp('home')}/gates.db") as home:
+        overview = Overview("dev", store, [QueueView(queue)], gates_at=home)
+        with monkeypatch.context() as patch:
+            patch.setattr(home, "open", fail)
+            for _ in range(2):
+                seen = await overview.look()
+                assert (seen["queues"][0]["ready"], seen["gates"]) == (1, [])
+                assert seen["queues"][0]["gate"] == {
+                    "name": "gemini", "state": "closed", "reason": "the gate's database cannot be reached: Unreachable",
+                }  # fmt: skip
+        assert asked == ["again"]
+        monkeypatch.setattr(overview_module, "GATES_AGAIN", 0.0)
+        overview = Overview("dev", store, [QueueView(queue)], gates_at=home)
+        with monkeypatch.context() as patch:
+            patch.setattr(home, "open", fail)
+            await overview.look()
+        seen = await overview.look()
+        assert seen["queues"][0]["gate"] == {"name": "gemini", "state": "open", "reason": None}
+        assert overview.gates_problem is None
+
+
+@asynchronous
+async def test_the_database_of_the_gates_does_not_answer(
+    store: Store, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not waited for; when it answers after all, the same question brings the gates."""
+    queue = await tasks(store, 1, uses="gemini")
+    asked, answers = 0, asyncio.Event()
+
+    async with Store(f"sqlite:///{tmp_path_factory.mktemp('home')}/gates.db") as home:
+        real = home.open
+
+        async def hang() -> None:
+            nonlocal asked
+            asked += 1
+            await answers.wait()
+            await real()
+
+        monkeypatch.setattr(home, "open", hang)
+        monkeypatch.setattr(overview_module, "GATES_PATIENCE", 0.0)
+        overview = Overview("dev", store, [QueueView(queue)], gates_at=home)
+        for _ in range(2):
+            seen = await overview.look()
+            assert (seen["queues"][0]["ready"], overview.gates_problem is None) == (1, False)
+        answers.set()
+        monkeypatch.setattr(overview_module, "GATES_PATIENCE", 60.0)
+        await overview.look()
+        assert (overview.gates_problem, asked) == (None, 1)

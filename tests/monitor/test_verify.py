@@ -195,6 +195,36 @@ def test_queues_without_a_table_are_left_out(url: str) -> None:
     assert [one.kind for one in asyncio.run(story())] == ["miscounted"]
 
 
+def test_notes_hide_no_violation(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many rows that were edited by hand, or that another program holds, leave room for what is really wrong."""
+    monkeypatch.setattr(verification, "MOST", 2)
+    plants = [
+        does(
+            "UPDATE tasks SET status = 'failed' WHERE id = 1",
+            "UPDATE tasks SET status = 'done' WHERE id = 2",
+            INSERT.format(key="'7', 2", end="AGO, 'done'"),
+            "INSERT INTO tasks (id, status) VALUES (7, 'failed')",
+        ),
+        does("UPDATE tasks SET status = 'working', worker = 'psql' WHERE id = 6"),
+        does("INSERT INTO tasks (id, status) VALUES (-1, 'working'), (-2, 'working')"),
+        PLANTED["miscounted"][1],
+        does("UPDATE tasks SET status = 'working', worker = 'w1' WHERE id = 3"),
+    ]
+    found = [(one.kind, one.where) for one in look(url, *plants)]
+    assert ("miscounted", "tasks/4") in found
+    assert ("unclaimed", "tasks/3") in found
+    assert [kind for kind, _ in found].count("outcome_differs") == 2
+
+
+def test_a_key_that_the_table_cannot_have(url: str) -> None:
+    """The type of its column has changed: the claims of the former keys are judged, too."""
+    former = does(
+        INSERT.format(key="'a-7', 1", end="NULL, NULL"), "UPDATE tabellion_attempts SET attempt = 9 WHERE key = 'a-7'"
+    )
+    found = {(one.kind, one.where) for one in look(url, former)}
+    assert found == {(kind, "tasks/a-7") for kind in ("miscounted", "out_of_bounds", "unswept")}
+
+
 def test_beside_running_workers(url: str) -> None:
     """Rows that are claimed, retried and finished all the time: no false alarm."""
 

@@ -138,6 +138,10 @@ def test_two_environments_on_one_database_are_rejected(tmp_path: Path) -> None:
         environments = [serve_environment(config, [PIPELINE], one, Store(url)) for one in ("prod", name)]
         with pytest.raises(ConfigurationError, match=message):
             make_app(config, environments, [PIPELINE])
+    (tmp_path / "link.db").symlink_to(tmp_path / "p.db")
+    stores = {"prod": Store(url), "dev": Store(f"sqlite:///{tmp_path}/link.db")}
+    with pytest.raises(ConfigurationError, match="share a database"):
+        make_app(config, [serve_environment(config, [PIPELINE], *one) for one in stores.items()], [PIPELINE])
 
 
 @pytest.mark.parametrize(

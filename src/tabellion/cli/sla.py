@@ -14,7 +14,7 @@ from tabellion.cli.options import Json, OnlyPlace
 from tabellion.errors import StoreError
 from tabellion.monitor.sla.alerts import format_value
 from tabellion.monitor.sla.compliance import measure_all
-from tabellion.sla import targets_of, views_of
+from tabellion.sla import find_unchecked, targets_of, views_of
 
 if TYPE_CHECKING:
     from tabellion.engine.environment import Environment
@@ -37,9 +37,12 @@ def sla(context: typer.Context, environment: OnlyPlace = None, json: Json = Fals
     queues, pipelines = queues_of(context, config), pipelines_of(context, config)
     places = [find_environment(config, environment)] if environment else [present(one) for one in config.environments]
     rows: list[dict[str, Any]] = []
+    unchecked: list[str] = []
     down = 0
     for place in places:
-        targets = targets_of(config, pipelines, views_of(config, pipelines, queues, place), place)
+        views = views_of(config, pipelines, queues, place)
+        targets = targets_of(config, pipelines, views, place)
+        unchecked = find_unchecked(config, pipelines, views)
         try:
             rows += [{"environment": place.name, **picture} for picture in asyncio.run(_measure(place, targets))]
         except StoreError as error:
@@ -50,7 +53,9 @@ def sla(context: typer.Context, environment: OnlyPlace = None, json: Json = Fals
     if json:
         output.as_json(rows)
     else:
-        _show(rows, several=len(places) > 1)
+        _show(rows, unchecked, several=len(places) > 1)
+    if unchecked:
+        typer.echo(f"not checked: {', '.join(unchecked)}; name their pipeline, e.g. --with documents", err=True)
     if down == len(places):
         raise typer.Exit(DATABASE)
     if down or any(row["kept"] is not True or row["state"] == "breached" for row in rows):
@@ -66,7 +71,9 @@ async def _measure(place: Environment, targets: Sequence[Target]) -> list[Target
         await store.close()
 
 
-def _show(rows: Sequence[dict[str, Any]], *, several: bool) -> None:
+def _show(rows: Sequence[dict[str, Any]], unchecked: Sequence[str], *, several: bool) -> None:
+    if not rows and unchecked:
+        return
     if not rows:
         typer.echo('there are no targets: set some in the configuration, e.g. [sla.queues.documents] oldest = "15m"')
         return

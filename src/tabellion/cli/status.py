@@ -18,6 +18,7 @@ from rich.text import Text
 from tabellion.cli import output
 from tabellion.cli.load import config_of, find_environment, find_queue, present, queues_of
 from tabellion.cli.options import Json, OnlyPlace
+from tabellion.engine.recovery import orphans
 from tabellion.engine.timestamps import iso
 from tabellion.monitor import snapshot
 from tabellion.monitor.active_workers import active_workers
@@ -238,5 +239,6 @@ def _remark(queue: Any) -> str:
     if queue.limit is not None:
         remarks.append(f"limit {queue.limit}")
     if queue.foreign:
-        remarks.append(f"{queue.foreign} running outside the register")
+        more = " or more" if queue.foreign >= orphans.MOST_COUNTED else ""
+        remarks.append(f"{queue.foreign:,}{more} running outside the register")
     return ", ".join(remarks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -118,5 +119,8 @@ def _show(found: dict[str, list[Violation]], partial: bool) -> None:
     everything = [one for violations in found.values() for one in violations]
     broken = sum(one.level == "violation" for one in everything)
     notes = len(everything) - broken
-    counts = f"{broken} violation{'s' * (broken != 1)}, {notes} note{'s' * (notes != 1)}"
+    counts = f"{broken:,} violation{'s' * (broken != 1)}, {notes:,} note{'s' * (notes != 1)}"
+    alike = Counter((name, one.kind, one.where.partition("/")[0]) for name, ones in found.items() for one in ones)
+    if max(alike.values(), default=0) >= checks.MOST:
+        counts += f"; there may be more: at most {checks.MOST:,} of a kind are shown for each queue"
     typer.echo((counts if everything else "no violations found") + "; not everything could be checked" * partial)

@@ -14,6 +14,7 @@ from tabellion.cli.pipeline_tables import run_on_service
 from tabellion.delivery import endpoints
 from tabellion.delivery.deliveries import STATES
 from tabellion.installed_pipelines import known_events
+from tabellion.messages import Message
 from tabellion.net import guard
 
 if TYPE_CHECKING:
@@ -52,7 +53,12 @@ def add(
     events = tuple(event) if event else (endpoints.EVERYTHING,)
 
     async def add_endpoint(store: Store, _: str) -> endpoints.Endpoint:
-        await guard.vet_url(url, rules)  # reject now an address that no delivery could be sent to
+        try:
+            await guard.vet_url(url, rules)  # reject now an address that no delivery could be sent to
+        except guard.Blocked as error:
+            if error.reason != Message("net.not_public"):
+                raise
+            raise guard.Blocked(f"{error.reason} (server.allow opens your own networks)") from error
         return await endpoints.add(store, url, () if events == ("none",) else events, known=known_events())
 
     endpoint = run_on_service(context, environment, add_endpoint)

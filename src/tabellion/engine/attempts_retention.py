@@ -24,6 +24,8 @@ from tabellion.errors import DeclarationError
 ROWS = 2000  #: attempts that one step looks at on SQLite
 GONE = "gone"
 
+Numbers = dict[str, set[int]]  #: of attempts, by key
+
 
 class AttemptsRule(RetentionRule):
     """Attempts that ended more than `keep` seconds ago, of these queues.
@@ -48,23 +50,24 @@ class AttemptsRule(RetentionRule):
         """Looks at the attempts of one window."""
         old, next_position = await self._find_old(store, position)
         total = PruneStep()
-        for name, keys in old.items():
+        for name, numbers in old.items():
             try:
                 bound = await store.bind(self.queues[name])
             except DeclarationError:
                 continue  # its table is missing or has changed: nobody knows the state of its rows
+            keys = sorted(numbers)
             for start in range(0, len(keys), SOME):
-                total += await self._prune_keys(store, bound, keys[start : start + SOME], dry_run)
+                total += await self._prune_keys(store, bound, keys[start : start + SOME], numbers, dry_run)
         return PruneStep(next_position, total.removed, total.oldest)
 
-    async def _find_old(self, store: Store, position: str | None) -> tuple[dict[str, list[str]], str | None]:
-        """The keys by queue that have old attempts in this window, and the position after it."""
+    async def _find_old(self, store: Store, position: str | None) -> tuple[dict[str, Numbers], str | None]:
+        """The numbers of the old attempts in this window by queue and key, and the position after it."""
         database, names = store.database, sorted(self.queues)
         cutoff = self.cutoff(store.dialect)
         if store.dialect == "postgresql":
             window, next_position = await next_window(database, "tabellion_attempts", position)
             rows = await database.fetch(
-                f"""SELECT DISTINCT t.queue, t.key FROM tabellion_attempts AS t
+                f"""SELECT t.queue, t.key, t.n FROM tabellion_attempts AS t
 WHERE {window} AND t.settled_at < {cutoff} AND t.queue = ANY ($1::text[])""",
                 names,
             )
@@ -79,17 +82,19 @@ LIMIT 1 OFFSET {ROWS - 1}""",
             marks = ", ".join(f"${number}" for number in range(5, len(names) + 5))
             until = "(queue, key) <= ($3, $4)" if end else "($3 IS NULL AND $4 IS NULL)"
             rows = await database.fetch(
-                f"""SELECT DISTINCT queue, key FROM tabellion_attempts
+                f"""SELECT queue, key, n FROM tabellion_attempts
 WHERE (queue, key) > ($1, $2) AND {until} AND settled_at < {cutoff} AND queue IN ({marks})""",
                 *first, *(end or [None, None]), *names,
             )  # fmt: skip
             next_position = json.dumps(end) if end else None
-        old: dict[str, list[str]] = defaultdict(list)
+        old: dict[str, Numbers] = defaultdict(lambda: defaultdict(set))
         for row in rows:
-            old[row["queue"]].append(row["key"])
-        return {name: sorted(keys) for name, keys in old.items()}, next_position
+            old[row["queue"]][row["key"]].add(row["n"])
+        return old, next_position
 
-    async def _prune_keys(self, store: Store, bound: Bound, keys: Sequence[str], dry_run: bool) -> PruneStep:
+    async def _prune_keys(
+        self, store: Store, bound: Bound, keys: Sequence[str], numbers: Numbers, dry_run: bool
+    ) -> PruneStep:
         states = await find_states(store, bound, keys)
         history = await self._find_history(store, bound, keys)
         total, batch, size = PruneStep(), dict[str, int](), 0
@@ -98,7 +103,9 @@ WHERE (queue, key) > ($1, $2) AND {until} AND settled_at < {cutoff} AND queue IN
             if removable:
                 batch[key] = removable[-1]["n"]
                 size += len(removable)
-                total += PruneStep(None, len(removable) if dry_run else 0, max(one["age"] for one in removable))
+                # The attempts of a row may be in several windows: a dry run, which leaves them, counts each in its own.
+                counted = sum(one["n"] in numbers[key] for one in removable) if dry_run else 0
+                total += PruneStep(None, counted, max(one["age"] for one in removable))
             if size >= SOME:
                 total += PruneStep(None, await self._delete(store, bound, batch, dry_run))
                 batch, size = {}, 0

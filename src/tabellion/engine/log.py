@@ -148,6 +148,8 @@ def sentence(event: Event) -> str:
         template = "{worker} {error}"
     elif event.name == "environment_up" and event.seconds is not None:
         template = "{environment} ({note}) can be reached again{after}"
+    elif event.name == "foreign_found" and event.note:
+        template = template.replace("{count}", "{count} {note}")
     text = template.format(
         name=event.name, worker=event.worker, environment=event.environment, queue=event.queue, attempt=event.attempt,
         count=event.count, job=f"{event.queue}/{event.key} in {event.environment}", note=event.note or "",

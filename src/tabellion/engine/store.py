@@ -304,7 +304,8 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         return await orphans.take_over(self.database, await self.bind(queue))
 
     async def foreign(self, queue: Queue) -> int:
-        """How many rows are running without a claim in the register: other programs hold or left them."""
+        """How many rows are running without a claim in the register, counted up to a thousand: other programs hold or
+        left them."""
         return await orphans.count(self.database, await self.bind(queue))
 
     async def counts(self, queue: Queue, cap: int = 1_000_000) -> dict[StateName, int]:

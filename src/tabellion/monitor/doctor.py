@@ -12,6 +12,7 @@ from typing import Literal
 from tabellion.engine import register_tables, sql
 from tabellion.engine.environment import Environment
 from tabellion.engine.queue import Queue, format_state
+from tabellion.engine.recovery import orphans
 from tabellion.engine.recovery.parking import find_parked_rows
 from tabellion.engine.store import Store
 from tabellion.engine.tables import declaration
@@ -213,13 +214,16 @@ async def _queue(where: str, store: Store, bound: Bound, workers: list[AgedWorke
             if queue.stale_after is not None
             else f"once the old workers are gone: tabellion release {queue.name} --all-orphans; or declare stale_after="
         )
-        yield Finding("warning", where, f"{foreign} rows are running with no claim in the register", fix)
+        more = " or more" if foreign >= orphans.MOST_COUNTED else ""
+        rows = "row is" if foreign == 1 else "rows are"
+        yield Finding("warning", where, f"{foreign:,}{more} {rows} running with no claim in the register", fix)
     parked = await find_parked_rows(store.database, bound)
     if parked:
+        rows = "row is" if len(parked) == 1 else "rows are"
         yield Finding(
             "warning",
             where,
-            f"{len(parked)} rows are parked: the database rejected their failed state",
+            f"{len(parked):,} {rows} parked: the database rejected the failed state",
             f"`tabellion explain {queue.name} {parked[0]}` says why; then run `tabellion retry {queue.name} --all`",
         )
     if queue.function is None:

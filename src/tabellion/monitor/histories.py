@@ -56,6 +56,8 @@ def judge_history(
             yield "overlaps", f"claim {one.n} ({one.worker}) began before claim {before.n} ({before.worker}) had ended"
         if not early and before.retry_at is not None and one.claimed_at < before.retry_at - TICK:
             yield "claimed_early", f"claim {one.n} began {before.retry_at - one.claimed_at:.3f} s before it was due"
+        if before.outcome is None:
+            continue  # what the next number should be depends on an outcome
         expected = _next_attempts(before, charging)
         if one.attempt not in expected and not (one.attempt == _CANCELLED and one.outcome == "cancelled"):
             numbers = " or ".join(map(str, expected))
@@ -64,8 +66,10 @@ def judge_history(
         ended_by_sweep = one.outcome in ("crashed", "quarantined")
         if ended_by_sweep and one.settled_at is not None and one.settled_at < one.lease_until - TICK:
             yield "swept_early", f"claim {one.n} was ended {one.lease_until - one.settled_at:.3f} s before its lease"
-        if (one.settled_at is None) is not (one.outcome is None):
-            yield "half_settled", f"claim {one.n} has outcome {one.outcome} and settled_at {one.settled_at}"
+        if one.outcome is None and one.settled_at is not None:
+            yield "half_settled", f"claim {one.n} has settled_at, but no outcome"
+        elif one.settled_at is None and one.outcome is not None:
+            yield "half_settled", f"claim {one.n} has the outcome {one.outcome}, but no settled_at"
 
 
 _CANCELLED = 0  #: the number of an attempt that records the cancellation of a waiting row

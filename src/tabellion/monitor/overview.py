@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
@@ -13,6 +15,8 @@ from tabellion.engine.gates.state import GateSettings
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
+from tabellion.errors import StoreError
+from tabellion.messages import Message
 from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.monitor.counting import QueueCounts, counts
 from tabellion.monitor.gates import GatePicture, gates
@@ -24,6 +28,8 @@ from tabellion.monitor.throughput import HOURS, MINUTES, Series, Tally, Throughp
 from tabellion.monitor.view import QueueView
 from tabellion.monitor.workers import FleetPicture, WorkerPicture, count_workers, workers
 
+GATES_PATIENCE = 2.0  #: seconds to wait for gates that are in the database of another environment
+GATES_AGAIN = 10.0  #: seconds before that database is asked again after it has failed
 #: Reads a figure that a pipeline adds to the overview; it uses the cache to limit its queries.
 ReadFigure = Callable[[Store, AnswerCache], Awaitable[Any]]
 
@@ -72,7 +78,7 @@ class QueuePicture(Answer):
     done: int
     failed: int
     more: Annotated[list[StateName], Doc("States that have more rows than the count shows.")]
-    foreign: Annotated[int, Doc("Rows that are running without a claim in the register.")]
+    foreign: Annotated[int, Doc("Rows that are running without a claim in the register; 1000 means that many or more.")]
     oldest_at: Annotated[str | None, Doc("When the oldest row that is ready and due was created.")]
     throughput: QueueThroughput
     error_rate: Annotated[float | None, Doc("Share of attempts in the last hour that ended in an error.")]
@@ -124,6 +130,7 @@ class Facts:
     waiting: Mapping[str, int]
     workers: Mapping[str, int]  #: live ones by queue
     gates: Sequence[GatePicture]
+    gates_problem: Message | None  #: why they are not known
     minutes: Series
     lately: Mapping[str, Tally]
 
@@ -142,6 +149,9 @@ class Overview:
         self.environment, self.store, self.views = environment, store, list(views)
         self._figures, self._targets = dict(figures or {}), list(targets)
         self._gate_settings, self._gates_at = dict(gate_settings or {}), gates_at or store
+        self._asked: asyncio.Task[list[GatePicture]] | None = None  #: for the gates, in another database
+        self._gates_again = float("-inf")
+        self.gates_problem: Message | None = None  #: why the gates are not known
         self._throughput = Throughput(store)
         self._pace = AnswerCache()
 
@@ -161,7 +171,7 @@ class Overview:
         fleet, by_queue = await count_workers(self.store)
         facts = Facts(
             await read_controls(self.store.database), await waiting(self.store), by_queue,
-            await gates(self._gates_at, self._gate_settings, self.queues), self._throughput.minutes(),
+            await self._read_gates(), self.gates_problem, self._throughput.minutes(),
             self._throughput.recent_tallies(MINUTE),
         )  # fmt: skip
         queues = [_queue(view, await counts(self.store, view, self._pace), facts) for view in self.views]
@@ -181,6 +191,28 @@ class Overview:
         }
         figures = {name: await figure(self.store, self._pace) for name, figure in self._figures.items()}
         return cast("OverviewPicture", {**overview, **figures})
+
+    async def _read_gates(self) -> list[GatePicture]:
+        """The gates; none while a database that another environment has does not tell them."""
+        if self._gates_at is self.store:
+            return await gates(self.store, self._gate_settings, self.queues)
+        if time.monotonic() < self._gates_again:
+            return []
+        if self._asked is None:
+            self._asked = asyncio.create_task(gates(self._gates_at, self._gate_settings, self.queues))
+        await asyncio.wait({self._asked}, timeout=GATES_PATIENCE)
+        if not self._asked.done():  # it goes on: a database that does not answer takes longer to give up
+            self.gates_problem = Message("gate.database_unreachable", text="Unreachable")
+            return []
+        task, self._asked = self._asked, None
+        try:
+            found = task.result()
+        except StoreError as error:
+            self._gates_again = time.monotonic() + GATES_AGAIN
+            self.gates_problem = Message("gate.database_unreachable", text=type(error).__name__)
+            return []
+        self.gates_problem = None
+        return found
 
     def _series(self, series: Series, length: int, count: int) -> SettledSeries:
         apart = [view.name for view in self.views if view.chore or view.people]
@@ -227,13 +259,15 @@ def _queue(view: QueueView, counted: QueueCounts, facts: Facts) -> QueuePicture:
         "paused_at": iso(paused_at),
         "reason": (control["reason"] or None) if control and paused_at is not None else None,
         "limit": limit if limit is not None else queue.limit,
-        "gate": None if queue.uses is None else _gate_of(queue.uses, gate),
+        "gate": None if queue.uses is None else _gate_of(queue.uses, gate, facts.gates_problem),
         "workers": facts.workers.get(queue.name, 0),
         "problem": counted.problem,
     }
 
 
-def _gate_of(name: str, gate: GatePicture | None) -> QueueGate:
+def _gate_of(name: str, gate: GatePicture | None, problem: Message | None) -> QueueGate:
+    if problem is not None:
+        return {"name": name, "state": "closed", "reason": problem}
     if gate is None:
         return {"name": name, "state": "open", "reason": None}
     return {"name": name, "state": gate["state"], "reason": gate["reason"]}

@@ -22,13 +22,14 @@ from tabellion.engine.recovery import orphans
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.engine.tables.declaration import Bound
+from tabellion.engine.tables.primary_key import can_be_key
 from tabellion.errors import DeclarationError
 from tabellion.monitor.histories import RecordedAttempt, judge_history
 from tabellion.monitor.view import QueueView
 
 Level = Literal["violation", "note"]
 PAGE = 5000  #: attempts read by one statement
-MOST = 1000  #: findings of one check
+MOST = 1000  #: findings of one kind in one queue; there may be more
 PAUSE, LOOKS = 1.0, 2  #: seconds before a suspect is looked at again, and how often
 UNSWEPT = 60.0  #: seconds after the end of a lease; sweeps are more frequent
 STUCK = 86_400.0  #: seconds that files of a deleted row may wait to be removed
@@ -130,17 +131,21 @@ async def _check_histories(
     store: Store, views: Mapping[str, QueueView], places: Sequence[str] | None
 ) -> list[Violation]:
     """Judges the history of every row, or of those at `places`."""
-    found: list[Violation] = []
+    by_kind: dict[tuple[str, str], list[Violation]] = defaultdict(list)
     async for queue, histories in _read_histories(store, places):
         view = views.get(queue)
-        for key, history in histories.items():
-            for kind, what in judge_history(history, early=view is None or view.people):
-                found.append(_violation(kind, queue, key, what, _EXPLAIN.format(queue=queue, key=key)))
+        found = [
+            _violation(kind, queue, key, what, _EXPLAIN.format(queue=queue, key=key))
+            for key, history in histories.items()
+            for kind, what in judge_history(history, early=view is None or view.people)
+        ]
         if view is not None:
             found += await _compare_endings(store, view, histories)
-        if len(found) >= MOST:
-            break
-    return found
+        for one in found:
+            # Many of one kind must hide neither another kind nor another queue.
+            if len(known := by_kind[queue, one.kind]) < MOST:
+                known.append(one)
+    return [one for known in by_kind.values() for one in known]
 
 
 _EXPLAIN = (
@@ -227,17 +232,19 @@ async def _find_unclaimed(store: Store, bound: Bound, places: Sequence[str] | No
     key = f"CAST(t.{sql.column(bound.key.name)} AS text)"
     only, values = "", []
     if places is not None:
-        values = [place.partition("/")[2] for place in places]
+        values = [value for place in places if can_be_key(bound.key, value := place.partition("/")[2])]
         marks = ", ".join(native_key(bound, f"${number}") for number in range(2, len(values) + 2))
         only = f"AND t.{sql.column(bound.key.name)} IN ({marks})" if values else "AND 1 = 0"
-    rows = await store.database.fetch(
-        f"""SELECT {key} AS key, {worker} AS worker,
+    unclaimed = f"""SELECT {key} AS key, {worker} AS worker,
   (SELECT a.worker FROM tabellion_attempts AS a WHERE a.queue = $1 AND a.key = {key} ORDER BY a.n DESC LIMIT 1) AS last
 FROM {sql.name(queue.table)} AS t
-WHERE {sql.holds(queue.states["running"], d)} AND {orphans.is_unclaimed(bound)} {only} LIMIT {MOST}""",
-        queue.name,
-        *values,
-    )
+WHERE {sql.holds(queue.states["running"], d)} AND {orphans.is_unclaimed(bound)} {only}"""
+    rows = await store.database.fetch(f"{unclaimed} LIMIT {MOST}", queue.name, *values)
+    if len(rows) == MOST:  # those of other programs must not hide those of our workers
+        ours = await store.database.fetch(
+            f"SELECT * FROM ({unclaimed}) AS u WHERE u.worker = u.last LIMIT {MOST}", queue.name, *values
+        )
+        rows = [*ours, *(row for row in rows if row["worker"] is None or row["worker"] != row["last"])]
     found = []
     for row in rows:
         if row["worker"] is not None and row["worker"] == row["last"]:
@@ -270,21 +277,37 @@ WHERE queue = $1 AND settled_at IS NULL AND lease_until < {sql.later(repr(-UNSWE
 
 async def _find_beyond_bounds(store: Store, bound: Bound) -> list[Violation]:
     queue = bound.queue
-    limit = f"t.{sql.column(queue.max_attempts)}" if isinstance(queue.max_attempts, str) else "NULL"
+    column = queue.max_attempts if isinstance(queue.max_attempts, str) else None
     rows = await store.database.fetch(
-        f"""SELECT a.key, a.attempt, {limit} AS bound FROM tabellion_attempts AS a
-LEFT JOIN {sql.name(queue.table)} AS t ON t.{sql.column(bound.key.name)} = {native_key(bound, "a.key")}
-WHERE a.queue = $1 AND a.settled_at IS NULL AND a.attempt > 1 LIMIT {MOST}""",
+        f"""SELECT key, attempt FROM tabellion_attempts
+WHERE queue = $1 AND settled_at IS NULL AND attempt > {queue.max_attempts if column is None else 1}
+ORDER BY attempt DESC LIMIT {MOST}""",
         queue.name,
     )
+    limits = {} if column is None else await _read_limits(store, bound, column, [row["key"] for row in rows])
     found = []
     for row in rows:
-        most = queue.bounds({} if row["bound"] is None else {str(queue.max_attempts): row["bound"]})
+        most = queue.bounds({column: limits.get(row["key"])} if column is not None else {})
         if row["attempt"] > most:
             what = f"attempt {row['attempt']} is running, and max_attempts is {most}"
             fix = f"if max_attempts was not lowered meanwhile: {_EXPLAIN.format(queue=queue.name, key=row['key'])}"
             found.append(_violation("out_of_bounds", queue.name, row["key"], what, fix))
     return found
+
+
+async def _read_limits(store: Store, bound: Bound, column: str, keys: Sequence[str]) -> dict[str, Any]:
+    """The value of `max_attempts` in each of these rows."""
+    name = f"t.{sql.column(bound.key.name)}"
+    valid = [key for key in keys if can_be_key(bound.key, key)]
+    if not valid:
+        return {}
+    marks = ", ".join(native_key(bound, f"${number}") for number in range(1, len(valid) + 1))
+    rows = await store.database.fetch(
+        f"""SELECT CAST({name} AS text) AS key, t.{sql.column(column)} AS most
+FROM {sql.name(bound.queue.table)} AS t WHERE {name} IN ({marks})""",
+        *valid,
+    )
+    return {row["key"]: row["most"] for row in rows}
 
 
 # -- the other tables --------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,6 +18,7 @@ from tabellion import messages
 from tabellion.accounts import tables
 from tabellion.config import Config
 from tabellion.delivery import endpoints
+from tabellion.engine.sqlite.database import SQLite
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError, StoreError
 from tabellion.installed_pipelines import gates_of, is_included
@@ -79,12 +81,17 @@ def make_app(
     """The HTTP application of some environments; a key is valid for its own only. It does not close the stores."""
     if len({environment.name for environment in environments}) < len(environments):
         raise ConfigurationError("each environment of the application must have a unique name")
-    if len({environment.store.url for environment in environments}) < len(environments):
+    if len({_place(environment.store) for environment in environments}) < len(environments):
         raise ConfigurationError(
             "two environments of the application share a database: their keys would open both; serve "
             "each of them by itself, with `tabellion up --environment`"
         )
     return _build_app(config, list(environments), list(pipelines), limits or _limits(config))
+
+
+def _place(store: Store) -> str:
+    """What two names of one database have in common: a SQLite file has a relative, an absolute and other paths."""
+    return os.path.realpath(store.database.path) if isinstance(store.database, SQLite) else store.url
 
 
 def _attach_monitors(

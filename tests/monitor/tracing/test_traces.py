@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import subprocess
 import sys
 import threading
@@ -11,6 +13,7 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
+from tabellion.engine.log import log_to_stderr
 from tabellion.monitor.tracing.subject import Subject
 from tabellion.monitor.tracing.traces import is_configured, open_traces
 
@@ -54,6 +57,24 @@ with observing.process_traces():
 print([name for name in sys.modules if name.startswith(("opentelemetry", "prometheus_client"))])"""
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env={})
     assert done.stdout.strip() == "[]"
+
+
+def test_the_sdk_logs_as_we_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """One JSON object per line, also about a collector that does not answer."""
+    ours, theirs = logging.getLogger("tabellion"), logging.getLogger("opentelemetry")
+    before = [(one, one.handlers[:], one.level, one.propagate) for one in (ours, theirs)]
+    try:
+        log_to_stderr(as_json=True)
+        traces = open_traces({}, exporter=InMemorySpanExporter())
+        logging.getLogger("opentelemetry.sdk").warning("the collector is away")
+        line = capsys.readouterr().err.splitlines()[-1]
+    finally:
+        for logger, handlers, level, propagate in before:
+            logger.handlers[:], logger.propagate = handlers, propagate
+            logger.setLevel(level)
+    assert traces is not None
+    traces.close()
+    assert json.loads(line)["message"] == "the collector is away"
 
 
 def test_spans_belong_to_the_trace_of_their_row() -> None:

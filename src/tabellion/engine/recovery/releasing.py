@@ -70,7 +70,7 @@ async def release_rows(
 
 
 async def release_orphans(store: Store, queue: Queue, *, by: str = "", dry_run: bool = False) -> ReleasedRows:
-    """Puts every row back to ready that is running without a live claim; a dry run lists a thousand at most."""
+    """Puts every row back to ready that is running without a live claim."""
     bound = await store.bind(queue)
     claims = [claim for claim in await _claims(store, queue) if claim.expired]
     answer = ReleasedRows()
@@ -80,7 +80,7 @@ async def release_orphans(store: Store, queue: Queue, *, by: str = "", dry_run: 
         else:
             answer.kept.append(KeptRow(claim.row["key"], "rejected"))
     if dry_run:
-        answer.released += await orphans.find(store.database, bound, most=orphans.MOST_COUNTED)
+        answer.released += await orphans.find(store.database, bound)
     else:
         answer.released += await orphans.give_back(store.database, bound)
         answer.kept += [KeptRow(key, "rejected") for key in await orphans.find(store.database, bound)]

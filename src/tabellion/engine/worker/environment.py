@@ -16,7 +16,7 @@ from tabellion.engine.events import Event
 from tabellion.engine.job import Job
 from tabellion.engine.periodic import PeriodicTask
 from tabellion.engine.queue import Queue
-from tabellion.engine.recovery import refused_rows
+from tabellion.engine.recovery import orphans, refused_rows
 from tabellion.engine.retention import RetentionRule, prune_some
 from tabellion.engine.settlement import Settlement, Verdict
 from tabellion.engine.worker import heartbeat
@@ -296,7 +296,8 @@ class WorkerEnvironment:
             with contextlib.suppress(StoreError):
                 count = await self.store.foreign(queue)
                 if count:
-                    self.event("foreign_found", queue=queue.name, count=count)
+                    note = "or more" if count >= orphans.MOST_COUNTED else None
+                    self.event("foreign_found", queue=queue.name, count=count, note=note)
 
     async def _report_health(self, queue: Queue) -> None:
         # Only informative: a slow count on a large table does not mean that the database is unreachable.

@@ -30,7 +30,10 @@ ROWS = environment_metric(
 )
 WAITING = environment_metric("tabellion_queue_waiting_rows", "gauge", "Ready rows that are not due yet.", "queue")
 FOREIGN = environment_metric(
-    "tabellion_queue_foreign_rows", "gauge", "Rows that are running without a claim in the register.", "queue"
+    "tabellion_queue_foreign_rows",
+    "gauge",
+    "Rows that are running without a claim in the register; 1000 means that many or more.",
+    "queue",
 )
 OLDEST = environment_metric(
     "tabellion_queue_oldest_ready_seconds", "gauge", "Age of the oldest row that is ready and due; 0 without one, "

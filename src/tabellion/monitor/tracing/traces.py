@@ -68,12 +68,20 @@ def _exporter(variables: Mapping[str, str]) -> SpanExporter | None:
     return OTLPSpanExporter()
 
 
+def _share_handlers() -> None:
+    """Lets the SDK log where and how we do: lines of its own form would spoil a log in JSON."""
+    ours, theirs = logging.getLogger("tabellion"), logging.getLogger("opentelemetry")
+    if ours.handlers:
+        theirs.handlers[:], theirs.propagate = ours.handlers, ours.propagate
+
+
 class Traces:
     """Spans of this process. Their times are given: most are known only when they have ended."""
 
     def __init__(self, exporter: SpanExporter, variables: Mapping[str, str]) -> None:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+        _share_handlers()
         self._ids = _make_ids()
         self._provider = _provider(self._ids, variables)
         self._provider.add_span_processor(BatchSpanProcessor(exporter))

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from tabellion.answers import Answer
 from tabellion.engine.values import json_text
+from tabellion.errors import Unreachable
 from tabellion.messages import Message
 from tabellion.monitor.active_workers_feed import ActiveWorkers, ActiveWorkersFeed
 from tabellion.monitor.gates import GatePicture
@@ -68,6 +69,8 @@ async def gates(request: Request) -> Response:
     """The gates of the models: rate, breaker, budget, and whether calls are allowed."""
     environment: ServedEnvironment = request.state.environment
     picture = await environment.monitor.picture()
+    if environment.monitor.overview.gates_problem is not None:
+        raise Unreachable(environment.monitor.overview.gates_problem)
     return answer(Gates(at=picture["at"], gates=picture["gates"]))
 
 

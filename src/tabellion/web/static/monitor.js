@@ -113,6 +113,8 @@ export function renew(host, facts, make) {
 
 // -- how things are written --------------------------------------------------------------------------------------
 
+const MOST_FOREIGN = 1000; // rows that are counted
+
 /** A count; with a plus if there are more rows than were counted. */
 export const count = (queue, state) => `${number(queue[state])}${queue.more.includes(state) ? "+" : ""}`;
 
@@ -121,12 +123,13 @@ export const short = (seconds) => (seconds === null ? "–" : duration(Math.max(
 
 /** Shows badges for everything that keeps a queue from working. */
 export function showHindrances(host, queue) {
+  const foreign = `${number(queue.foreign)}${queue.foreign >= MOST_FOREIGN ? "+" : ""}`;
   renew(host, [queue.paused, queue.reason, queue.gate, queue.workers > 0, queue.people, queue.foreign, queue.problem], () => [
     queue.problem && badge("bad", "stop", t("dashboard.broken"), queue.problem),
     queue.paused && badge("warn", "pause", t("dashboard.paused"), queue.reason ?? ""),
     queue.gate?.state === "closed" && badge("bad", "lock", t("dashboard.gate_closed"), localized(queue.gate, "reason")),
     !queue.workers && !queue.people && !queue.problem && badge("idle", "minus", t("dashboard.no_worker")),
-    queue.foreign && badge("warn", "warn", t("dashboard.foreign", { n: queue.foreign })),
+    queue.foreign && badge("warn", "warn", t("dashboard.foreign", { n: foreign })),
   ]);
 }
 
