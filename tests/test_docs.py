@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tabellion import Queue, Worker
+from tabellion import Pipeline, Queue, Worker
 from tabellion.cli.app import _load_command, commands
 from tabellion.config import known_keys, known_variables
 from tabellion.engine.events import NAMES
@@ -87,6 +87,14 @@ def test_every_icon_is_documented() -> None:
     listed = re.search(r"The icons are (.+?)\.", page("how-to/write-a-pipeline.md"), re.DOTALL)
     assert listed is not None
     assert re.findall(r"`([a-z]+)`", listed[1]) == sorted(icons())
+
+
+def test_every_part_of_a_pipeline_is_documented() -> None:
+    """The guide for pipelines names everything that a pipeline can override."""
+    text = page("how-to/write-a-pipeline.md")
+    own = {"is_present", "require", "prepare", "all_schemas", "extras"}  # what tabellion does with a pipeline
+    for name in {name for name in vars(Pipeline) if not name.startswith("_")} - own:
+        assert re.search(rf"`{name}[`(]", text), name
 
 
 def test_every_key_and_variable_is_documented() -> None:

@@ -156,6 +156,14 @@ def test_no_pipeline_uses_files_of_another(path: Path) -> None:
             assert not re.search(rf"pipelines[./](?:{'|'.join(others)})\b", text), f"{path.name}: {text}"
 
 
+def test_no_module_has_a_special_case_for_documents() -> None:
+    """The name of the first pipeline is a value below `pipelines` only."""
+    for path in modules():
+        if not path.is_relative_to(SOURCE / "pipelines"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                assert not (isinstance(node, ast.Constant) and node.value == "documents"), f"{path}:{node.lineno}"
+
+
 def test_no_module_of_the_engine_uses_http() -> None:
     """Network access is in `net`."""
     for path in (SOURCE / "engine").rglob("*.py"):
@@ -181,6 +189,16 @@ def test_no_class_is_named_after_a_vague_role(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ClassDef):
             assert not FORBIDDEN.search(node.name), f"{path}: {node.name}"
+
+
+def test_one_name_means_one_class() -> None:
+    """No two modules have a public class of the same name."""
+    found: dict[str, str] = {}
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                other = found.setdefault(node.name, str(path))
+                assert other == str(path), f"{node.name} is a class of {other} and of {path}"
 
 
 def schemas() -> list[Schema]:

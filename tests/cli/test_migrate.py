@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sqlite3
 from pathlib import Path
 
@@ -58,8 +59,11 @@ def test_the_document_service_gets_its_tables_when_named(tmp_path: Path, url: st
         connection.executescript(script)
         connection.close()
         assert tables(tmp_path / "by-hand.db") >= OURS
-    run()
+    assert re.search(r"prod: the tables of documents are at version \d+ \(created\)", run())
     assert asyncio.run(there())
+    assert (again := run()).count("(was up to date)") == len(again.splitlines())
+    versions = json.loads(run("--json"))[0]["schemas"]["documents"]
+    assert versions["before"] == versions["version"] > 0
     assert "CREATE" not in run("--sql")
 
 

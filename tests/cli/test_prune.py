@@ -43,7 +43,7 @@ def test_what_is_removed(project: Project) -> None:
     assert (attempts["removed"], attempts["keep_seconds"], attempts["dry_run"]) == (2, 90 * 86_400, True)
     assert attempts["oldest_seconds"] == pytest.approx(100 * 86_400, abs=600)
     assert count(project) == 3
-    assert "at least: " in project.run("prune", "--dry-run").stdout
+    assert "these numbers are minimums: " in project.run("prune", "--dry-run").stdout
     shown = project.run("prune")
     assert shown.exit_code == 0
     assert "90.0 d" in shown.stdout

@@ -378,7 +378,7 @@ def test_removing_an_endpoint_deletes_its_deliveries(url: str, owner: Owner) -> 
     for change in (endpoints.remove, endpoints.enable, endpoints.rotate):
         with pytest.raises(endpoints.EndpointError, match=f"unknown endpoint '{to.id}'") as caught:
             ask(url, lambda store, change=change: change(store, to.id))  # type: ignore[misc]
-        assert in_french(caught.value) == f"destination « {to.id} » inconnue"
+        assert in_french(caught.value) == f"point de terminaison « {to.id} » inconnu"
 
 
 @pytest.mark.parametrize(

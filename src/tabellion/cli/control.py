@@ -30,7 +30,7 @@ QueueName = Annotated[str, typer.Argument(help="The queue's name.", metavar="QUE
 def retry(
     context: typer.Context,
     queue: QueueName,
-    keys: Annotated[list[str] | None, typer.Argument(help="Keys of failed rows.", metavar="[KEY]...")] = None,
+    keys: Annotated[list[str] | None, typer.Argument(help="Keys of failed rows.", metavar="KEY")] = None,
     error: Annotated[str | None, typer.Option(help="Every failed row whose last error contains this text.")] = None,
     all_failed: Annotated[bool, typer.Option("--all", help="Every failed row.")] = False,
     environment: Place = None,
@@ -64,7 +64,7 @@ def retry(
 def release(
     context: typer.Context,
     queue: QueueName,
-    keys: Annotated[list[str] | None, typer.Argument(help="Keys of running rows.", metavar="[KEY]...")] = None,
+    keys: Annotated[list[str] | None, typer.Argument(help="Keys of running rows.", metavar="KEY")] = None,
     all_orphans: Annotated[
         bool, typer.Option("--all-orphans", help="Every row that is running and that no live worker holds.")
     ] = False,

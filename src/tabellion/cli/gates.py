@@ -20,7 +20,7 @@ from tabellion.monitor.gates import GateReport, picture
 
 def gates(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(help="The gate to show or to change.", metavar="[GATE]")] = None,
+    name: Annotated[str | None, typer.Argument(help="The gate to show or to change.", metavar="GATE")] = None,
     rate: Annotated[float | None, typer.Option(help="Set the rate in calls per second; it adapts from there.")] = None,
     min_rate: Annotated[float | None, typer.Option(help="Minimum rate.")] = None,
     max_rate: Annotated[float | None, typer.Option(help="Maximum rate.")] = None,

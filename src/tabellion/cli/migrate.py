@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -87,17 +88,28 @@ def _show(rows: list[dict[str, Any]]) -> None:
         if "error" in row:
             typer.echo(f"{row['environment']}: not migrated: {row['error']}", err=True)
             continue
-        changed = "was up to date" if row["before"] == row["version"] else f"brought from version {row['before']}"
-        typer.echo(f"{row['environment']}: the register is at version {row['version']} ({changed})")
+        typer.echo(f"{row['environment']}: the register is at {_describe(row)}")
+        for name, versions in row.get("schemas", {}).items():
+            typer.echo(f"{row['environment']}: the tables of {name} are at {_describe(versions)}")
 
 
-async def _migrate(place: Environment, pipelines: list[Pipeline]) -> dict[str, int]:
+def _describe(versions: Mapping[str, Any]) -> str:
+    before, version = versions["before"], versions["version"]
+    changed = "was up to date" if before == version else f"brought from version {before}" if before else "created"
+    return f"version {version} ({changed})"
+
+
+async def _migrate(place: Environment, pipelines: list[Pipeline]) -> dict[str, Any]:
     async with place.connect(read_only=False) as store:
         await store.database.open()
         before = await store.version()
         after = await store.migrate()
+        schemas = pipeline_tables.schemas_of(pipelines)
+        versions = {schema.name: {"before": await schema.version(store.database)} for schema in schemas}
         await pipeline_tables.prepare(store, pipelines)
-        return {"before": before, "version": after}
+        for schema in schemas:
+            versions[schema.name]["version"] = await schema.version(store.database)
+        return {"before": before, "version": after} | ({"schemas": versions} if versions else {})
 
 
 async def _script(place: Environment, pipelines: list[Pipeline]) -> tuple[int, str, str]:

@@ -124,6 +124,6 @@ def _show(rows: Sequence[dict[str, Any]], dry_run: bool, several: bool) -> None:
     ]
     output.show(output.table("", headings, cells))
     if dry_run and any(row["removed"] for row in rows):
-        typer.echo("at least: what is kept only because of these is removed with them, and not counted here")
+        typer.echo("these numbers are minimums: rows that are kept only because of these are removed with them")
     if all(row["keep_seconds"] is None for row in rows):
         typer.echo('nothing is removed: set times in the configuration, e.g. [retention] attempts = "90d"')

@@ -31,7 +31,7 @@ def read(
     context: typer.Context,
     files: Annotated[
         list[Path],
-        typer.Argument(help="Files, folders (recursively), or - for standard input.", metavar="FILE…"),
+        typer.Argument(help="Files, folders (recursively), or - for standard input.", metavar="FILE"),
     ],
     type: Annotated[  # noqa: A002 - the option's name
         str | None,

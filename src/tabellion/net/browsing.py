@@ -60,11 +60,6 @@ class BrowserSession:
         """The hosts that pages of this session requested and the guard refused."""
         return list(self.account.refused)
 
-    @property
-    def bytes_used(self) -> int:
-        """The bytes sent and received."""
-        return self.account.used
-
     async def has_died(self) -> bool:
         """Whether the browser, its driver, or a page of this session has died."""
         browser = self.context.browser

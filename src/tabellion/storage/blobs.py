@@ -100,9 +100,9 @@ class Sink:
     async def write(self, chunk: bytes) -> None:
         """Takes the next bytes; raises TooLarge as soon as the limit is exceeded."""
         if self._blob is not None:
-            raise RuntimeError("the file is finished: it takes no more bytes")
+            raise RuntimeError("the file is complete: nothing more can be written")
         if self._staged is not None and self._staged.closed:
-            raise RuntimeError("the file rests: it takes no more bytes")
+            raise RuntimeError("the file is suspended: nothing more can be written")
         self.bytes += len(chunk)
         if self.limit is not None and self.bytes > self.limit:
             raise TooLarge(self.limit, self.bytes)

@@ -128,7 +128,7 @@ class Recognition:
         """The model, created once per process: it keeps connections open."""
         if self._model is None:
             if self.settings.make_model is None:
-                raise ConfigurationError(f"ocr.model: nobody provides the model {self.settings.model!r}")
+                raise ConfigurationError(f"ocr.model: unknown model {self.settings.model!r}")
             self._model = self.settings.make_model(self.settings.model)
         return self._model
 

@@ -36,7 +36,7 @@ def compact(
     context: typer.Context,
     days: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[DAY…]", help="Days, e.g. 2024-02-29. [default: every day before today]"),
+        typer.Argument(metavar="DAY", help="Days, e.g. 2024-02-29. [default: every day before today]"),
     ] = None,
     remove: Annotated[
         bool,

@@ -46,9 +46,11 @@ def export(
     ] = None,
     format: Annotated[  # noqa: A002 - the option's name
         str | None,
-        typer.Option("--format", "-f", help="csv, jsonl or parquet. [default: from FILE's extension, otherwise csv]"),
+        typer.Option(
+            "--format", "-f", help="csv, jsonl or parquet. [default: from the extension of --out, otherwise csv]"
+        ),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write to FILE (atomically).")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write to this file, whole or not at all.")] = None,
     environment: Place = None,
     json: Annotated[bool, typer.Option("--json", help="With --out: print what was written as JSON.")] = False,
 ) -> None:

@@ -30,7 +30,7 @@ POLL = 0.5  #: seconds between two queries of the status
 
 def submit(
     context: typer.Context,
-    paths: Annotated[list[str], typer.Argument(help="Files, folders or patterns.", metavar="PATH…")],
+    paths: Annotated[list[str], typer.Argument(help="Files, folders or patterns.", metavar="PATH")],
     type: Annotated[  # noqa: A002 - the option's name
         str | None, typer.Option("--type", "-t", help="The document type. [default: detected]")
     ] = None,

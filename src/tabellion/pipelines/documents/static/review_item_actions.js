@@ -237,7 +237,7 @@ export class ItemActions {
 
   escalate = () =>
     this.run(async () => {
-      const answer = await ask({ title: t("review.escalate"), note: t("review.escalate_note"), words: { label: t("review.why_escalate"), required: true }, verb: t("review.escalate") });
+      const answer = await ask({ title: t("review.escalate"), note: t("review.escalate_note"), words: { label: t("base.reason"), required: true }, verb: t("review.escalate") });
       if (!answer) return false;
       if (this.screen.isMine) await this.saveAll();
       const { id } = this.screen.item;
@@ -277,7 +277,7 @@ export class ItemActions {
 
   reopen = () =>
     this.run(async () => {
-      const answer = await ask({ title: t("review.reopen"), note: t("review.reopen_note"), words: { label: t("review.why_reopen"), required: true }, verb: t("review.reopen") });
+      const answer = await ask({ title: t("review.reopen"), note: t("review.reopen_note"), words: { label: t("base.reason"), required: true }, verb: t("review.reopen") });
       if (!answer) return false;
       await post(this.screen.item.id, "reopen", { reason: answer.text });
       await this.screen.refresh();

@@ -11,7 +11,6 @@ from typing import Any
 from tabellion.errors import ConfigurationError
 from tabellion.pipelines.registries.portal.data import ALWAYS_LOCKED, PASSWORDS
 
-SITES = ("foncier", "req", "rdprm")
 MOST_WRONG = 3  #: wrong passwords that lock an account
 
 

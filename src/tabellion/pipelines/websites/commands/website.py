@@ -31,7 +31,7 @@ def website(
     context: typer.Context,
     urls: Annotated[
         list[str],
-        typer.Argument(help="URLs of websites; https:// is added if the scheme is missing.", metavar="URL…"),
+        typer.Argument(help="URLs of websites; https:// is added if the scheme is missing.", metavar="URL"),
     ],
     type: Annotated[  # noqa: A002 - the option's name
         str | None, typer.Option("--type", "-t", help="The analysis type. [default: profile]")
