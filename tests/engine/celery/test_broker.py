@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from kombu import Connection
+from kombu.common import ignore_errors
 
 from tabellion.engine.celery import app as celery_app
 from tabellion.engine.celery import broker as celery_broker
 from tabellion.engine.celery.app import make_app
-from tabellion.engine.celery.broker import Broker, BrokerUnreachable, name_queues
+from tabellion.engine.celery.broker import Broker, BrokerUnreachable, QuickConnection, name_queues
 from tabellion.errors import ConfigurationError
 from tests import brokers
 
@@ -50,6 +51,24 @@ def test_hints_wait_until_they_are_fetched_or_lost(kind: str, request: pytest.Fi
     broker.send("prod", "jobs", ["6"])
     assert broker.count_waiting("prod", "jobs") == 1
     broker.close()
+
+
+def test_a_lost_connection_ends_without_breaking_its_node() -> None:
+    """Celery closes it twice and acknowledges hints afterwards: all that may fail there is the connection."""
+    with brokers.broker("valkey") as server:
+        connection = QuickConnection(server.url)
+        connection.ensure_connection()
+        hints = connection.SimpleQueue("tabellion.jobs")
+        hints.put("hint")
+        message = hints.get(timeout=10)
+        commands = connection.SimpleQueue("commands", channel=connection.channel())
+        with pytest.raises(commands.Empty):
+            commands.get(timeout=0.1)  # both channels wait for more now
+        server.kill()
+        connection.collect(socket_timeout=1)
+        ignore_errors(connection, connection.close)
+        with pytest.raises(connection.connection_errors):
+            message.ack()
 
 
 def test_each_environment_has_its_own_queues() -> None:

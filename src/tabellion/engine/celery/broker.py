@@ -22,7 +22,10 @@ class BrokerUnreachable(TabellionError):  # noqa: N818 - what happened
 
 
 class QuickConnection(Connection):  # type: ignore[misc]
-    """A connection that is tried again every second or two; kombu's pauses grow to half a minute."""
+    """A connection that is tried again every second or two, as kombu's pauses grow to half a minute.
+
+    Losing it does not end its node, also while messages are not acknowledged.
+    """
 
     def ensure_connection(
         self, errback: Any = None, max_retries: Any = None, interval_start: float = 0.5, interval_step: float = 0.5,
@@ -30,6 +33,11 @@ class QuickConnection(Connection):  # type: ignore[misc]
     ) -> Any:  # fmt: skip
         """Connects, and tries again until it succeeds."""
         return super().ensure_connection(errback, max_retries, interval_start, interval_step, interval_max, **options)
+
+    def _do_close_transport(self) -> None:
+        # Celery closes a lost connection twice, and acknowledges messages after that. Without the address, which kombu
+        # removes from the transport here, a channel for Redis then raises an AttributeError, and Celery gives up.
+        self._transport = None
 
 
 class Broker:
