@@ -9,6 +9,9 @@ from tabellion.engine.database import Database
 from tabellion.engine.moves import Numbered
 from tabellion.engine.sql import NOW
 
+#: Claims under a limit of any queue wait until the transaction ends, also the first one of a queue (PostgreSQL).
+LOCK_ALL = "LOCK TABLE tabellion_queues IN SHARE ROW EXCLUSIVE MODE"
+
 
 class QueueControl(TypedDict):
     """What operators have set for one queue."""

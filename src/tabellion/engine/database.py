@@ -56,8 +56,11 @@ class Database(Protocol):
         They are taken one by one while it runs; an object that makes them may be iterated more than once.
         """
 
-    async def try_out(self, queue: Queue, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
-        """Tries statements on a row of a queue and rolls everything back; no answers if `lock` returns no row."""
+    async def try_out(self, queue: Queue | None, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
+        """Tries statements on a row and rolls everything back; no answers if `lock` returns no row.
+
+        `queue` is the one that the row is ready in; None: it may be ready in any of its table.
+        """
 
     async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Inserts rows as fast as the database can, and wakes listeners."""

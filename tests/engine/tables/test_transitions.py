@@ -363,17 +363,19 @@ async def test_a_locked_row_is_not_waited_for(pg_store: Store) -> None:
 
 
 @asynchronous
-async def test_a_trial_changes_no_order_under_a_limit(pg_store: Store) -> None:
+@pytest.mark.parametrize("tried", ["the same queue", "another queue of the table"])
+async def test_a_trial_changes_no_order_under_a_limit(pg_store: Store, tried: str) -> None:
     """While a starting worker tries the first row in line, a claim under a limit waits for that row."""
     queue = await tasks(pg_store, 2, limit=1)
+    following = Queue("tasks", name="following", ready="done", running="checking", done="checked", failed="refused")
     await run(
         pg_store,
         """CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS
-$$ BEGIN IF OLD.status = 'new' AND NEW.status = 'working' THEN PERFORM pg_sleep(0.5); END IF; RETURN NEW; END $$""",
+$$ BEGIN IF NEW.status IN ('working', 'checking') THEN PERFORM pg_sleep(0.5); END IF; RETURN NEW; END $$""",
         "CREATE TRIGGER dawdle BEFORE UPDATE ON tasks FOR EACH ROW EXECUTE FUNCTION dawdle()",
     )
     async with Store(pg_store.url) as other:
-        trial = asyncio.create_task(problems(pg_store, queue))
+        trial = asyncio.create_task(problems(pg_store, queue if tried == "the same queue" else following))
         async with asyncio.timeout(10):
             while not await other.database.fetch("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"):
                 await asyncio.sleep(0.005)

@@ -148,11 +148,15 @@ class PostgreSQL:
                 raise Undone
         return results
 
-    async def try_out(self, queue: Queue, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
-        """Tries statements on a row of a queue and rolls everything back; no answers if `lock` returns no row."""
+    async def try_out(self, queue: Queue | None, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
+        """Tries statements on a row and rolls everything back; no answers if `lock` returns no row."""
         async with self.connection() as connection:
-            lock_queue = functools.partial(self._lock_queue, connection, queue)
-            return await postgres_trial.try_out(connection, self._text, lock_queue, lock, trials)
+            keep_order = (
+                functools.partial(self._lock_queue, connection, queue)
+                if queue is not None
+                else functools.partial(connection.execute, control_rows.LOCK_ALL)
+            )
+            return await postgres_trial.try_out(connection, self._text, keep_order, lock, trials)
 
     async def add_many(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Inserts rows by COPY and notifies once; a single row by one statement, one round trip instead of four."""

@@ -17,21 +17,21 @@ from tabellion.errors import StoreError
 _SETTINGS = "SET LOCAL lock_timeout = '200ms'; SET LOCAL statement_timeout = '2s'; SET CONSTRAINTS ALL IMMEDIATE"
 
 
-#: A role that only looks may not lock the queue's own row, and a database that is tried first has no register.
+#: A role that only looks may not lock queues' own rows, and a database that is tried first has no register.
 _NOT_LOCKED = (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError)
 
 
 async def try_out(
     connection: Any,
     with_clock: Callable[[str], str],
-    lock_queue: Callable[[], Awaitable[object]],
+    keep_order: Callable[[], Awaitable[object]],
     lock: Numbered,
     trials: Sequence[TrialStatements],
 ) -> Answers:
     """The result of each trial; no answers if `lock` returns no row.
 
-    Claims under a limit lock the queue first, so they wait for the trial: otherwise they would skip the row that it
-    has locked, which may be the first in line.
+    Claims under a limit lock their queue's own row first, and so does `keep_order`: otherwise they would skip the row
+    that is tried, which may be the first in line.
     """
     answers: Answers = {}
 
@@ -55,7 +55,7 @@ async def try_out(
             await connection.execute(_SETTINGS)
             with contextlib.suppress(*_NOT_LOCKED):
                 async with connection.transaction():  # a savepoint
-                    await lock_queue()
+                    await keep_order()
             if await connection.fetch(with_clock(lock[0]), *lock[1]):
                 await try_all(trials)
             raise Undone

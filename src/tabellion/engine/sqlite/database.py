@@ -85,8 +85,8 @@ class SQLite:
                 raise Undone
         return results
 
-    async def try_out(self, _queue: Queue, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
-        """Tries statements on a row of a queue and rolls everything back; no answers if `lock` returns no row."""
+    async def try_out(self, _queue: Queue | None, lock: Numbered, trials: Sequence[TrialStatements]) -> Answers:
+        """Tries statements on a row and rolls everything back; no answers if `lock` returns no row."""
         answers: Answers = {}
 
         def work(connection: Connection) -> None:

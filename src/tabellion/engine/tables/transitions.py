@@ -142,7 +142,9 @@ async def _check_by_trial(database: Database, bound: Bound) -> tuple[list[Refusa
         if bound.dialect == "postgresql":
             lock += " FOR UPDATE SKIP LOCKED"  # do not wait for a row that is being worked on
         try:
-            answers = await database.try_out(bound.queue, (lock, [key]), _trials(bound, key, state))
+            # In every other state the row may be the first in line of another queue on this table.
+            ready_in = bound.queue if state == "ready" else None
+            answers = await database.try_out(ready_in, (lock, [key]), _trials(bound, key, state))
         except Busy:
             continue
         if not answers or any(isinstance(answer, Busy) for answer in answers.values()):
