@@ -1,4 +1,4 @@
-"""The audit trail: one chain, built in the database, that reveals later changes."""
+"""The audit log: one chain, built in the database, that reveals later changes."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_parameters_are_formatted_by_their_names(installation: Installation, chr
     decoded = Message("unreadable.image_cannot_decode", text="broken data stream")
     wanted = {
         Message("issue.not_of_kind", field="line_items[0].unit_price", value=quote_value("abc"), detail=KINDS["money"]):
-            "Lignes, rangée 1, prix unitaire : « abc » n’est pas un montant comme 1234.50, sans devise",
+            "Lignes, ligne 1, prix unitaire : « abc » n’est pas un montant comme 1234.50, sans devise",
         Message("issue.missing", field="registration_date"): "Date d'inscription est obligatoire mais manque",
         Message("unreadable.bytes_over_limit", n=12345678, limit=1000):
             "le fichier a 12 345 678 octets ; la limite est 1 000",

@@ -168,7 +168,7 @@ def test_invalid_reprocess_requests_are_rejected(web: Live, body: Any, code: str
 
 
 def test_reprocessing_a_finished_review_needs_reopen(web_any: Live) -> None:
-    """Without `reopen` it is refused; the audit trail names the key."""
+    """Without `reopen` it is refused; the audit log names the key."""
     one = web_any.upload(bill())
     finish(web_any, one["id"])
     web_any.store("prod", lambda store: put_item(store, one["id"], status="corrected", reviewer="anna"))

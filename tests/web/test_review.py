@@ -60,7 +60,7 @@ def field(whole: Any, name: str) -> Any:
 
 
 def test_an_item_from_the_queue_to_approval(app: Live) -> None:
-    """Listed, claimed, checked, corrected and approved; the audit trail has every step."""
+    """Listed, claimed, checked, corrected and approved; the audit log has every step."""
     item = add_item(app, WRONG)
     anna = Reviewer(app)
     listed = anna.ok("GET", "/items")

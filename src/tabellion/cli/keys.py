@@ -27,7 +27,7 @@ def create(
         str, typer.Option(help="metrics, viewer, reviewer, operator or admin; each includes those before it.")
     ],
     name: Annotated[str, typer.Option(help="A name for the key, shown in the list.")] = "",
-    days: Annotated[float | None, typer.Option(min=0.001, help="Time until it expires. [default: never]")] = None,
+    days: Annotated[float | None, typer.Option(min=0.001, help="Days until it expires. [default: never]")] = None,
     environment: Place = None,
     json: Json = False,
 ) -> None:

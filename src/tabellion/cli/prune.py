@@ -30,9 +30,10 @@ def prune(
 ) -> None:
     """Remove what is older than `[retention]` allows: attempts, memos, deliveries, documents, …
 
-    A dry run does not count what is kept only because of other data that would be removed. Workers do the same
-    continuously, a little at a time. Live data and the audit log are never removed. Ctrl-C stops
+    Workers do the same continuously, a little at a time. Live data and the audit log are never removed. Ctrl-C stops
     it between two steps; what it has removed by then stays removed.
+
+    The numbers of a dry run are minimums: rows that are kept only because of rows that would be removed do not count.
 
     Exits with 4 if no database could be pruned, 6 if some could not.
 

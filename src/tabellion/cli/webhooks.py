@@ -111,7 +111,7 @@ def rotate(context: typer.Context, id: Id, environment: Place = None, json: Json
 def disable(
     context: typer.Context,
     id: Id,  # noqa: A002
-    reason: Annotated[str, typer.Option(help="Reason, shown in status and on the dashboard.")] = "disabled by hand",
+    reason: Annotated[str, typer.Option(help="Reason, shown in the list and in delivery errors.")] = "disabled by hand",
     environment: Place = None,
     json: Json = False,
 ) -> None:

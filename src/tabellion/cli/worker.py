@@ -37,9 +37,7 @@ def worker(
     metrics_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Serve metrics here; further processes on the ports after it.")
     ] = None,
-    celery: Annotated[
-        bool, typer.Option("--celery", help="Get notified of due jobs through Celery; see celery.broker.")
-    ] = False,
+    celery: Annotated[bool, typer.Option("--celery", help="Work as a node of Celery; see celery.broker.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Log as JSON lines.")] = False,
 ) -> None:
     """Process the jobs of the declared queues until Ctrl-C or SIGTERM.

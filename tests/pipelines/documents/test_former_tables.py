@@ -111,7 +111,7 @@ def fresh_url(project: Project) -> str:
 
 
 def test_renamed_triggers_still_guard_the_trail(theirs: Project) -> None:
-    """The triggers of the audit trail exist, with the same message."""
+    """The triggers of the audit log exist, with the same message."""
     former(theirs, tables.SCHEMA.current)
     assert theirs.run("migrate", "--with", "documents").exit_code == 0
     assert theirs.run("keys", "create", "--role", "viewer").exit_code == 0

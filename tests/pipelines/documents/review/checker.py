@@ -1,4 +1,4 @@
-"""Checks a run of many reviewers: the tables against the reviewers' journals, and the audit trail against both.
+"""Checks a run of many reviewers: the tables against the reviewers' journals, and the audit log against both.
 
 It knows nothing of how review works: it has its own idea of who may do what when, and makes every hash itself.
 """

@@ -44,7 +44,7 @@ def batch(
     data: Annotated[Path | None, typer.Option("--data", help="The data folder. [default: ./tabellion-data]")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Submit a batch of entities whose images are read, published and reported, and follow it.
+    """Submit a batch of entities with image refs, and follow it until it has ended.
 
     Each line is an entity: {"pi": …, "current_tip": …, "refs": [{"filename": …, "staging_key": …, "cdn_url": …}]}.
     Where workers serve the database, they do the work; otherwise it is done in this process. Ctrl-C loses

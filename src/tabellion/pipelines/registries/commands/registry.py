@@ -181,7 +181,7 @@ def unlock(
 def portal(
     context: typer.Context,
     port: Annotated[
-        int | None, typer.Option("--port", "-p", min=0, max=65535, help="[default: that of registries.portal]")
+        int | None, typer.Option("--port", "-p", min=0, max=65535, help="Port. [default: that of registries.portal]")
     ] = None,
 ) -> None:
     """Run the practice portal: three registries to develop profiles and test against, until Ctrl-C.
