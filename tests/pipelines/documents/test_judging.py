@@ -77,7 +77,7 @@ def test_reasons_about_settled_fields_no_longer_count() -> None:
     missing, doubtful = (make_reason(code, "total") for code in ("missing", "ungrounded"))
     failed = make_reason("page_failed")
 
-    def judged(*settled: str, reasons: list[Reason], least: Verdict = "accept") -> tuple[list[str], Verdict]:
+    def judged(*settled: str, reasons: list[Reason], least: Verdict = "accept") -> tuple[list[str], Verdict | None]:
         found = judge([], reasons, "pending", settled=settled, doctype=TYPE, values=right, least=least)
         return [one["code"] for one in found.reasons], found.verdict
 

@@ -73,6 +73,11 @@ class Found:
     offers: Mapping[str, list[Candidate]]  #: alternative values
 
 
+def parse_values(rows: Iterable[FieldRow]) -> list[dict[str, Any]]:
+    """The rows with their values parsed."""
+    return [{**row, "value": json.loads(row["value"] or "null")} for row in rows]
+
+
 def select(dialect: Dialect) -> str:
     """$1 document -> every column of its fields; times are seconds since 1970."""
     columns = (sql.epoch(name, dialect) + f" AS {name}" if name == "corrected_at" else name for name in COLUMNS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, get_args
 
 from tabellion.engine.job import storable
 from tabellion.messages import restore_text
-from tabellion.pipelines.documents.review.queue import REVIEWED
+from tabellion.pipelines.documents.review.queue import OPEN, REVIEWED
 from tabellion.reading.alternative import Candidate
 from tabellion.reading.field import FieldJson
 from tabellion.reading.issue import Issue, IssueJson
@@ -20,6 +20,7 @@ from tabellion.reading.types.rules import Verdict
 if TYPE_CHECKING:
     from tabellion.pipelines.documents.review_reasons import Reason
 
+DECIDED = ("confirmed", "corrected", "absent")  #: states of a field that a person has set
 #: Issues that the document itself may have: warnings once people have decided every field they are about.
 PRINTED = ("rule", "range", "pattern")
 #: Reasons for review about the document itself. The others are about the confidence in values that may well be right.
@@ -32,7 +33,7 @@ class DocumentResult(TypedDict, total=False):
 
     type: str | None
     type_version: str | None
-    verdict: Verdict
+    verdict: Verdict | None
     fields: dict[str, FieldJson]
     issues: list[IssueJson]
     notes: list[str]
@@ -48,7 +49,52 @@ class Judgement:
 
     issues: tuple[Issue, ...]
     reasons: list[Reason]  #: those for review that still hold
-    verdict: Verdict
+    verdict: Verdict | None  #: None: it has not been read
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """What is stored of a document that its judgement depends on."""
+
+    result: DocumentResult
+    reasons: list[Reason]
+    verdict: Verdict | None
+    review: str | None  #: the status of its review item
+    fields: Sequence[Mapping[str, Any]]  #: its rows: `name`, `value` as parsed from JSON, `state` and `locked`
+
+
+def judge_stored(document: StoredDocument, doctype: DocumentType | None, *, rewrite: bool = False) -> Judgement:
+    """What a stored document comes to now: the one answer for the API, the review screen and the outputs.
+
+    It is judged again while its review is open, and as soon as people have decided a field. After the review, the
+    verdict is the stored one, which the outputs have; `rewrite`: the outputs are being written, so it is judged again.
+    Until people decide something, or the outputs are rewritten, the verdict is not better than the stored one.
+
+    `doctype` is the type as it is now, without fields for a document that matches none. None: its file has a mistake
+    or no longer exists. Then nothing can be judged again, and issues, reasons and verdict are those that are stored.
+    """
+    result, settled = document.result, find_decided(document.fields)
+    is_open = document.review in OPEN
+    if doctype is None or not (rewrite or is_open or settled):
+        return Judgement(tuple(map(issue_of, result.get("issues") or [])), document.reasons, document.verdict)
+    is_untouched = not rewrite and not settled and "read_issues" not in result
+    judgement = judge(
+        map(issue_of, read_issues(result)), document.reasons, document.review, settled=settled, doctype=doctype,
+        values={row["name"]: row["value"] for row in document.fields},
+        absent=[row["name"] for row in document.fields if row["state"] == "absent"],
+        least=(document.verdict if is_untouched else None) or "accept",
+    )  # fmt: skip
+    return judgement if rewrite or is_open else replace(judgement, verdict=document.verdict)
+
+
+def find_decided(rows: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The fields that people have decided."""
+    return {row["name"] for row in rows if is_decided(row)}
+
+
+def is_decided(row: Mapping[str, Any]) -> bool:
+    """Whether people have decided a field: a locked one has the value of a person, whatever its state."""
+    return row["locked"] or row["state"] in DECIDED
 
 
 def judge(

@@ -15,11 +15,11 @@ from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
 from tabellion.messages import translatable
 from tabellion.pipelines.documents import tables
-from tabellion.pipelines.documents.extracted_fields import FIELDS, FieldRow
-from tabellion.pipelines.documents.judging import DocumentResult, issue_of, judge, read_issues
+from tabellion.pipelines.documents.extracted_fields import FIELDS, FieldRow, parse_values
+from tabellion.pipelines.documents.judging import DocumentResult, StoredDocument, judge_stored
 from tabellion.pipelines.documents.locks import load_locked_field
 from tabellion.pipelines.documents.review import items
-from tabellion.pipelines.documents.review.fields import DECIDED, NO_TYPE, Types, type_or_empty
+from tabellion.pipelines.documents.review.fields import Types, usable_type
 from tabellion.pipelines.documents.review.queue import REVIEWED, public_status
 from tabellion.pipelines.documents.review.rejection import load_rejection, summarize
 from tabellion.pipelines.documents.row import (
@@ -84,7 +84,7 @@ async def get(
 ) -> DocumentDetail | None:
     """A document with everything known about it; a duplicate has the values of its original. None if there is none.
 
-    While it is in review, its issues are judged again if `types` is given.
+    If `types` is given, it is judged again as in `judge_stored`.
     """
     if not is_id(id):
         return None
@@ -96,27 +96,22 @@ async def get(
     fields: list[FieldRow] = await store.database.fetch(FIELDS, row["source"])
     review = await _review(store, row["source"])
     result: DocumentResult = json.loads(row["result"] or "{}")
-    decided = {field["name"] for field in fields if field["locked"] or field["state"] in DECIDED}
     summary = brief(row)
-    doctype = type_or_empty(types, row["found_type"]) if decided and types is not None else NO_TYPE
-    issues = read_issues(result) if doctype.fields else result.get("issues", [])
-    judgement = judge(
-        map(issue_of, issues) if decided else (), summary["reasons"],
-        review["status"] if review is not None else None, settled=decided, doctype=doctype if doctype.fields else None,
-        values={field["name"]: json.loads(field["value"] or "null") for field in fields},
-        absent=[field["name"] for field in fields if field["state"] == "absent"],
+    judgement = judge_stored(
+        StoredDocument(
+            result, summary["reasons"], summary["verdict"], review["status"] if review is not None else None,
+            parse_values(fields),
+        ),
+        usable_type(types, row["found_type"]) if types is not None else None,
     )  # fmt: skip
-    if doctype.fields:
-        issues = [issue.as_dict() for issue in judgement.issues]
-    if decided and review is not None and public_status(review["status"]) == "pending":
-        summary["verdict"] = judgement.verdict
     return {
         **summary,
+        "verdict": judgement.verdict,
         "reasons": judgement.reasons,
         "reviewed": review is not None and review["status"] in REVIEWED,
         "review": review,
         "fields": {field["name"]: serialize_field(field) for field in fields},
-        "issues": issues,
+        "issues": [issue.as_dict() for issue in judgement.issues],
         "notes": result.get("notes", []),
         "page_details": result.get("pages", []),
     }

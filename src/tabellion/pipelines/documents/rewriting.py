@@ -10,13 +10,12 @@ from typing import TypedDict, cast
 from tabellion.engine.job import Job
 from tabellion.errors import LeaseLost
 from tabellion.pipelines.documents import superseded
-from tabellion.pipelines.documents.extracted_fields import FIELDS, PERSON, FieldRow
+from tabellion.pipelines.documents.extracted_fields import FIELDS, PERSON, FieldRow, parse_values
 from tabellion.pipelines.documents.failure import Postponed
-from tabellion.pipelines.documents.judging import DocumentResult, clean_value, issue_of, judge, read_issues
+from tabellion.pipelines.documents.judging import DocumentResult, StoredDocument, clean_value, judge_stored, read_issues
 from tabellion.pipelines.documents.lookup import read_document, serialize_field
 from tabellion.pipelines.documents.outputs import UNKNOWN, write
 from tabellion.pipelines.documents.review import items
-from tabellion.pipelines.documents.review.fields import DECIDED
 from tabellion.pipelines.documents.review.queue import OPEN, REVIEWED, public_status
 from tabellion.pipelines.documents.row import context_of, row_of
 from tabellion.pipelines.documents.settings import Settings
@@ -81,18 +80,13 @@ class Rewriting:
 def _judge_result(job: Job, rows: Sequence[FieldRow], doctype: DocumentType, review: str | None) -> DocumentResult:
     """The result with the current fields, their current issues and the verdict in this state of the review."""
     result: DocumentResult = json.loads(job["result"] or "{}")
-    read = read_issues(result)
     fields = {row["name"]: serialize_field(row) for row in rows}
-    settled = {row["name"] for row in rows if row["locked"] or row["state"] in DECIDED}
-    absent = {row["name"] for row in rows if row["state"] == "absent"}
-    judgement = judge(
-        map(issue_of, read), json.loads(job["reasons"] or "[]"), review, settled=settled, doctype=doctype,
-        values={name: field["value"] for name, field in fields.items()}, absent=absent,
-    )  # fmt: skip
+    stored = StoredDocument(result, json.loads(job["reasons"] or "[]"), job["verdict"], review, parse_values(rows))
+    judgement = judge_stored(stored, doctype, rewrite=True)
     held = {row["name"] for row in rows if row["locked"]}
     before = {name: field for name, field in result["fields"].items() if name in held and field["source"] != PERSON}
     return {
         **result, "fields": {**fields}, "issues": clean_value([issue.as_dict() for issue in judgement.issues]),
-        "verdict": judgement.verdict, "read_issues": read,
+        "verdict": judgement.verdict, "read_issues": read_issues(result),
         "read_fields": before | (result.get("read_fields") or {}),
     }  # fmt: skip

@@ -52,7 +52,7 @@ class WrittenColumns(TypedDict, total=False):
     pages: int | None
     done_pages: int | None
     result: str  #: JSON
-    verdict: str
+    verdict: str | None
     reasons: str  #: JSON
     cost: float | None
     error: str | None

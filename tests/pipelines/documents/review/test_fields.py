@@ -77,7 +77,7 @@ def test_an_invalid_cell_marks_its_list(sqlite_url: str) -> None:
 
 
 def test_an_invalid_type_file_does_not_disable_its_rules() -> None:
-    """Judging fails with the file and the line; viewing shows what was read."""
+    """Judging fails with the file and the line; no type is usable for viewing."""
 
     def broken(name: str) -> DocumentType:
         return compile_type("name: bill\nversion: '1'\nnonsense: [", f"/srv/types/{name}.yaml")
@@ -90,7 +90,8 @@ def test_an_invalid_type_file_does_not_disable_its_rules() -> None:
     ) as fields_of:
         fields.type_of(broken, "bill")
     assert (fields_of.value.file, fields_of.value.line) == ("bill.yaml", 4)
-    assert fields.type_or_empty(broken, "bill") is fields.NO_TYPE
+    assert fields.usable_type(broken, "bill") is fields.usable_type(gone, "bill") is None
+    assert fields.usable_type(gone, None) is fields.NO_TYPE
     assert fields.type_of(broken, None) is fields.NO_TYPE
     assert fields.type_of(gone, "bill") is fields.NO_TYPE
 

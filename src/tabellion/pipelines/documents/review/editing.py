@@ -291,6 +291,8 @@ def check(
         if value is None:
             absent.add(name)
     decided = fields.decided_fields(found) | values.keys()
+    if fields.usable_type(types, item["type"]) is None:
+        return list(read.get("issues") or []), answers  # as in `judge_stored`: nothing can be judged again
     return fields.issues(doctype, merged, absent, read_issues(read), decided), answers
 
 

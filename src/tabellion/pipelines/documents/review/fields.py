@@ -13,7 +13,14 @@ from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
 from tabellion.messages import Message, Translatable, has_code, quote_value, translatable
 from tabellion.pipelines.documents import extracted_fields
-from tabellion.pipelines.documents.judging import DocumentResult, field_of, issue_of, judge_issues
+from tabellion.pipelines.documents.judging import (
+    DocumentResult,
+    field_of,
+    find_decided,
+    is_decided,
+    issue_of,
+    judge_issues,
+)
 from tabellion.pipelines.documents.review.errors import TypeBroken
 from tabellion.reading.alternative import Candidate
 from tabellion.reading.field import restore_reasons
@@ -28,7 +35,6 @@ if TYPE_CHECKING:
 Types = Callable[[str], DocumentType]  #: returns the document type of a name, or raises
 #: The type of a document that matches no type, or whose type no longer exists.
 NO_TYPE = DocumentType(name="unknown", version="1", fields=())
-DECIDED = ("confirmed", "corrected", "absent")  #: states that a person has set
 #: The reasons for the confidence of a person's decision.
 CORRECTED, ABSENT = (Message("reason.corrected"),), (Message("reason.absent"),)
 State = Literal["auto", "needs_look", "rule_failed", "confirmed", "corrected", "absent"]
@@ -156,12 +162,15 @@ def type_of(types: Types, name: str | None) -> DocumentType:
         return NO_TYPE
 
 
-def type_or_empty(types: Types, name: str | None) -> DocumentType:
-    """The type for display only: one without fields if its file has a mistake."""
-    try:
-        return type_of(types, name)
-    except TypeBroken:
+def usable_type(types: Types, name: str | None) -> DocumentType | None:
+    """The type of this name, or one without fields for a document that matches none; None if its file has a mistake or
+    no longer exists."""
+    if name is None:
         return NO_TYPE
+    try:
+        return types(name)
+    except TabellionError:
+        return None
 
 
 def values_of(found: Mapping[str, StoredField]) -> dict[str, Any]:
@@ -178,7 +187,7 @@ def known_values(row: StoredField | None, offered: Iterable[Candidate] | None = 
 
 def decided_fields(found: Mapping[str, StoredField]) -> set[str]:
     """The fields that people have decided."""
-    return {name for name, row in found.items() if row["state"] in DECIDED}
+    return find_decided(found.values())
 
 
 def issues(
@@ -205,7 +214,7 @@ def find_unseen(doctype: DocumentType, found: Mapping[str, StoredField]) -> list
         {"name": spec.name, "label": spec.title, "value": row["value"], "threshold": spec.threshold,
          "confidence": round(float(row["confidence"]), 3)}
         for spec in doctype.fields
-        if (row := found.get(spec.name)) is not None and row["state"] not in DECIDED and _unsure(spec, row)
+        if (row := found.get(spec.name)) is not None and not is_decided(row) and _unsure(spec, row)
     ]  # fmt: skip
 
 

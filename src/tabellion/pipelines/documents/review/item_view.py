@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from tabellion.answers import Answer, Doc
 from tabellion.engine.store import Store
 from tabellion.engine.timestamps import iso
-from tabellion.pipelines.documents.judging import DocumentResult, issue_of, judge, read_issues
+from tabellion.pipelines.documents.judging import DocumentResult, StoredDocument, judge_stored
 from tabellion.pipelines.documents.review import drafts, editing, fields, items
 from tabellion.pipelines.documents.review import rejection as rejections
 from tabellion.pipelines.documents.review.claims import sweep
@@ -18,7 +18,7 @@ from tabellion.pipelines.documents.review.fields import ReviewField, Types
 from tabellion.pipelines.documents.review.items import ItemRow, Position
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.priority import Parts, parts
-from tabellion.pipelines.documents.review.queue import ENDINGS, OPEN, Status
+from tabellion.pipelines.documents.review.queue import ENDINGS, Status
 from tabellion.pipelines.documents.review_reasons import Reason
 from tabellion.pipelines.documents.row import DocumentIssue
 
@@ -153,18 +153,13 @@ async def get(store: Store, types: Types, id: str, person: Person) -> ItemDetail
     item = await items.row(store, id)
     read, reasons = await fields.load_judged(store, item["document_id"])
     found = await fields.rows(store, item["document_id"])
-    doctype = fields.type_or_empty(types, item["type"])
-    decided = fields.decided_fields(found)
-    judgement = judge(
-        map(issue_of, read_issues(read)), reasons, item["status"], settled=decided, doctype=doctype,
-        values=fields.values_of(found),
-        absent=[name for name, row in found.items() if row["state"] == "absent"],
-    )  # fmt: skip
+    usable = fields.usable_type(types, item["type"])
+    doctype = usable or fields.NO_TYPE
+    stored = StoredDocument(read, reasons, item["verdict"], item["status"], [*found.values()])
+    judgement = judge_stored(stored, usable)
     judged = [issue.as_dict() for issue in judgement.issues]
-    # As in `lookup.get`: until the outputs are rewritten, the row has the verdict before these decisions.
-    verdict = judgement.verdict if decided and doctype.fields and item["status"] in OPEN else item["verdict"]
     return {
-        **serialize_item(item), "document": _document(item, read, verdict), "issues": judged,
+        **serialize_item(item), "document": _document(item, read, judgement.verdict), "issues": judged,
         "fields": fields.serialize_fields(doctype, found, judged, read.get("candidates")),
         "draft": await drafts.load(store, id, person.name), "claim": _claim(item, person),
         "instructions": doctype.instructions or None,

@@ -13,6 +13,7 @@ from tabellion.engine.store import Store
 from tabellion.pipelines.documents.review.errors import NoSuchItem
 from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.queue import ENDINGS, NAME, OPEN, Status
+from tabellion.reading.types.rules import Verdict
 
 MOST = 200  #: items in one list
 DONE = "done"  #: as the status of a list: all finished items
@@ -55,7 +56,7 @@ class ItemRow(_Columns):
     pages: int | None
     model: str
     sha256: str
-    verdict: str | None
+    verdict: Verdict | None
     cost: float | None
     type: str | None
     document_status: str
