@@ -115,9 +115,9 @@ async def find_document(served: ServedDocuments, id: str) -> Document:  # noqa: 
 
 def unknown_value(error: Unknown) -> Problem:
     """The problem with a type or model that does not exist."""
-    known = ", ".join(error.known)
     return Problem(422, "value_invalid", Message(f"upload.no_such_{error.field}"), field=f"/{error.field}",
-                   expected=f"one of: {known}", fix=Message("upload.fix_choose", text=known))  # fmt: skip
+                   expected=Message("expected.one_of", names=list(error.known)),
+                   fix=Message("upload.fix_choose", text=", ".join(error.known)))  # fmt: skip
 
 
 def broken_type(error: TypeFileError) -> Problem:

@@ -31,7 +31,8 @@ async def watch_all(request: Request) -> Response:
     last = request.headers.get("last-event-id")
     if last and not _MOMENT.fullmatch(last):
         raise Problem(422, "value_invalid", Message("documents_api.event_id_invalid"), field="Last-Event-ID",
-                      expected="the id of an event of this stream", fix=Message("documents_api.fix_omit"))  # fmt: skip
+                      expected=Message("documents_api.expected_event_id"),
+                      fix=Message("documents_api.fix_omit"))  # fmt: skip
     return stream(request, _events(request, served, None, float(last) if last else None))
 
 

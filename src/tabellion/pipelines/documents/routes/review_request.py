@@ -101,7 +101,7 @@ def version_of(request: Request) -> int:
     match = _VERSION.fullmatch(header.strip())
     if match is None:
         raise Problem(422, "value_invalid", Message("item.if_match_invalid"), field="If-Match",
-                      expected='the ETag of the item, such as "3"', fix=Message("item.fix_etag"))  # fmt: skip
+                      expected=Message("item.expected_etag"), fix=Message("item.fix_etag"))  # fmt: skip
     return int(match[1])
 
 

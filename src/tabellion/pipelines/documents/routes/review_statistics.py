@@ -54,7 +54,8 @@ async def _numbers(request: Request, since: Moment | None, until: Moment | None)
     begin = since.timestamp() if since is not None else end - USUAL
     if begin >= end:
         raise Problem(422, "value_invalid", Message("documents_api.period_reversed"), field="since",
-                      expected="a time before `until`", fix=Message("documents_api.fix_swap"))  # fmt: skip
+                      expected=Message("documents_api.expected_earlier"),
+                      fix=Message("documents_api.fix_swap"))  # fmt: skip
     return await numbers.numbers(context.store, begin, end)
 
 

@@ -38,6 +38,7 @@ from tabellion.web.validation import Strict, build_media_problem, media_of, pars
 
 router = APIRouter(route_class=Guarded, tags=["documents"])
 FIELDS = ("file", "type", "model", "webhook")
+LONGEST_OPTION = 100  #: characters of an option
 EXPECTED = "multipart/form-data with `file`, the file itself (application/pdf, …), or application/json with `url`"
 
 
@@ -55,7 +56,7 @@ class FromUrl(Strict):
 
 def _upload() -> dict[str, Any]:
     binary = {"type": "string", "format": "binary"}
-    text = {"type": "string", "minLength": 1, "maxLength": 100}
+    text = {"type": "string", "minLength": 1, "maxLength": LONGEST_OPTION}
     form = {
         "type": "object", "required": ["file"], "additionalProperties": False,
         "properties": {
@@ -160,9 +161,10 @@ async def upload(
 def _check(served: ServedDocuments, received: Upload) -> None:
     """Rejects an unknown type or model before anything is stored."""
     for name, value in received.options.items():
-        if not value or len(value) > 100:
+        if not value or len(value) > LONGEST_OPTION:
             raise Problem(422, "value_invalid", Message("problem.value"), field=f"/{name}",
-                          expected="1 to 100 characters", fix=Message("upload.fix_option"))  # fmt: skip
+                          expected=Message("upload.expected_option", n=LONGEST_OPTION),
+                          fix=Message("upload.fix_option"))  # fmt: skip
     try:
         kind = received.options.get("type")
         served.settings.choose_model(received.options.get("model"), served.settings.types.get(kind) if kind else None)
@@ -178,7 +180,7 @@ async def _check_webhook(served: ServedDocuments, id: str | None) -> None:  # no
     await endpoints.SCHEMA.prepare(served.store)
     if id not in {endpoint["id"] for endpoint in await endpoints.list_endpoints(served.store)}:
         raise Problem(422, "value_invalid", Message("upload.no_such_webhook"), field="/webhook",
-                      expected="the id of an endpoint", fix=Message("upload.fix_webhook"))  # fmt: skip
+                      expected=Message("upload.expected_webhook"), fix=Message("upload.fix_webhook"))  # fmt: skip
 
 
 async def _submit_file(served: ServedDocuments, received: Upload, blob: Any) -> UploadedFile:
@@ -285,7 +287,7 @@ def _begin(part: FormPart, blobs: Blobs, limits: RequestLimits, upload: Upload) 
         is_file = part.name == "file"
         raise Problem(
             422, "value_invalid", Message("upload.field_wrong_kind"), field=f"/{part.name}",
-            expected="a file with a file name" if is_file else "a plain value without a file name",
+            expected=Message("upload.expected_file" if is_file else "upload.expected_value"),
             fix=Message("upload.fix_send_file" if is_file else "upload.fix_send_value"),
         )  # fmt: skip
     if part.file is None:
@@ -304,7 +306,11 @@ def _field(name: str, raw: bytes) -> str:
         text = raw.decode()
     except UnicodeDecodeError:
         raise Problem(
-            422, "value_invalid", Message("upload.field_not_utf8"), field=f"/{name}", expected="UTF-8"
+            422,
+            "value_invalid",
+            Message("upload.field_not_utf8"),
+            field=f"/{name}",
+            expected=Message("upload.expected_utf8"),
         ) from None
     if "\x00" in text:
         raise Problem(400, "text_nul", field=f"/{name}")
