@@ -27,6 +27,7 @@ from tabellion.storage import files
 if TYPE_CHECKING:
     from tabellion.config import Config
     from tabellion.engine.store import Store
+    from tabellion.extractions.row import FoundExtraction
     from tabellion.pipelines.registries.lookup import SearchSession
     from tabellion.pipelines.registries.settings import RegistrySettings
 
@@ -148,7 +149,7 @@ async def _run_again(store: Store, table: str, id_: str | None) -> str | None:
     return id_ if await store.database.fetch(f"SELECT 1 AS n FROM {table} WHERE {is_row}", id_) else None
 
 
-async def _wait_for_documents(table: ExtractionTable, ids: Sequence[str]) -> list[dict[str, Any]]:
+async def _wait_for_documents(table: ExtractionTable, ids: Sequence[str]) -> list[FoundExtraction]:
     """The rows of the documents, once none waits for its extraction."""
     running = (ExtractionStatus.EN_ATTENTE, ExtractionStatus.EN_TRAITEMENT)
     while True:
