@@ -9,6 +9,7 @@ from tabellion.extractions.columns import ColumnChoice
 from tabellion.extractions.lookup import ExtractionTable, format_times, load_metadata
 from tabellion.extractions.row_values import TextTooLong
 from tabellion.extractions.tables import SCHEMA, TABLE
+from tabellion.installed_pipelines import installed_pipelines
 from tabellion.messages import Message
 from tests.extractions.handmade import make_by_hand
 from tests.workers import ask
@@ -114,6 +115,7 @@ def test_a_new_row_has_the_times_that_its_table_requires(url: str) -> None:
 
 def test_a_row_has_its_workers_note_and_the_form_of_its_error(url: str) -> None:
     """Only a running row has a note; the form is that of the text in the row's column."""
+    installed_pipelines()
     queue = Queue(TABLE, name="ocr", status="status_id", ready=3, running=6, done=5, failed=4, error="ocr_error")
     note, error = Message("attempt.timed_out", seconds=30), Message("extraction.too_large", limit=5)
 

@@ -14,6 +14,7 @@ from tabellion.engine.tables.table import Column, Table
 from tabellion.engine.timestamps import iso
 from tabellion.errors import NotMigrated, StoreError, ValueRefused
 from tabellion.extractions.columns import INPUTS, ColumnChoice, ColumnNames, ColumnsUnknown
+from tabellion.extractions.queues import QUEUES, ExtractionQueue
 from tabellion.extractions.row import FoundExtraction
 from tabellion.extractions.row_values import check_length, insert_row
 from tabellion.extractions.states import ExtractionStatus
@@ -24,7 +25,6 @@ Time = Literal["created_at", "updated_at", "processing_started_at", "ocr_started
 TIMES: tuple[Time, ...] = get_args(Time)
 TEXTS = ("document_type", "worker_id", "error_message", "ocr_worker_id", "ocr_error")
 COUNTS = ("ocr_attempts", "ocr_max_attempts")
-ERRORS = {"extraction": "error_message", "ocr": "ocr_error"}  #: the column of each queue's error
 RUNNING = (ExtractionStatus.EN_TRAITEMENT, ExtractionStatus.OCR_PROCESSING)
 
 
@@ -44,7 +44,8 @@ class ExtractionTable:
         await store.open()
         table = await store.table(TABLE)
         if table is None:
-            raise NotMigrated(f"there is no table {TABLE} in this database: run `tabellion migrate --with ocr`")
+            names = " or ".join(sorted({f"`tabellion migrate --with {queue.pipeline}`" for queue in QUEUES.values()}))
+            raise NotMigrated(f"there is no table {TABLE} in this database: run {names}")
         try:
             columns = choice.find(table.columns)
         except ColumnsUnknown:
@@ -154,29 +155,29 @@ class ExtractionTable:
         attempts = await self._last_attempts(found)
         for row in found:
             row["note"], row["forms"] = None, {}
-            for queue, column in ERRORS.items():
-                if (last := attempts.get((queue, row["id"]))) is not None:
-                    _add_attempt(row, column, last)
+            for queue in QUEUES.values():
+                if (last := attempts.get((queue.name, row["id"]))) is not None:
+                    _add_attempt(row, queue, last)
         return found
 
     async def _last_attempts(self, rows: Sequence[FoundExtraction]) -> dict[tuple[str, str], AttemptRow]:
         """The last attempts at rows that are running or failed, by queue and key."""
         keys = [row["id"] for row in rows if row["status_id"] in (*RUNNING, ExtractionStatus.ERREUR)]
         try:
-            return await last_attempts(self.store.database, ERRORS, keys)
+            return await last_attempts(self.store.database, QUEUES, keys)
         except StoreError:
             return {}  # no worker has created the register in this database yet
 
 
-def _add_attempt(row: FoundExtraction, column: str, last: AttemptRow) -> None:
+def _add_attempt(row: FoundExtraction, queue: ExtractionQueue, last: AttemptRow) -> None:
     """Adds the note of a running attempt, and the forms of a note or error: the row has only the English text."""
     forms = attempt_forms(last)
     if row["status_id"] in RUNNING:
         if last["settled_at"] is None and last["note"] is not None:
             row["note"] = last["note"]
             row["forms"] |= {"note": forms["note"]} if "note" in forms else {}
-    elif "error" in forms and last["error"] == row.get(column):
-        row["forms"][column] = forms["error"]
+    elif "error" in forms and last["error"] == row.get(queue.error):
+        row["forms"][queue.error] = forms["error"]
 
 
 def format_times(row: FoundExtraction) -> dict[str, str | None]:

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from tabellion.extractions.lookup import ERRORS
+from tabellion.extractions.queues import QUEUES
 from tabellion.extractions.routes.extractions import find_extraction
 from tabellion.extractions.served import served_extractions
 from tabellion.extractions.states import ExtractionStatus
@@ -40,7 +40,7 @@ async def one(
     title = row.get("document_number") or row.get("lot") or row["id"]
     return page(
         request, "extraction.html", also=("extractions",), spoken=True, title=title,
-        data={"id": row["id"], "queues": [name for name in ERRORS if name in names]},
+        data={"id": row["id"], "queues": [name for name in QUEUES if name in names]},
     )  # fmt: skip
 
 

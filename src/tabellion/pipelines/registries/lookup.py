@@ -10,7 +10,7 @@ from tabellion.engine import sql
 from tabellion.engine.last_attempts import AttemptRow, last_attempts
 from tabellion.engine.timestamps import iso
 from tabellion.errors import ValueRefused
-from tabellion.extractions.row_values import mark, require_table
+from tabellion.extractions.row_values import mark
 from tabellion.messages import Translatable
 from tabellion.monitor.fingerprint import attempt_forms
 from tabellion.pipelines.registries import tables
@@ -107,7 +107,7 @@ async def list_rights(
     store: Store, settings: RegistrySettings, *, session: str | None = None, id_: str | None = None, limit: int = MOST
 ) -> list[RightsSearch]:
     """Searches of the register of rights: the newest ones, those of a session, or one by its id."""
-    table = await require_table(store, tables.RIGHTS)
+    table = await tables.require_table(store, tables.RIGHTS)
     column = settings.columns.find("name", table.columns)
     key, value = ("search_session_id", session) if session is not None else ("id", id_)
     rows: list[_RightsRow] = await _fetch_by(
@@ -130,7 +130,7 @@ async def statement_address(store: Store, id_: str) -> str | None:
 
 
 async def _sessions(store: Store, settings: RegistrySettings, id_: str | None, limit: int) -> list[_SessionRow]:
-    table = await require_table(store, tables.SESSIONS)
+    table = await tables.require_table(store, tables.SESSIONS)
     column = settings.columns.find("company", table.columns)
     return await _fetch_by(
         store, table, "id", id_, limit,
