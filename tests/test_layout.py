@@ -156,12 +156,21 @@ def test_no_pipeline_uses_files_of_another(path: Path) -> None:
             assert not re.search(rf"pipelines[./](?:{'|'.join(others)})\b", text), f"{path.name}: {text}"
 
 
-def test_no_module_has_a_special_case_for_documents() -> None:
-    """The name of the first pipeline is a value below `pipelines` only."""
+#: What a pipeline's name means elsewhere: a way to read a page, and an extra.
+OTHER_MEANINGS = {"ocr": ("reading/", "cli/read.py"), "websites": ("extras.py",)}
+
+
+def test_no_module_has_a_special_case_for_a_pipeline() -> None:
+    """The name of a pipeline is a value below `pipelines` only: as a text of its own, or quoted within SQL."""
+    names = [path.name for path in (SOURCE / "pipelines").iterdir() if (path / "pipeline.py").is_file()]
+    assert names
     for path in modules():
-        if not path.is_relative_to(SOURCE / "pipelines"):
-            for node in ast.walk(ast.parse(path.read_text())):
-                assert not (isinstance(node, ast.Constant) and node.value == "documents"), f"{path}:{node.lineno}"
+        place = path.relative_to(SOURCE).as_posix()
+        foreign = [name for name in names if not place.startswith(("pipelines/", *OTHER_MEANINGS.get(name, ())))]
+        for node in ast.walk(ast.parse(path.read_text())):
+            if foreign and isinstance(node, ast.Constant) and isinstance(node.value, str):
+                is_in_sql = bool(re.search(rf"[=(,]\s*'({'|'.join(foreign)})'", node.value))
+                assert not is_in_sql | (node.value in foreign), f"{place}:{node.lineno}: {node.value}"
 
 
 def test_no_module_of_the_engine_uses_http() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from tabellion.config import Config
 from tabellion.extractions.columns import ColumnChoice, ColumnNames, ColumnsUnknown, column_choice
+from tabellion.extractions.queues import QUEUES, ExtractionQueue
 
 
 @pytest.mark.parametrize(
@@ -47,3 +48,10 @@ def test_the_configuration_names_them() -> None:
     """The section `extractions` is used by every pipeline on the table."""
     config = Config(sections={"extractions": {"address_column": "scan"}})
     assert column_choice(config) == ColumnChoice("scan")
+
+
+def test_columns_with_inputs_are_those_of_any_pipeline_on_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each pipeline that registers a queue may have `columns` in its section."""
+    monkeypatch.setitem(QUEUES, "deeds", ExtractionQueue("deeds", "land", error="error_message"))
+    config = Config(sections={"land": {"columns": {"lot": "parcel", "other": "x"}}, "sea": {"columns": {"lot": "no"}}})
+    assert column_choice(config).inputs == {"lot": "parcel"}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tabellion import Store
+from tabellion import Queue, Store
 from tabellion.extractions.columns import ColumnChoice
 from tabellion.extractions.lookup import ExtractionTable, format_times, load_metadata
 from tabellion.extractions.row_values import TextTooLong
-from tabellion.extractions.tables import SCHEMA
+from tabellion.extractions.tables import SCHEMA, TABLE
+from tabellion.installed_pipelines import installed_pipelines
+from tabellion.messages import Message
 from tests.extractions.handmade import make_by_hand
 from tests.workers import ask
 
@@ -84,7 +86,7 @@ def test_inputs_are_found_under_their_other_usual_names(url: str) -> None:
         inputs = {"circonscription": "Laval", "lot": 1234567, "document_number": "21 103 111", "cadastre": "Québec"}
         row = await table.get(await table.insert({"status_id": 3, "lot": 1234567, **inputs}))
         assert row is not None
-        assert {name: row[name] for name in inputs} == inputs
+        assert {name: value for name, value in row.items() if name in inputs} == inputs
         with pytest.raises(TextTooLong) as refused:
             await table.insert({"status_id": 3, "document_number": "x" * 13})
         assert (refused.value.field, refused.value.limit) == ("document_number", 12)
@@ -107,5 +109,33 @@ def test_a_new_row_has_the_times_that_its_table_requires(url: str) -> None:
         assert row is not None
         times = format_times(row)
         assert times["updated_at"] == times["created_at"] != None  # noqa: E711
+
+    ask(url, go)
+
+
+def test_a_row_has_its_workers_note_and_the_form_of_its_error(url: str) -> None:
+    """Only a running row has a note; the form is that of the text in the row's column."""
+    installed_pipelines()
+    queue = Queue(TABLE, name="ocr", status="status_id", ready=3, running=6, done=5, failed=4, error="ocr_error")
+    note, error = Message("attempt.timed_out", seconds=30), Message("extraction.too_large", limit=5)
+
+    async def go(store: Store) -> None:
+        await SCHEMA.prepare(store)
+        await store.open()
+        table = await ExtractionTable.open(store, ColumnChoice())
+        key = await table.insert({"status_id": 3})
+        [job] = await store.claim(queue, 1, "w")
+        job.note(note)
+        await store.renew([job])
+        row = await table.get(key)
+        assert row is not None
+        assert (row["note"], row["forms"]) == (note, {"note": note.form})
+        await store.fail(job, error)
+        row = await table.get(key)
+        assert row is not None
+        assert (row["note"], row["ocr_error"], row["forms"]) == (None, error, {"ocr_error": error.form})
+        await store.database.fetch(f"UPDATE {TABLE} SET ocr_error = 'mine' RETURNING 1 AS n")
+        [row], _ = await table.list_rows({}, None, 1)
+        assert (row["ocr_error"], row["forms"]) == ("mine", {})
 
     ask(url, go)

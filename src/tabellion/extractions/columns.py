@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tabellion.errors import RateLimited
+from tabellion.extractions.queues import QUEUES
 from tabellion.messages import Message, quote_value
 
 if TYPE_CHECKING:
@@ -104,8 +105,10 @@ def _choose(key: str, configured: str | None, usual: Collection[str], there: Col
 def column_choice(config: Config) -> ColumnChoice:
     """The columns that are configured."""
     section = config.section("extractions")
-    columns = config.section("registries").get("columns")  # the pipeline that searches by these inputs
-    inputs = {name: columns[name] for name in INPUTS if name in columns} if isinstance(columns, Mapping) else {}
+    inputs: dict[str, str] = {}
+    for queue in QUEUES.values():
+        columns = config.section(queue.pipeline).get("columns")
+        inputs |= {name: columns[name] for name in INPUTS if name in columns} if isinstance(columns, Mapping) else {}
     return ColumnChoice(
         section.get("address_column"), section.get("text_column"), section.get("metadata_column"), inputs
     )

@@ -5,26 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from tabellion.engine import sql
+from tabellion.engine.last_attempts import AttemptRow, last_attempts
 from tabellion.engine.store import Store
-from tabellion.engine.tables.table import Column, Row, Table
+from tabellion.engine.tables.table import Column, Table
 from tabellion.engine.timestamps import iso
 from tabellion.errors import NotMigrated, StoreError, ValueRefused
 from tabellion.extractions.columns import INPUTS, ColumnChoice, ColumnNames, ColumnsUnknown
+from tabellion.extractions.queues import QUEUES, ExtractionQueue
+from tabellion.extractions.row import FoundExtraction
 from tabellion.extractions.row_values import check_length, insert_row
 from tabellion.extractions.states import ExtractionStatus
 from tabellion.extractions.tables import TABLE
-from tabellion.messages import load_form
-from tabellion.monitor.fingerprint import form
+from tabellion.monitor.fingerprint import attempt_forms
 
-TIMES = ("created_at", "updated_at", "processing_started_at", "ocr_started_at")
+Time = Literal["created_at", "updated_at", "processing_started_at", "ocr_started_at"]
+TIMES: tuple[Time, ...] = get_args(Time)
 TEXTS = ("document_type", "worker_id", "error_message", "ocr_worker_id", "ocr_error")
 COUNTS = ("ocr_attempts", "ocr_max_attempts")
-#: Queues whose live attempts have progress notes.
-QUEUES = ("extraction", "ocr")
-ERRORS = {"extraction": "error_message", "ocr": "ocr_error"}  #: the column of each queue's error
+RUNNING = (ExtractionStatus.EN_TRAITEMENT, ExtractionStatus.OCR_PROCESSING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class ExtractionTable:
         await store.open()
         table = await store.table(TABLE)
         if table is None:
-            raise NotMigrated(f"there is no table {TABLE} in this database: run `tabellion migrate --with ocr`")
+            names = " or ".join(sorted({f"`tabellion migrate --with {queue.pipeline}`" for queue in QUEUES.values()}))
+            raise NotMigrated(f"there is no table {TABLE} in this database: run {names}")
         try:
             columns = choice.find(table.columns)
         except ColumnsUnknown:
@@ -51,7 +53,7 @@ class ExtractionTable:
         key = table.primary_key[0] if len(table.primary_key) == 1 else "id"
         return cls(store, table, table.columns[key], columns, choice.find_inputs(table.columns))
 
-    async def get(self, key: str, *, text: bool = False) -> Row | None:
+    async def get(self, key: str, *, text: bool = False) -> FoundExtraction | None:
         """A row by its key, or None; with the document's text only if `text` is set."""
         value = self._value(key)
         if value is None:
@@ -64,7 +66,7 @@ class ExtractionTable:
 
     async def list_rows(
         self, filters: Mapping[str, Any], cursor: str | None, limit: int
-    ) -> tuple[list[Row], str | None]:
+    ) -> tuple[list[FoundExtraction], str | None]:
         """Rows, newest first, and the key after which the next page starts (None on the last page)."""
         conditions, values = ["1 = 1"], []
         for name, value in filters.items():
@@ -128,7 +130,9 @@ class ExtractionTable:
             return int(key) if key.removeprefix("-").isdecimal() and len(key) < 19 else None
         return key
 
-    async def _rows(self, where: str, values: Sequence[Any], limit: int, *, text: bool = False) -> list[Row]:
+    async def _rows(
+        self, where: str, values: Sequence[Any], limit: int, *, text: bool = False
+    ) -> list[FoundExtraction]:
         dialect, existing = self.store.dialect, self.table.columns
         selected = [f"CAST(t.{self._key} AS text) AS id", "t.status_id"]
         selected += [f"t.{name}" for name in (*TEXTS, *COUNTS) if name in existing]
@@ -145,65 +149,43 @@ class ExtractionTable:
             if self.columns.metadata is not None:
                 selected.append(f"CAST(t.{sql.column(self.columns.metadata)} AS text) AS metadata")
         order = ", ".join(f"t.{column} DESC" for column in self._order)
-        found = await self.store.database.fetch(
+        found: list[FoundExtraction] = await self.store.database.fetch(
             f"SELECT {', '.join(selected)} FROM {TABLE} AS t WHERE {where} ORDER BY {order} LIMIT {int(limit)}", *values
         )
-        rows = [dict(row) for row in found]
-        notes = await self._notes([row["id"] for row in rows if row["status_id"] in RUNNING])
-        forms = await self._forms([row["id"] for row in rows if row["status_id"] == ExtractionStatus.ERREUR])
-        for row in rows:
-            note = notes.get(row["id"])
-            row["note"] = note["note"] if note is not None else None
-            row["forms"] = {
-                column: failure["form"]
-                for queue, column in ERRORS.items()
-                if (failure := forms.get((queue, row["id"]))) is not None and failure["error"] == row.get(column)
-            }
-            if note is not None and (note_form := load_form(note["note_form"])) is not None:
-                row["forms"]["note"] = note_form
-        return rows
+        attempts = await self._last_attempts(found)
+        for row in found:
+            row["note"], row["forms"] = None, {}
+            for queue in QUEUES.values():
+                if (last := attempts.get((queue.name, row["id"]))) is not None:
+                    _add_attempt(row, queue, last)
+        return found
 
-    async def _forms(self, keys: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
-        """The last errors of these rows with their codes: the error columns contain only the English text."""
-        rows = await self._attempts(
-            "queue, key, error, error_code, error_params", "outcome = 'failed' AND error_code IS NOT NULL", keys
-        )
-        return {
-            (row["queue"], row["key"]): {"error": row["error"], "form": error_form}
-            for row in rows
-            if (error_form := form(row["error"], row["error_code"], row["error_params"]))
-        }
-
-    async def _notes(self, keys: Sequence[str]) -> dict[str, Row]:
-        """The progress notes of the workers of these rows, each with its form."""
-        rows = await self._attempts("key, note, note_form", "settled_at IS NULL AND note IS NOT NULL", keys)
-        return {row["key"]: row for row in rows}
-
-    async def _attempts(self, columns: str, condition: str, keys: Sequence[str]) -> list[Row]:
-        """The attempts at these rows in the register, oldest first."""
-        if not keys:
-            return []
-        marks = ", ".join(f"${number}" for number in range(1, len(keys) + 1))
-        queues = ", ".join(f"'{queue}'" for queue in QUEUES)
+    async def _last_attempts(self, rows: Sequence[FoundExtraction]) -> dict[tuple[str, str], AttemptRow]:
+        """The last attempts at rows that are running or failed, by queue and key."""
+        keys = [row["id"] for row in rows if row["status_id"] in (*RUNNING, ExtractionStatus.ERREUR)]
         try:
-            return await self.store.database.fetch(
-                f"SELECT {columns} FROM tabellion_attempts WHERE {condition} AND queue IN ({queues}) "
-                f"AND key IN ({marks}) ORDER BY n",
-                *keys,
-            )
+            return await last_attempts(self.store.database, QUEUES, keys)
         except StoreError:
-            return []  # no worker has created the register in this database yet
+            return {}  # no worker has created the register in this database yet
 
 
-RUNNING = (ExtractionStatus.EN_TRAITEMENT, ExtractionStatus.OCR_PROCESSING)
+def _add_attempt(row: FoundExtraction, queue: ExtractionQueue, last: AttemptRow) -> None:
+    """Adds the note of a running attempt, and the forms of a note or error: the row has only the English text."""
+    forms = attempt_forms(last)
+    if row["status_id"] in RUNNING:
+        if last["settled_at"] is None and last["note"] is not None:
+            row["note"] = last["note"]
+            row["forms"] |= {"note": forms["note"]} if "note" in forms else {}
+    elif "error" in forms and last["error"] == row.get(queue.error):
+        row["forms"][queue.error] = forms["error"]
 
 
-def format_times(row: Row) -> dict[str, str | None]:
+def format_times(row: FoundExtraction) -> dict[str, str | None]:
     """The times of a row in ISO 8601."""
     return {name: iso(row.get(name)) for name in TIMES}
 
 
-def load_metadata(row: Row) -> dict[str, Any] | None:
+def load_metadata(row: FoundExtraction) -> dict[str, Any] | None:
     """How a row's text was made: pages, model, cost; None if the column has no object of that kind."""
     try:
         metadata = json.loads(row.get("metadata") or "null")

@@ -29,3 +29,17 @@ class ExtractionRow(TypedDict, total=False):
     ocr_metadata: Any  #: JSON: see `metadata`
     created_at: Any
     updated_at: Any
+
+
+class _Added(TypedDict):
+    note: str | None  #: the progress of its worker
+    forms: dict[str, Any]  #: for translation, of `note` and of columns with errors
+
+
+class FoundExtraction(ExtractionRow, _Added, total=False):
+    """A row as it is listed: columns with inputs by their usual names, times in seconds since 1970."""
+
+    file_address: str | None
+    has_text: int  #: 0 or 1; only without `text`
+    text: str | None
+    metadata: str | None  #: JSON

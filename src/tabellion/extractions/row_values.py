@@ -10,7 +10,7 @@ from tabellion.engine import sql
 from tabellion.engine.sql import Dialect
 from tabellion.engine.tables.table import Column, Table
 from tabellion.engine.values import for_insert
-from tabellion.errors import NotMigrated, TabellionError
+from tabellion.errors import TabellionError
 from tabellion.messages import Message
 
 if TYPE_CHECKING:
@@ -25,14 +25,6 @@ class TextTooLong(TabellionError):  # noqa: N818 - what the caller sent
     def __init__(self, field: str, column: str, limit: int) -> None:
         self.field, self.limit = field, limit
         super().__init__(Message("extraction.text_too_long", column=column, limit=limit))
-
-
-async def require_table(store: Store, name: str) -> Table:
-    """The table; raises NotMigrated if it does not exist."""
-    found = await store.table(name)
-    if found is None:
-        raise NotMigrated(f"there is no table {name} in this database: run `tabellion migrate --with registries`")
-    return found
 
 
 async def insert_row(store: Store, table: Table, key: Column, values: Mapping[str, Any]) -> str:

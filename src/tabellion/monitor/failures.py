@@ -10,12 +10,13 @@ from typing import Annotated
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine import controls, sql
+from tabellion.engine.last_attempts import AttemptRow, last_attempts
 from tabellion.engine.moves import native_key
 from tabellion.engine.paths import hide_folders
 from tabellion.engine.queue import Queue
 from tabellion.engine.store import Store
+from tabellion.engine.tables.table import Row
 from tabellion.engine.timestamps import iso
-from tabellion.engine.values import json_text
 from tabellion.messages import Translatable
 from tabellion.monitor.fingerprint import fingerprint, form, message, shape
 from tabellion.monitor.rows import row_name_sql
@@ -122,38 +123,21 @@ async def _failures(store: Store, queue: Queue, most: int | None) -> AsyncIterat
     beyond = ""
     values: list[str] = []
     for _ in itertools.count() if most is None else range(0, most, PAGE):
-        rows = await store.database.fetch(
+        rows: list[Row] = await store.database.fetch(
             f"""SELECT CAST(t.{key} AS text) AS key, {error_sql} AS error, {row_name_sql(bound)} AS row_name
 FROM {sql.name(queue.table)} AS t
 WHERE {queue.condition("failed", store.dialect)} {beyond} ORDER BY t.{key} DESC LIMIT {PAGE}""",
             *values,
         )
-        last_attempts = await _endings(store, queue, [row["key"] for row in rows])
-        yield [
-            FailedRow(row["key"], error or row["error"] or "", code, params, at, row["row_name"])
-            for row in rows
-            for error, code, params, at in [last_attempts.get(row["key"], (None, None, None, None))]
-        ]
+        last = await last_attempts(store.database, [queue.name], [row["key"] for row in rows])
+        yield [_failed_row(row, last.get((queue.name, row["key"]))) for row in rows]
         if len(rows) < PAGE:
             return
         beyond, values = f"AND t.{key} < {native_key(bound, '$1')}", [rows[-1]["key"]]
 
 
-async def _endings(
-    store: Store, queue: Queue, keys: Sequence[str]
-) -> dict[str, tuple[str | None, str | None, str | None, float]]:
-    """Error, code, parameters and time of the last attempt of each of these rows."""
-    d = store.dialect
-    key_list = {
-        "postgresql": "ANY (ARRAY(SELECT json_array_elements_text($2::json)))",
-        "sqlite": "(SELECT value FROM json_each($2))",
-    }[d]
-    rows = await store.database.fetch(
-        f"""SELECT a.key, a.error, a.error_code, a.error_params, {sql.epoch("a.settled_at", d)} AS at
-FROM tabellion_attempts AS a
-WHERE a.queue = $1 AND a.key {"=" if d == "postgresql" else "IN"} {key_list} AND a.settled_at IS NOT NULL
-  AND a.n = (SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = $1 AND m.key = a.key)""",
-        queue.name,
-        json_text(list(keys)),
-    )
-    return {row["key"]: (row["error"], row["error_code"], row["error_params"], float(row["at"])) for row in rows}
+def _failed_row(row: Row, last: AttemptRow | None) -> FailedRow:
+    if last is None or last["settled_at"] is None:
+        return FailedRow(row["key"], row["error"] or "", None, None, None, row["row_name"])
+    error = last["error"] or row["error"] or ""
+    return FailedRow(row["key"], error, last["error_code"], last["error_params"], last["settled_at"], row["row_name"])

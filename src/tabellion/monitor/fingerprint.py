@@ -7,7 +7,12 @@ import hashlib
 import json
 import re
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from tabellion.messages import load_form
+
+if TYPE_CHECKING:
+    from tabellion.engine.last_attempts import AttemptRow
 
 LONGEST = 400  #: characters of an error that count: what follows is often a stack trace or a response
 DIGITS = 16  #: of a fingerprint
@@ -70,6 +75,14 @@ def form(error: str | None, code: str | None = None, params: str | None = None) 
         return {}
     inner = parsed["translatable"].get("message")
     return {"code": "error.with_code", "params": {"code": parsed.get("code"), "detail": inner}} if inner else {}
+
+
+def attempt_forms(attempt: AttemptRow) -> dict[str, Any]:
+    """The forms of an attempt's `error` and of the `note` of its worker; a text without a form is left out."""
+    # A note that is written when the job ends has no form: the stored one may be that of the note before.
+    note_form = load_form(attempt["note_form"]) if attempt["settled_at"] is None else None
+    forms = {"error": form(attempt["error"], attempt["error_code"], attempt["error_params"]), "note": note_form}
+    return {name: known for name, known in forms.items() if known}
 
 
 @lru_cache(KNOWN)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine import register_tables, sql
-from tabellion.engine.columns import columns_of
+from tabellion.engine.last_attempts import AttemptFacts, AttemptRow, last_attempts
 from tabellion.engine.moves import native_key
 from tabellion.engine.paths import hide_folders
-from tabellion.engine.queue import Queue
 from tabellion.engine.sql import Dialect
 from tabellion.engine.store import Store
 from tabellion.engine.tables.declaration import TIMES, Bound
 from tabellion.engine.timestamps import iso
 from tabellion.errors import TabellionError
-from tabellion.messages import Translatable, load_form
-from tabellion.monitor.fingerprint import fingerprint, form, message
+from tabellion.messages import Translatable
+from tabellion.monitor.fingerprint import attempt_forms, fingerprint, form, message
 from tabellion.monitor.view import QueueView
 
 #: The four states of a queue, and `waiting`: ready rows that are not due yet.
@@ -26,19 +24,6 @@ PLACES: tuple[Place, ...] = ("ready", "waiting", "running", "done", "failed")
 NAMES = ("name", "title", "file_name")  #: columns that may have a row's name; the first that exists is used
 LONGEST = 200  #: characters of such a name
 _Row = dict[str, Any]  #: of any table: the key, the name and the mirrors
-
-
-class AttemptFacts(Answer):
-    """The columns of an attempt that the API shows unchanged."""
-
-    n: int
-    attempt: int
-    worker: str
-    outcome: Annotated[str | None, Doc("Null: still running.")]
-    error_code: Annotated[str | None, Doc("The code of the error, if it has one.")]
-    error: str | None
-    note: str | None
-    cost: float | None
 
 
 class LastAttempt(AttemptFacts):
@@ -64,16 +49,6 @@ class QueueRow(Answer):
     fingerprint: str | None
 
 
-class _Attempt(AttemptFacts):
-    key: str
-    error_params: str | None
-    note_form: str | None
-    claimed_at: float
-    settled_at: float | None
-    lease_until: float
-    retry_at: float | None
-
-
 class RowGone(TabellionError):  # noqa: N818 - what happened
     """The row that a page begins after is not there any more."""
 
@@ -89,8 +64,9 @@ async def rows(
         if place == "waiting"
         else _in_state(store, bound, view.holds(place, store.dialect), place, after, limit + 1)
     )
-    last = await last_attempts(store, view.queue, [row["key"] for row in page])
-    listed = [_serialize_row(row, last.get(row["key"]), view) for row in page[:limit]]
+    name = view.queue.name
+    last = await last_attempts(store.database, [name], [row["key"] for row in page])
+    listed = [_serialize_row(row, last.get((name, row["key"])), view) for row in page[:limit]]
     return listed, page[limit - 1]["key"] if len(page) > limit else None
 
 
@@ -193,22 +169,7 @@ def _condition_after(bound: Bound, last: _Row) -> tuple[str, list[Any]]:
     return f"({' OR '.join(f'({way})' for way in ways)})", values
 
 
-async def last_attempts(store: Store, queue: Queue, keys: Sequence[str]) -> dict[str, _Attempt]:
-    """The last attempt of each of these rows, by key."""
-    if not keys:
-        return {}
-    marks = ", ".join(f"${place}" for place in range(2, len(keys) + 2))
-    found: list[_Attempt] = await store.database.fetch(
-        f"""SELECT {columns_of(_Attempt, "a", store.dialect)}
-FROM tabellion_attempts AS a WHERE a.queue = $1 AND a.key IN ({marks})
-  AND a.n = (SELECT max(m.n) FROM tabellion_attempts AS m WHERE m.queue = $1 AND m.key = a.key)""",
-        queue.name,
-        *keys,
-    )
-    return {row["key"]: row for row in found}
-
-
-def _serialize_row(row: _Row, last: _Attempt | None, view: QueueView) -> QueueRow:
+def _serialize_row(row: _Row, last: AttemptRow | None, view: QueueView) -> QueueRow:
     mirrors = {
         mirror: iso(row[mirror]) if mirror in TIMES and isinstance(row[mirror], int | float) else row[mirror]
         for mirror in view.queue.mirrors
@@ -232,15 +193,11 @@ def _serialize_row(row: _Row, last: _Attempt | None, view: QueueView) -> QueueRo
     }
 
 
-def _attempt(row: _Attempt) -> LastAttempt:
-    # A note that is written when the job ends has no form: the stored one may be that of the note before.
-    note_form = load_form(row["note_form"]) if row["settled_at"] is None else None
-    forms = {"error": form(row["error"], row["error_code"], row["error_params"]), "note": note_form}
-    known = {name: known for name, known in forms.items() if known}
+def _attempt(row: AttemptRow) -> LastAttempt:
     return {
         "n": row["n"], "attempt": row["attempt"], "worker": row["worker"], "outcome": row["outcome"],
         "error_code": row["error_code"], "error": hide_folders(message(row["error"])) or None,
-        "translatable": known or None, "note": row["note"], "cost": row["cost"],
+        "translatable": attempt_forms(row) or None, "note": row["note"], "cost": row["cost"],
         "claimed_at": iso(row["claimed_at"]), "settled_at": iso(row["settled_at"]),
         "lease_until": iso(row["lease_until"]), "retry_at": iso(row["retry_at"]),
     }  # fmt: skip

@@ -10,10 +10,10 @@ from pydantic import Field
 from starlette.responses import Response
 
 from tabellion.answers import Answer, Doc
-from tabellion.engine.tables.table import Row
 from tabellion.errors import StoreError, ValueRefused
 from tabellion.extractions.columns import INPUTS
 from tabellion.extractions.lookup import format_times, load_metadata
+from tabellion.extractions.row import FoundExtraction
 from tabellion.extractions.row_values import TextTooLong
 from tabellion.extractions.served import ServedExtractions, served_extractions
 from tabellion.extractions.states import ExtractionStatus
@@ -124,7 +124,7 @@ def status_url(id: str) -> str:  # noqa: A002
     return f"/api/extractions/{id}"
 
 
-def brief(row: Row) -> Extraction:
+def brief(row: FoundExtraction) -> Extraction:
     """A row in the format of the API."""
     about = load_metadata(row) or {}
     pages = about.get("pages")
@@ -133,7 +133,7 @@ def brief(row: Row) -> Extraction:
     extraction: Extraction = {
         "id": row["id"], "status": status_name(row["status_id"]), "status_id": row["status_id"],
         "document_type": row.get("document_type"),
-        "inputs": {name: str(row[name]) for name in INPUTS if row.get(name)},
+        "inputs": {name: str(value) for name, value in row.items() if name in INPUTS and value},
         "worker": (in_ocr and row.get("ocr_worker_id")) or row.get("worker_id"), "note": row["note"],
         "error_message": row.get("error_message"), "ocr_error": row.get("ocr_error"),
         "ocr_attempts": row.get("ocr_attempts"), "ocr_max_attempts": row.get("ocr_max_attempts"),
@@ -156,7 +156,7 @@ def status_name(number: int) -> str:
         return str(number)
 
 
-async def find_extraction(served: ServedExtractions, id: str, *, text: bool = False) -> Row:  # noqa: A002
+async def find_extraction(served: ServedExtractions, id: str, *, text: bool = False) -> FoundExtraction:  # noqa: A002
     """A row of this environment; raises a 404 problem if there is none."""
     row = await (await served.table()).get(id, text=text)
     if row is None:
@@ -278,9 +278,9 @@ async def show(request: Request, id: str) -> Response:  # noqa: A002
 async def text(request: Request, id: str) -> Response:  # noqa: A002
     """The text, also page by page."""
     row = await find_extraction(served_extractions(request), id, text=True)
-    if row.get("text") is None:
+    if (body := row.get("text")) is None:
         raise Problem(404, "not_found", Message("extractions_api.no_text"), field="id")
-    return answer(ExtractionText(id=row["id"], text=row["text"], pages=str(row["text"]).split("\f")))
+    return answer(ExtractionText(id=row["id"], text=body, pages=str(body).split("\f")))
 
 
 @router.get(
@@ -327,7 +327,7 @@ async def page(
     return file_answer(request, picture, tag, "image/png", headers)
 
 
-async def _open(served: ServedExtractions, row: Row) -> tuple[FilePath, str]:
+async def _open(served: ServedExtractions, row: FoundExtraction) -> tuple[FilePath, str]:
     if not row.get("file_address"):
         raise Problem(404, "file_gone", Message("extractions_api.no_file"), field="id")
     about = load_metadata(row) or {}

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from tabellion.extractions.lookup import QUEUES
+from tabellion.extractions.queues import QUEUES
 from tabellion.extractions.routes.extractions import find_extraction
 from tabellion.extractions.served import served_extractions
 from tabellion.extractions.states import ExtractionStatus

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tabellion.engine.log import printable
-from tabellion.engine.tables.table import Row
 from tabellion.errors import Busy, Unreachable
 from tabellion.extractions.lookup import ExtractionTable, load_metadata
+from tabellion.extractions.row import FoundExtraction
 from tabellion.extractions.states import ExtractionStatus
 from tabellion.reading.sample_files import sample_file
 
@@ -58,7 +58,7 @@ async def _save(settings: OcrSettings, name: str) -> str:
     return await settings.files.save(sample_file(name))
 
 
-async def _submit(table: ExtractionTable, name: str, kind: str, address: str, newest: Sequence[Row]) -> str:
+async def _submit(table: ExtractionTable, name: str, kind: str, address: str, newest: Sequence[FoundExtraction]) -> str:
     """Queues a sample; a row of an earlier demo is queued again, so that none accumulate."""
     for row in newest:
         if row.get("file_address") == address and row["status_id"] in ENDED:
@@ -70,11 +70,11 @@ async def _submit(table: ExtractionTable, name: str, kind: str, address: str, ne
     )
 
 
-async def _look(table: ExtractionTable, ids: Sequence[str]) -> list[Row]:
+async def _look(table: ExtractionTable, ids: Sequence[str]) -> list[FoundExtraction]:
     return [row for key in ids if (row := await table.get(key)) is not None]
 
 
-def _line(row: Row) -> str:
+def _line(row: FoundExtraction) -> str:
     """The status of a file, what it is, and where its text came from or why there is none."""
     known = [str(row[name]) for name in ("document_type", "circonscription", "lot", "document_number") if row.get(name)]
     pages = (load_metadata(row) or {}).get("pages") or []

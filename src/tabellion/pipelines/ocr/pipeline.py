@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabellion import extras
 from tabellion.extractions import keys as extraction_keys
+from tabellion.extractions.queues import ExtractionQueue, register
 from tabellion.pipeline import Key, Pipeline
 
 if TYPE_CHECKING:
@@ -122,3 +123,4 @@ class OcrPipeline(Pipeline):
 
 
 PIPELINE = OcrPipeline()
+register(ExtractionQueue("ocr", PIPELINE.name, error="ocr_error"))

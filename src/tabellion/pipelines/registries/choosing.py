@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tabellion.engine import sql
 from tabellion.errors import TabellionError
-from tabellion.extractions.row_values import check_length, mark, new_key, new_stamps, require_table
+from tabellion.extractions.row_values import check_length, mark, new_key, new_stamps
 from tabellion.messages import Message
 from tabellion.pipelines.registries import lookup, tables
 from tabellion.pipelines.registries.lookup import RightsSearch
@@ -45,7 +45,10 @@ async def choose_names(
     for name in names:
         if name not in known:
             raise UnknownCompanyName(name)
-    rights, sessions = await require_table(store, tables.RIGHTS), await require_table(store, tables.SESSIONS)
+    rights, sessions = (
+        await tables.require_table(store, tables.RIGHTS),
+        await tables.require_table(store, tables.SESSIONS),
+    )
     column = rights.columns[settings.columns.require("name", rights.columns, tables.RIGHTS)]
     for name in names:
         check_length(column, name, "names")

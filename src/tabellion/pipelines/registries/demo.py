@@ -16,7 +16,7 @@ from tabellion.errors import Busy, Unreachable
 from tabellion.extractions import tables as extractions
 from tabellion.extractions.columns import ColumnChoice
 from tabellion.extractions.lookup import ExtractionTable
-from tabellion.extractions.row_values import mark, require_table
+from tabellion.extractions.row_values import mark
 from tabellion.extractions.states import ExtractionStatus
 from tabellion.pipelines.registries import choosing, lookup, submit, tables
 from tabellion.pipelines.registries.portal.server import run_portal
@@ -27,6 +27,7 @@ from tabellion.storage import files
 if TYPE_CHECKING:
     from tabellion.config import Config
     from tabellion.engine.store import Store
+    from tabellion.extractions.row import FoundExtraction
     from tabellion.pipelines.registries.lookup import SearchSession
     from tabellion.pipelines.registries.settings import RegistrySettings
 
@@ -142,13 +143,13 @@ async def _run_again(store: Store, table: str, id_: str | None) -> str | None:
     if id_ is None:
         return None
     changes, ended = _AGAIN[table]
-    is_row = f"id = {mark(1, (await require_table(store, table)).columns['id'], store.dialect)}"
+    is_row = f"id = {mark(1, (await tables.require_table(store, table)).columns['id'], store.dialect)}"
     await store.database.fetch(f"UPDATE {table} SET {changes} WHERE {is_row} AND {ended} RETURNING 1 AS n", id_)
     await store.database.wake()
     return id_ if await store.database.fetch(f"SELECT 1 AS n FROM {table} WHERE {is_row}", id_) else None
 
 
-async def _wait_for_documents(table: ExtractionTable, ids: Sequence[str]) -> list[dict[str, Any]]:
+async def _wait_for_documents(table: ExtractionTable, ids: Sequence[str]) -> list[FoundExtraction]:
     """The rows of the documents, once none waits for its extraction."""
     running = (ExtractionStatus.EN_ATTENTE, ExtractionStatus.EN_TRAITEMENT)
     while True:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine import sql
+from tabellion.engine.last_attempts import AttemptRow, last_attempts
 from tabellion.engine.timestamps import iso
 from tabellion.errors import ValueRefused
-from tabellion.extractions.row_values import mark, require_table
-from tabellion.messages import Translatable, load_form
-from tabellion.monitor.fingerprint import form
+from tabellion.extractions.row_values import mark
+from tabellion.messages import Translatable
+from tabellion.monitor.fingerprint import attempt_forms
 from tabellion.pipelines.registries import tables
 
 if TYPE_CHECKING:
@@ -63,11 +63,33 @@ class SearchSession(_Report):
     rights: list[RightsSearch]
 
 
+class _SessionRow(TypedDict):
+    id: str
+    company: str | None
+    status: str
+    req_completed: bool
+    created_at: float | str | None
+    data: str | None  #: JSON
+    names: str | None  #: JSON
+
+
+class _RightsRow(TypedDict):
+    id: str
+    search_session_id: str | None
+    name: str | None
+    status: str
+    created_at: float | str | None
+    completed_at: float | str | None
+    is_empty: bool | None
+    registrations: str | None  #: JSON
+    storage_path: str | None
+
+
 async def list_sessions(store: Store, settings: RegistrySettings, limit: int = MOST) -> list[SearchSession]:
     """The newest sessions, without their rights searches."""
     rows = await _sessions(store, settings, None, limit)
-    attempts = await _last_attempts(store, "companies", rows)
-    return [_session(row, attempts.get(row["id"]), []) for row in rows]
+    attempts = await last_attempts(store.database, ["companies"], [row["id"] for row in rows])
+    return [_session(row, attempts.get(("companies", row["id"])), []) for row in rows]
 
 
 async def get_session(store: Store, settings: RegistrySettings, id_: str) -> SearchSession | None:
@@ -75,19 +97,20 @@ async def get_session(store: Store, settings: RegistrySettings, id_: str) -> Sea
     rows = await _sessions(store, settings, id_, 1)
     if not rows:
         return None
-    attempts = await _last_attempts(store, "companies", rows)
+    key = rows[0]["id"]
+    attempts = await last_attempts(store.database, ["companies"], [key])
     rights = await list_rights(store, settings, session=id_)
-    return _session(rows[0], attempts.get(id_), rights)
+    return _session(rows[0], attempts.get(("companies", key)), rights)
 
 
 async def list_rights(
     store: Store, settings: RegistrySettings, *, session: str | None = None, id_: str | None = None, limit: int = MOST
 ) -> list[RightsSearch]:
     """Searches of the register of rights: the newest ones, those of a session, or one by its id."""
-    table = await require_table(store, tables.RIGHTS)
+    table = await tables.require_table(store, tables.RIGHTS)
     column = settings.columns.find("name", table.columns)
     key, value = ("search_session_id", session) if session is not None else ("id", id_)
-    rows = await _fetch_by(
+    rows: list[_RightsRow] = await _fetch_by(
         store, table, key, value, limit,
         f"""SELECT CAST(t.id AS text) AS id, CAST(t.search_session_id AS text) AS search_session_id,
   {f"t.{sql.column(column)}" if column else "NULL"} AS name, t.status,
@@ -96,8 +119,8 @@ async def list_rights(
   f.is_empty, f.registrations, f.storage_path
 FROM {tables.RIGHTS} AS t LEFT JOIN {tables.STATEMENTS} AS f ON f.rdprm_search_id = CAST(t.id AS text)""",
     )  # fmt: skip
-    attempts = await _last_attempts(store, "rights", rows)
-    return [_rights(row, attempts.get(row["id"])) for row in rows]
+    attempts = await last_attempts(store.database, ["rights"], [row["id"] for row in rows])
+    return [_rights(row, attempts.get(("rights", row["id"]))) for row in rows]
 
 
 async def statement_address(store: Store, id_: str) -> str | None:
@@ -106,8 +129,8 @@ async def statement_address(store: Store, id_: str) -> str | None:
     return rows[0]["storage_path"] if rows else None
 
 
-async def _sessions(store: Store, settings: RegistrySettings, id_: str | None, limit: int) -> list[Any]:
-    table = await require_table(store, tables.SESSIONS)
+async def _sessions(store: Store, settings: RegistrySettings, id_: str | None, limit: int) -> list[_SessionRow]:
+    table = await tables.require_table(store, tables.SESSIONS)
     column = settings.columns.find("company", table.columns)
     return await _fetch_by(
         store, table, "id", id_, limit,
@@ -129,34 +152,19 @@ async def _fetch_by(store: Store, table: Table, key: str, value: str | None, lim
         return []
 
 
-async def _last_attempts(store: Store, queue: str, rows: Sequence[Any]) -> dict[str, Any]:
-    """The last attempt at each of these rows, by their ids."""
-    if not rows:
-        return {}
-    marks = ", ".join(f"${number}" for number in range(2, len(rows) + 2))
-    attempts = await store.database.fetch(
-        f"""SELECT key, error, error_code, error_params,
-  CASE WHEN settled_at IS NULL THEN note END AS note, CASE WHEN settled_at IS NULL THEN note_form END AS note_form
-FROM tabellion_attempts WHERE queue = $1 AND key IN ({marks}) ORDER BY n""",
-        queue,
-        *(row["id"] for row in rows),
-    )
-    return {attempt["key"]: attempt for attempt in attempts}
-
-
-def _report(attempt: Any) -> _Report:
-    """The note and the error of an attempt, with their forms."""
+def _report(attempt: AttemptRow | None) -> _Report:
+    """The note of a running attempt and the error of the last one, with their forms."""
     if attempt is None:
         return {"note": None, "error": None}
-    report: _Report = {"note": attempt["note"], "error": attempt["error"]}
-    error_form = form(attempt["error"], attempt["error_code"], attempt["error_params"])
-    forms = {"note": load_form(attempt["note_form"]), "error": error_form}
-    if any(forms.values()):
-        report["translatable"] = {name: known for name, known in forms.items() if known}
+    report: _Report = {
+        "note": attempt["note"] if attempt["settled_at"] is None else None, "error": attempt["error"],
+    }  # fmt: skip
+    if forms := attempt_forms(attempt):
+        report["translatable"] = forms
     return report
 
 
-def _session(row: Any, attempt: Any, rights: list[RightsSearch]) -> SearchSession:
+def _session(row: _SessionRow, attempt: AttemptRow | None, rights: list[RightsSearch]) -> SearchSession:
     return {
         "id": row["id"], "company": row["company"], "status": row["status"],
         "req_completed": bool(row["req_completed"]), "found": json.loads(row["data"]) if row["data"] else None,
@@ -165,12 +173,12 @@ def _session(row: Any, attempt: Any, rights: list[RightsSearch]) -> SearchSessio
     }  # fmt: skip
 
 
-def _moment(value: Any) -> str | None:
+def _moment(value: float | str | None) -> str | None:
     """A time in the format of the API; SQLite tables made by hand may store text."""
     return iso(value) if value is None or isinstance(value, int | float) else str(value)
 
 
-def _rights(row: Any, attempt: Any) -> RightsSearch:
+def _rights(row: _RightsRow, attempt: AttemptRow | None) -> RightsSearch:
     return {
         "id": row["id"], "search_session_id": row["search_session_id"], "name": row["name"], "status": row["status"],
         "is_empty": None if row["is_empty"] is None else bool(row["is_empty"]),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabellion import extras
 from tabellion.extractions import keys as extraction_keys
+from tabellion.extractions.queues import ExtractionQueue, register
 from tabellion.pipeline import Background, Key, Pipeline
 
 if TYPE_CHECKING:
@@ -130,3 +131,4 @@ class RegistriesPipeline(Pipeline):
 
 
 PIPELINE = RegistriesPipeline()
+register(ExtractionQueue("extraction", PIPELINE.name, error="error_message"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tabellion.errors import TabellionError
 from tabellion.extractions import tables as extractions
-from tabellion.extractions.row_values import check_length, insert_row, require_table
+from tabellion.extractions.row_values import check_length, insert_row
 from tabellion.extractions.states import ExtractionStatus
 from tabellion.messages import Message
 from tabellion.pipelines.registries import tables
@@ -37,7 +37,7 @@ async def add_extraction(store: Store, settings: RegistrySettings, inputs: Mappi
     for name in task.inputs:
         if not inputs.get(name):
             raise IncompleteSearch(name, Message("registry.input_missing", task=kind, names=[name]))
-    table = await require_table(store, extractions.TABLE)
+    table = await tables.require_table(store, extractions.TABLE)
     values: dict[str, Any] = {"status_id": int(ExtractionStatus.EN_ATTENTE), "document_type": kind}
     for name in EXTRACTION:
         if inputs.get(name):
@@ -49,7 +49,7 @@ async def add_extraction(store: Store, settings: RegistrySettings, inputs: Mappi
 
 async def add_session(store: Store, settings: RegistrySettings, company: str) -> str:
     """Adds a company to look up by its name or number, and returns the session's id."""
-    table = await require_table(store, tables.SESSIONS)
+    table = await tables.require_table(store, tables.SESSIONS)
     column = settings.columns.require("company", table.columns, tables.SESSIONS)
     check_length(table.columns[column], company, "company")
     status = SessionStatus.PENDING_COMPANY_SELECTION.value

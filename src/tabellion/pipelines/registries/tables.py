@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tabellion.engine.database import Database
 from tabellion.engine.schema import Schema
 from tabellion.engine.sql import CLOCK, Dialect
+from tabellion.errors import NotMigrated
 from tabellion.extractions import tables as extractions
+
+if TYPE_CHECKING:
+    from tabellion.engine.store import Store
+    from tabellion.engine.tables.table import Table
 
 SESSIONS, RIGHTS = "search_sessions", "rdprm_searches"
 COMPANIES, STATEMENTS = "tabellion_registry_companies", "tabellion_registry_statements"
@@ -86,3 +93,11 @@ SCHEMA = Schema(
     (COMPANIES, STATEMENTS),
     fix="tabellion migrate --with registries --sql",
 )
+
+
+async def require_table(store: Store, name: str) -> Table:
+    """The table; raises NotMigrated if it does not exist."""
+    found = await store.table(name)
+    if found is None:
+        raise NotMigrated(f"there is no table {name} in this database: run `tabellion migrate --with registries`")
+    return found

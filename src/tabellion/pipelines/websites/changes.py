@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tabellion.engine import controls
 from tabellion.errors import StoreError, TabellionError
@@ -66,7 +66,7 @@ WHERE id = $1 AND status = '{phase.status}' AND "inProgress" = FALSE""",
 async def cancel(store: Store, settings: WebsiteSettings, id_: str, by: str = "") -> None:
     """Stops a job wherever it is: it fails with this as its reason, and its worker stops. Raises WrongState."""
     for _ in range(TRIES):
-        row: Any = await lookup.get_row(store, id_)
+        row = await lookup.get_row(store, id_)
         if row is None or row["status"] in ENDED:
             raise WrongState(Message("website.ended"))
         phase = next(phase for phase in PHASES if phase.status == row["status"])

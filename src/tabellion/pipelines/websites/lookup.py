@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine import sql
+from tabellion.engine.columns import TIMES
 from tabellion.engine.ids import is_id
+from tabellion.engine.last_attempts import AttemptRow, last_attempts
 from tabellion.engine.timestamps import iso
 from tabellion.messages import Translatable
-from tabellion.monitor.fingerprint import form
-from tabellion.pipelines.websites import states, tables
+from tabellion.monitor.fingerprint import attempt_forms
+from tabellion.pipelines.websites import tables
 from tabellion.pipelines.websites.states import PHASES, JobStatus
 
 if TYPE_CHECKING:
@@ -93,13 +95,56 @@ class WebsiteDetail(Website):
     analyses: list[ModelAnalysis]
 
 
+class PhaseRow(TypedDict):
+    """The columns of one phase, without its prefix."""
+
+    attempts: int | None
+    worker: str | None
+    error: str | None
+    started_at: float | None
+    finished_at: float | None
+
+
+class WebsiteRow(TypedDict):
+    """A row of `website_jobs`, times in seconds since 1970."""
+
+    id: str
+    url: str
+    normalized_url: str
+    type: str
+    models: str  #: JSON
+    language: str
+    status: str
+    inProgress: bool
+    title: str | None
+    info: str | None  #: JSON
+    info_file: str | None
+    screenshot_file: str | None
+    favicon_file: str | None
+    prompts_file: str | None
+    results: str | None  #: JSON
+    cost: float | None
+    created_at: float
+    updated_at: float
+    phases: list[PhaseRow]
+
+
+class _AnalysisRow(TypedDict):
+    model: str
+    status: str
+    attempts: int
+    error: str | None
+    cost: float | None
+    result: str | None  #: JSON
+
+
 async def get(store: Store, id_: str) -> WebsiteDetail | None:
     """A job by its id, or None."""
     row = await get_row(store, id_)
     if row is None:
         return None
-    analyses = await store.database.fetch(
-        f"SELECT model, status, attempts, error, cost, result FROM {tables.ANALYSES} WHERE job_id = $1", id_
+    analyses: list[_AnalysisRow] = await store.database.fetch(
+        f"SELECT {', '.join(_AnalysisRow.__annotations__)} FROM {tables.ANALYSES} WHERE job_id = $1", id_
     )
     [job] = await describe(store, [row])
     order = {model: place for place, model in enumerate(job["models"])}
@@ -113,7 +158,7 @@ async def get(store: Store, id_: str) -> WebsiteDetail | None:
     return WebsiteDetail(**job, info=json.loads(row["info"]) if row["info"] else None, analyses=found)
 
 
-async def get_row(store: Store, id_: str) -> Any | None:
+async def get_row(store: Store, id_: str) -> WebsiteRow | None:
     """The row of a job, or None."""
     rows = await _rows(store, "t.id = $1", [id_], 1) if is_id(id_) else []
     return rows[0] if rows else None
@@ -134,23 +179,30 @@ async def list_jobs(
     return await describe(store, rows[:limit]), rows[limit - 1]["id"] if len(rows) > limit else None
 
 
-async def _rows(store: Store, where: str, values: Sequence[Any], limit: int) -> list[Any]:
+async def _rows(store: Store, where: str, values: Sequence[Any], limit: int) -> list[WebsiteRow]:
     d = store.dialect
-    times = [f"{phase.prefix}_{name}" for phase in PHASES for name in ("started_at", "finished_at")]
-    times += ["created_at", "updated_at"]
-    others = [f"t.{phase.prefix}_{name}" for phase in PHASES for name in ("attempts", "worker", "error")]
-    selected = [*others, *(f"{sql.epoch(f't.{name}', d)} AS {name}" for name in times)]
-    return await store.database.fetch(
+    columns = [
+        sql.epoch(f"t.{phase.prefix}_{name}", d) + f" AS {phase.prefix}_{name}"
+        if name.endswith(TIMES)
+        else f"t.{phase.prefix}_{name}"
+        for phase in PHASES
+        for name in PhaseRow.__annotations__
+    ]
+    columns += [f"{sql.epoch(f't.{name}', d)} AS {name}" for name in ("created_at", "updated_at")]
+    rows = await store.database.fetch(
         f"""SELECT t.id, t.url, t.normalized_url, t.type, t.models, t.language, t.status, t."inProgress", t.title,
-  t.info, t.info_file, t.screenshot_file, t.favicon_file, t.prompts_file, t.results, t.cost, {", ".join(selected)}
+  t.info, t.info_file, t.screenshot_file, t.favicon_file, t.prompts_file, t.results, t.cost, {", ".join(columns)}
 FROM {tables.JOBS} AS t WHERE {where} ORDER BY t.id DESC LIMIT {int(limit)}""",
         *values,
     )
+    for row in rows:
+        row["phases"] = [{name: row[f"{phase.prefix}_{name}"] for name in PhaseRow.__annotations__} for phase in PHASES]
+    return rows
 
 
-async def describe(store: Store, rows: Sequence[Any]) -> list[Website]:
+async def describe(store: Store, rows: Sequence[WebsiteRow]) -> list[Website]:
     """Rows in the format of the API, with the notes of workers and the codes of errors."""
-    attempts = await _last_attempts(store, [row["id"] for row in rows])
+    attempts = await last_attempts(store.database, [phase.queue for phase in PHASES], [row["id"] for row in rows])
     return [
         Website(
             id=row["id"], url=row["url"], normalized_url=row["normalized_url"], type=row["type"],
@@ -166,54 +218,37 @@ async def describe(store: Store, rows: Sequence[Any]) -> list[Website]:
     ]  # fmt: skip
 
 
-def _phase(row: Any, number: int, attempts: Mapping[tuple[str, str], Any]) -> PhaseFacts:
-    phase = PHASES[number]
-    last = attempts.get((phase.queue, row["id"]))
-    started, finished = row[f"{phase.prefix}_started_at"], row[f"{phase.prefix}_finished_at"]
-    count = row[f"{phase.prefix}_attempts"] or 0
+def _phase(row: WebsiteRow, number: int, attempts: Mapping[tuple[str, str], AttemptRow]) -> PhaseFacts:
+    queue, phase = PHASES[number].queue, row["phases"][number]
+    last = attempts.get((queue, row["id"]))
+    started, finished = phase["started_at"], phase["finished_at"]
+    count = phase["attempts"] or 0
     state = state_of(row, number)
     took = finished - started if started is not None and finished is not None and finished >= started else None
     facts = PhaseFacts(
-        name=phase.queue, state=state, attempts=count, retries=max(0, count - 1), worker=row[f"{phase.prefix}_worker"],
+        name=queue, state=state, attempts=count, retries=max(0, count - 1), worker=phase["worker"],
         started_at=iso(started), finished_at=iso(finished) if state in ("done", "failed") else None,
         seconds=round(took, 3) if took is not None and state in ("done", "failed") else None,
         note=last["note"] if last is not None and last["settled_at"] is None else None,
-        error=row[f"{phase.prefix}_error"],
+        error=phase["error"],
     )  # fmt: skip
-    forms = {}
-    if last is not None:
-        if facts["error"] and last["error"] == facts["error"]:
-            forms["error"] = form(last["error"], last["error_code"], last["error_params"])
-        if facts["note"] and last["note_form"]:
-            forms["note"] = json.loads(last["note_form"])
-    if known := {name: found for name, found in forms.items() if found}:
-        facts["translatable"] = known
+    forms = attempt_forms(last) if last is not None else {}
+    if last is None or last["error"] != facts["error"]:
+        forms.pop("error", None)
+    if forms:
+        facts["translatable"] = forms
     return facts
 
 
-def state_of(row: Any, number: int) -> str:
+def state_of(row: WebsiteRow, number: int) -> str:
     """The state of a job's phase."""
     statuses = [phase.status.value for phase in PHASES]
     if row["status"] == JobStatus.COMPLETED:
         return "done"
     if row["status"] == JobStatus.FAILED:
-        failed = next((place for place, phase in enumerate(PHASES) if row[f"{phase.prefix}_error"]), 0)
+        failed = next((place for place, phase in enumerate(row["phases"]) if phase["error"]), 0)
         return "failed" if number == failed else "done" if number < failed else "waiting"
     here = statuses.index(row["status"]) if row["status"] in statuses else 0
     if number == here:
         return "running" if row["inProgress"] else "ready"
     return "done" if number < here else "waiting"
-
-
-async def _last_attempts(store: Store, ids: Sequence[str]) -> dict[tuple[str, str], Any]:
-    """The last attempt at each of these jobs in each phase."""
-    if not ids:
-        return {}
-    marks = ", ".join(f"${number}" for number in range(1, len(ids) + 1))
-    queues = ", ".join(f"'{phase.queue}'" for phase in states.PHASES)
-    rows = await store.database.fetch(
-        f"""SELECT queue, key, settled_at, note, note_form, error, error_code, error_params
-FROM tabellion_attempts WHERE queue IN ({queues}) AND key IN ({marks}) ORDER BY n""",
-        *ids,
-    )
-    return {(row["queue"], row["key"]): row for row in rows}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -115,15 +115,15 @@ async def get_prompt(request: Request, id: str) -> Response:  # noqa: A002
     return Response(prompt.as_json(), media_type="application/json")
 
 
-async def _image(request: Request, id: str, column: str, media: str) -> Response:  # noqa: A002
+async def _image(request: Request, id: str, column: Literal["screenshot_file", "favicon_file"], media: str) -> Response:  # noqa: A002
     served = served_websites(request)
     row = await lookup.get_row(served.store, id)
     if row is None:
         raise Problem(404, "not_found", Message("website.not_found"), field="id")
-    if not row[column]:
+    if not (sha256 := row[column]):
         raise Problem(404, "file_gone", Message("website.no_image"), field="id")
-    async with served.settings.blobs.open(row[column]) as path:
-        return file_answer(request, path, f'"{row[column]}"', media, IMAGE_POLICY)
+    async with served.settings.blobs.open(sha256) as path:
+        return file_answer(request, path, f'"{sha256}"', media, IMAGE_POLICY)
 
 
 def report_of(served: ServedWebsites, website: WebsiteDetail, language: str) -> WebsiteReport:
