@@ -105,6 +105,8 @@ class Busy(StoreError):  # noqa: N818 - a state, not a failure
 class Forbidden(StoreError):  # noqa: N818 - what the database said
     """The database role lacks a right."""
 
+    by_policy: bool = False  #: whether it has the right, and a policy of the table refuses this row
+
 
 class NotMigrated(StoreError):  # noqa: N818 - a state, not a failure
     """The register is not in this database: run `tabellion migrate`."""

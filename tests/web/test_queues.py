@@ -124,6 +124,20 @@ def test_a_retry_must_say_which_rows(web: Live, sent: dict[str, Any], status: in
     assert problem(answer, status, code)["field"] == field
 
 
+@pytest.mark.parametrize(
+    ("action", "sent", "code"),
+    [
+        ("retry", {}, "expected.fingerprint_or_keys"),
+        ("release", {}, "expected.keys_or_orphans"),
+        ("release", {"orphans": True, "force": True}, "expected.force_with_keys"),
+    ],
+)
+def test_what_is_expected_can_be_translated(web: Live, action: str, sent: dict[str, Any], code: str) -> None:
+    """A message with its code, not an English sentence."""
+    error = problem(web.ask("POST", f"/api/queues/documents/{action}", json=sent), 422, "value_invalid")
+    assert error["translatable"]["expected"] == {"code": code, "params": {}}
+
+
 def test_a_queue_is_paused_and_resumed(web_any: Live) -> None:
     """With a reason, visible at once to everyone; nothing is claimed meanwhile."""
     web_any.upload(bill())

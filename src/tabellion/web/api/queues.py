@@ -147,7 +147,7 @@ async def rows(
     except listing.RowGone:
         raise Problem(
             422, "cursor_invalid", Message("problem.row_gone"), field="cursor",
-            expected="a cursor of existing rows", fix=Message("fix.no_cursor"),
+            expected=Message("expected.cursor_of_rows"), fix=Message("fix.no_cursor"),
         ) from None  # fmt: skip
     next_cursor = cursors.make_cursor(key, environment.name, question, following) if following is not None else None
     return answer(QueueRows(rows=page, next=next_cursor))
@@ -190,7 +190,7 @@ async def retry(request: Request, name: Name) -> Response:
     selection = await parse_body(request, Retry, request.app.state.limits)
     if (selection.fingerprint is None) == (selection.keys is None):
         raise Problem(422, "value_invalid", Message("problem.rows_unnamed"), field="/fingerprint",
-                      expected="either fingerprint or keys", fix=Message("fix.one_of_two"))  # fmt: skip
+                      expected=Message("expected.fingerprint_or_keys"), fix=Message("fix.one_of_two"))  # fmt: skip
     bound = await _bind_queue(environment, queue)
     if selection.fingerprint is not None:
         count = await failures.retry(environment.store, queue, selection.fingerprint)
@@ -210,10 +210,10 @@ async def release(request: Request, name: Name) -> Response:
     selection = await parse_body(request, Release, request.app.state.limits)
     if (selection.keys is None) == (not selection.orphans):
         raise Problem(422, "value_invalid", Message("problem.release_unnamed"), field="/keys",
-                      expected="either keys or orphans", fix=Message("fix.one_of_two"))  # fmt: skip
+                      expected=Message("expected.keys_or_orphans"), fix=Message("fix.one_of_two"))  # fmt: skip
     if selection.force and selection.orphans:
         raise Problem(422, "value_invalid", Message("problem.release_force"), field="/force",
-                      expected="force with keys only", fix=Message("fix.send_keys"))  # fmt: skip
+                      expected=Message("expected.force_with_keys"), fix=Message("fix.send_keys"))  # fmt: skip
     bound, by = await _bind_queue(environment, queue), request.state.holder.actor
     if selection.keys is None:
         outcome = await releasing.release_orphans(environment.store, queue, by=by)
@@ -256,7 +256,7 @@ def _check_keys(bound: Bound, keys: list[str]) -> None:
     for index, key in enumerate(keys):
         if not can_be_key(bound.key, key):
             raise Problem(422, "value_invalid", Message("problem.key_invalid"), field=f"/keys/{index}",
-                          expected=f"a key of type {bound.key.type}")  # fmt: skip
+                          expected=Message("expected.key", type=bound.key.type))  # fmt: skip
 
 
 async def _record(request: Request, action: str, queue: Queue, *, reason: str = "", **facts: Any) -> None:

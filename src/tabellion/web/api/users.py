@@ -204,7 +204,7 @@ async def add(request: Request) -> Response:
     except NameTaken as error:
         raise Problem(409, "name_taken", str(error), field="/name", fix=Message("fix.other_name")) from None
     except ConfigurationError as error:
-        raise Problem(422, "value_invalid", str(error), field="/name", expected="a name") from None
+        raise Problem(422, "value_invalid", str(error), field="/name", expected=Message("expected.user_name")) from None
     logger.info("user %s added as %s by %s", user.name, user.role.word, request.state.holder.actor)
     return answer(serialize_user(user), 201)
 
