@@ -82,13 +82,13 @@ class GateClosed(RateLimited):
         super().__init__(after, Message("gate.closed", value=quote_value(gate), detail=why))
 
 
-Rule = Literal["check", "unique", "reference", "null", "trigger", ""]
+TableRule = Literal["check", "unique", "reference", "null", "trigger", ""]
 
 
 class StoreError(TabellionError):
     """The database refused what was asked."""
 
-    rule: Rule = ""  #: the kind of rule of the table that rejected it, if the database names it
+    rule: TableRule = ""  #: the kind of rule of the table that rejected it, if the database names it
     constraint: str = ""  #: the constraint's name
     function: str = ""  #: the trigger's function that raised it
 

@@ -34,7 +34,7 @@ BUSY = (
 )
 
 
-_RULES: dict[str, errors.Rule] = {
+_RULES: dict[str, errors.TableRule] = {
     "23514": "check", "23505": "unique", "23P01": "unique", "23503": "reference", "23502": "null", "P0001": "trigger",
 }  # fmt: skip
 #: The server's functions that refuse a row or a query because of row-level security. Their SQLSTATE is that of any
