@@ -81,6 +81,44 @@ OWNERS = {
     "tabellion_workers": "engine/worker/heartbeat.py",
     **dict.fromkeys(("website_analyses", "website_jobs"), "pipelines/websites"),
 }
+#: Names with several meanings, and the modules that define them. To be emptied, never extended. The `Schema` of a model
+#: is documented for models of third parties, and `Step` is a former name that they may import.
+SEVERAL_MEANINGS = {
+    "Change": "pipelines/documents/review/editing.py pipelines/documents/states.py",
+    "Document": "pipelines/documents/outputs.py pipelines/documents/routes/documents.py",
+    "Fetch": "pipelines/batches/callbacks.py pipelines/documents/output_pointers.py pipelines/websites/site/robots.py",
+    "Handler": "pipelines/batches/queues.py pipelines/documents/queues.py",
+    "Id": (
+        "pipelines/batches/commands/batches.py pipelines/batches/request.py pipelines/websites/routes/website_files.py"
+    ),
+    "Json": "cli/options.py pipelines/batches/commands/batches.py",
+    "Kind": "pipelines/websites/analysis_type.py reading/sniff.py",
+    "Name": "pipelines/documents/routes/review_bodies.py pipelines/websites/routes/websites.py",
+    "Outcome": (
+        "engine/settlement.py pipelines/batches/callbacks.py pipelines/documents/review/editing.py "
+        "pipelines/websites/commands/following.py"
+    ),
+    "Part": "models/base.py pipelines/documents/review/priority.py",
+    "Place": (
+        "cli/options.py pipelines/batches/commands/batches.py pipelines/documents/review/editing.py "
+        "pipelines/registries/waiting_line.py"
+    ),
+    "Progress": "pipelines/documents/compact.py pipelines/documents/export.py pipelines/websites/commands/following.py",
+    "Reason": "pipelines/documents/review_reasons.py pipelines/websites/submit.py",
+    "Rules": "net/guard.py pipelines/websites/rules/apply.py",
+    "Schema": "engine/schema.py models/base.py",
+    "State": "engine/sql.py pipelines/documents/review/fields.py pipelines/documents/row.py",
+    "Status": "pipelines/documents/review/queue.py pipelines/documents/row.py",
+    "StatusName": "extractions/routes/extractions.py pipelines/websites/routes/websites.py",
+    "Step": "engine/retention.py pipelines/registries/profile.py",
+    "Types": "pipelines/documents/export.py pipelines/documents/review/fields.py pipelines/documents/settings.py",
+    "Word": (
+        "extractions/routes/extractions.py extractions/routes/pages.py "
+        "pipelines/documents/routes/documents.py pipelines/documents/routes/pages.py "
+        "pipelines/websites/routes/pages.py reading/page.py"
+    ),
+    "Words": "pipelines/documents/page_words.py pipelines/documents/routes/review_bodies.py",
+}
 FORBIDDEN = re.compile(r"(Manager|Service|Helper|Util|Processor|Coordinator|Orchestrator|Common)")
 
 
@@ -200,14 +238,58 @@ def test_no_class_is_named_after_a_vague_role(path: Path) -> None:
             assert not FORBIDDEN.search(node.name), f"{path}: {node.name}"
 
 
-def test_one_name_means_one_class() -> None:
-    """No two modules have a public class of the same name."""
-    found: dict[str, str] = {}
+def public_types(tree: ast.Module) -> Iterator[str]:
+    """The public names in CapWords of a module's classes and of its aliases, however these are bound.
+
+    A type variable has a meaning within its functions only.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield node.name
+    blocks = [tree.body]
+    while blocks:
+        for node in blocks.pop():
+            if isinstance(node, ast.If | ast.Try):
+                blocks += [node.body, node.orelse]
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            if type(node).__name__ == "TypeAlias":  # the statement `type`, since Python 3.12
+                targets = [node.name]  # type: ignore[attr-defined]
+            value = getattr(node, "value", None)
+            if isinstance(value, ast.Call) and ast.unparse(value.func) in ("TypeVar", "ParamSpec"):
+                continue
+            for target in targets:
+                if isinstance(target, ast.Name) and re.fullmatch(r"[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*", target.id):
+                    yield target.id
+
+
+def test_aliases_are_public_types_too() -> None:
+    """However they are written; constants, private names and type variables are not."""
+    source = """
+Kind = Literal["a"]
+Id = NewType("Id", str)
+Level: TypeAlias = int
+Colour = Enum("Colour", "RED")
+if TYPE_CHECKING:
+    Late = int
+_Row = dict
+LIMIT = 3
+OCR = Literal["auto"]
+Value = TypeVar("Value")
+lower = int
+class Box:
+    Inner = int
+"""
+    assert set(public_types(ast.parse(source))) == {"Kind", "Id", "Level", "Colour", "Late", "Box"}
+
+
+def test_one_name_means_one_type() -> None:
+    """No two modules have a public class or alias of the same name."""
+    found: dict[str, list[str]] = {}
     for path in modules():
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                other = found.setdefault(node.name, str(path))
-                assert other == str(path), f"{node.name} is a class of {other} and of {path}"
+        for name in sorted(set(public_types(ast.parse(path.read_text())))):
+            found.setdefault(name, []).append(str(path.relative_to(SOURCE)))
+    several = {name: paths for name, paths in found.items() if len(paths) > 1}
+    assert several == {name: paths.split() for name, paths in SEVERAL_MEANINGS.items()}
 
 
 def schemas() -> list[Schema]:

@@ -45,7 +45,7 @@ MADE = re.compile(r"""\b(?:t|textOr)\(\s*["'`]([a-z_]+\.[a-z_0-9.]*)(?:["']\s*[~
 BEGUN = re.compile(r"""["'`]([a-z_]+\.[a-z_0-9]+_)["'`]""")
 
 
-def holes(template: messages.Template) -> set[str]:
+def holes(template: messages.MessageTemplate) -> set[str]:
     return set(HOLE.findall(template if isinstance(template, str) else " ".join(template)))
 
 
@@ -60,7 +60,7 @@ def scripts() -> list[Path]:
 @pytest.mark.parametrize("path", CATALOGUES, ids=lambda path: f"{path.parts[-4]}-{path.parts[-2]}-{path.stem}")
 def test_a_catalogue_is_valid_gettext(path: Path) -> None:
     """Babel reads the same entries as we do, each once, with two plural forms or none."""
-    theirs: dict[str, messages.Template] = {}
+    theirs: dict[str, messages.MessageTemplate] = {}
     for entry in read_po(BytesIO(path.read_bytes()), abort_invalid=True):
         if entry.id:
             code = entry.id if isinstance(entry.id, str) else entry.id[0]
@@ -190,6 +190,21 @@ def test_errors_that_people_see_are_messages() -> None:
     ]
     assert len(shown) > 60
     assert plain == []
+
+
+def test_stored_errors_and_hints_are_messages() -> None:
+    """So are the error of a settlement and what a request should have sent."""
+    found = {
+        str(path.relative_to(Path(tabellion.__file__).parent))
+        for path in SOURCES
+        if not {"cli", "commands"} & {*path.parts}
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+        if (ast.unparse(node.func), keyword.arg) in {("Problem", "expected"), ("Settlement", "error")}
+        and has_words(keyword.value)
+    }
+    assert found == set(), "use a Message"
 
 
 def test_no_message_is_left_over() -> None:

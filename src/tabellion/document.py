@@ -19,7 +19,7 @@ from tabellion.messages import Message
 from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.issue import Issue
 from tabellion.reading.pages import plain
-from tabellion.reading.reader import Progress, Reading, read_local
+from tabellion.reading.reader import Reading, ReadingProgress, read_local
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tabellion.config import Config
     from tabellion.models.base import Model
     from tabellion.reading.limits import Limits
-    from tabellion.reading.pages import OCR, Source
+    from tabellion.reading.pages import OCR, DocumentSource
     from tabellion.reading.sandbox import Sandbox
     from tabellion.reading.types.doctype import DocumentType
 
@@ -37,7 +37,7 @@ MOST_PAGES = 10  #: that are sent to a model
 
 
 def read(
-    source: Source,
+    source: DocumentSource,
     type: str | os.PathLike[str] | None = None,  # noqa: A002 - the word for it everywhere
     *,
     model: str | Model | None = None,
@@ -46,7 +46,7 @@ def read(
     words: bool = False,
     limits: Limits | None = None,
     sandbox: Sandbox | None = None,
-    progress: Progress | None = None,
+    progress: ReadingProgress | None = None,
     config: Config | None = None,
     most_pages: int = MOST_PAGES,
     name: str | None = None,
@@ -83,7 +83,7 @@ def read(
 
 
 async def aread(
-    source: Source,
+    source: DocumentSource,
     type: str | os.PathLike[str] | None = None,  # noqa: A002 - the word for it everywhere
     *,
     model: str | Model | None = None,
@@ -92,7 +92,7 @@ async def aread(
     words: bool = False,
     limits: Limits | None = None,
     sandbox: Sandbox | None = None,
-    progress: Progress | None = None,
+    progress: ReadingProgress | None = None,
     config: Config | None = None,
     most_pages: int = MOST_PAGES,
     name: str | None = None,

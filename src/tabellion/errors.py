@@ -82,13 +82,13 @@ class GateClosed(RateLimited):
         super().__init__(after, Message("gate.closed", value=quote_value(gate), detail=why))
 
 
-Rule = Literal["check", "unique", "reference", "null", "trigger", ""]
+TableRule = Literal["check", "unique", "reference", "null", "trigger", ""]
 
 
 class StoreError(TabellionError):
     """The database refused what was asked."""
 
-    rule: Rule = ""  #: the kind of rule of the table that rejected it, if the database names it
+    rule: TableRule = ""  #: the kind of rule of the table that rejected it, if the database names it
     constraint: str = ""  #: the constraint's name
     function: str = ""  #: the trigger's function that raised it
 
@@ -104,6 +104,8 @@ class Busy(StoreError):  # noqa: N818 - a state, not a failure
 
 class Forbidden(StoreError):  # noqa: N818 - what the database said
     """The database role lacks a right."""
+
+    by_policy: bool = False  #: whether it has the right, and a policy of the table refuses this row
 
 
 class NotMigrated(StoreError):  # noqa: N818 - a state, not a failure

@@ -17,7 +17,7 @@ PACKAGES = ["tabellion"]  #: packages with catalogues: `locale/<language>/messag
 #: Called once for a code that no catalogue has: modules of a pipeline may be used before the registry was.
 load_pipelines: Callable[[], object] | None = None
 #: A sentence, or its singular and plural.
-Template = str | tuple[str, str]
+MessageTemplate = str | tuple[str, str]
 Translatable = Annotated[
     dict[str, Any], Doc("The code and parameters of each text that is a message, or a list of these.")
 ]
@@ -106,7 +106,7 @@ def is_known(code: str) -> bool:
     return _find_template(DEFAULT, code) is not None
 
 
-def _find_template(language: str, code: str) -> Template | None:
+def _find_template(language: str, code: str) -> MessageTemplate | None:
     global load_pipelines
     template = catalogue(language).get(code) or catalogue(DEFAULT).get(code)
     if template is None and load_pipelines is not None:
@@ -140,15 +140,15 @@ def _clear() -> None:
 
 
 @functools.cache
-def catalogue(language: str) -> dict[str, Template]:
+def catalogue(language: str) -> dict[str, MessageTemplate]:
     """Every text of a language by its code."""
     return {**domain(language, "messages"), **domain(language, "pages")}
 
 
 @functools.cache
-def domain(language: str, name: str) -> dict[str, Template]:
+def domain(language: str, name: str) -> dict[str, MessageTemplate]:
     """The texts of one kind in a language: `messages`, or `pages` for texts of pages only."""
-    found: dict[str, Template] = {}
+    found: dict[str, MessageTemplate] = {}
     for package in PACKAGES:
         entries = _read_file(package, f"locale/{language}/{name}.po")
         if repeated := found.keys() & entries.keys():
@@ -158,7 +158,7 @@ def domain(language: str, name: str) -> dict[str, Template]:
     return {code: _insert_no_break_spaces(template) for code, template in found.items()} if language == "fr" else found
 
 
-def _read_file(package: str, path: str) -> dict[str, Template]:
+def _read_file(package: str, path: str) -> dict[str, MessageTemplate]:
     try:
         file = files(package).joinpath(*path.split("/"))
     except (ModuleNotFoundError, TypeError) as error:
@@ -169,7 +169,7 @@ def _read_file(package: str, path: str) -> dict[str, Template]:
         raise CatalogueError(f"{package}/{path}: {error}") from error
 
 
-def read_catalogue(text: str) -> Iterator[tuple[str, Template]]:
+def read_catalogue(text: str) -> Iterator[tuple[str, MessageTemplate]]:
     """The entries of a gettext catalogue (`.po`); fuzzy and obsolete ones are skipped.
 
     Raises a CatalogueError with the line that is wrong.
@@ -191,7 +191,7 @@ def read_catalogue(text: str) -> Iterator[tuple[str, Template]]:
                 raise CatalogueError(f"line {number} has no text in double quotes: {line}") from None
 
 
-def _complete_entry(entry: Mapping[str, str]) -> Iterator[tuple[str, Template]]:
+def _complete_entry(entry: Mapping[str, str]) -> Iterator[tuple[str, MessageTemplate]]:
     if code := entry.get("msgid"):
         several = "msgstr[0]" in entry
         if missing := {"msgstr[1]" if several else "msgstr"} - entry.keys():
@@ -199,7 +199,7 @@ def _complete_entry(entry: Mapping[str, str]) -> Iterator[tuple[str, Template]]:
         yield code, (entry["msgstr[0]"], entry["msgstr[1]"]) if several else entry["msgstr"]
 
 
-def select_page_texts(language: str, prefixes: Iterable[str]) -> dict[str, Template]:
+def select_page_texts(language: str, prefixes: Iterable[str]) -> dict[str, MessageTemplate]:
     """The texts of pages whose codes begin with one of these and a dot, for a page's script."""
     starts = tuple(f"{prefix}." for prefix in prefixes)
     return {code: template for code, template in domain(language, "pages").items() if code.startswith(starts)}
@@ -209,7 +209,7 @@ def _is_one(language: str, n: Any) -> bool:
     return bool(n == 1 or (language == "fr" and n == 0))
 
 
-def _insert_no_break_spaces(template: Template) -> Template:
+def _insert_no_break_spaces(template: MessageTemplate) -> MessageTemplate:
     """French typography: a no-break space before : ; ? ! % and inside quotes."""
     if isinstance(template, str):
         return _TIED.sub("\N{NO-BREAK SPACE}", template)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tabellion.pipeline import Pipeline
 
 WAIT = 300.0  #: seconds that a target must be missed to be breached, by default
-Limits = Mapping[str, Mapping[str, float]]  #: by subject and kind
+SlaLimits = Mapping[str, Mapping[str, float]]  #: by subject and kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class SlaSettings:
     """The table `[sla]`, except for the tables of pipelines in it."""
 
     wait: float = WAIT  #: seconds that a target must be missed to be breached, and kept to have recovered
-    queues: Limits = field(default_factory=dict)
+    queues: SlaLimits = field(default_factory=dict)
 
 
 def read_sla(settings: Mapping[str, Any]) -> SlaSettings:
@@ -45,7 +45,7 @@ def read_sla(settings: Mapping[str, Any]) -> SlaSettings:
     return SlaSettings(wait, read_limits(settings.get("sla.queues", {}), "sla.queues", QUEUE_KINDS))
 
 
-def read_limits(entries: Mapping[str, Any], key: str, kinds: Mapping[str, TargetKind]) -> Limits:
+def read_limits(entries: Mapping[str, Any], key: str, kinds: Mapping[str, TargetKind]) -> SlaLimits:
     """The limits of a table of `[sla]` by subject and kind; pipelines use it for tables of their own."""
     limits: dict[str, dict[str, float]] = {}
     for subject, entry in entries.items():

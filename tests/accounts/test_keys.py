@@ -69,9 +69,9 @@ def test_a_key_of_another_environment_or_secret_is_invalid(url: str) -> None:
         _, text = await keys.create(store, "prod", "admin")
         key = keys.parse(text)
         assert key is not None
-        assert await keys.holder(store, keys.Key("dev", key.id, key.secret)) is None
-        assert await keys.holder(store, keys.Key("prod", key.id, "0" * 64)) is None
-        assert await keys.holder(store, keys.Key("prod", "0" * 12, key.secret)) is None
+        assert await keys.holder(store, keys.ApiKey("dev", key.id, key.secret)) is None
+        assert await keys.holder(store, keys.ApiKey("prod", key.id, "0" * 64)) is None
+        assert await keys.holder(store, keys.ApiKey("prod", "0" * 12, key.secret)) is None
         await store.database.fetch("UPDATE tabellion_api_keys SET role = 'emperor'")
         assert await keys.holder(store, key) is None
 

@@ -28,8 +28,8 @@ def test_every_command_has_help_with_an_example_and_json(command: str) -> None:
     """`--help` explains, shows an example, and offers --json; typer adds the brackets of arguments, once."""
     result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
     assert result.exit_code == 0
-    assert f"tabellion {command}" in result.output or f"{command} " in result.output
-    assert "xample" in result.output
+    _, _, examples = result.output.partition("xample")
+    assert f"tabellion {command}" in examples
     assert "--json" in result.output or command in JSON_ANYWAY
     assert not re.search(r"\[\[|[….]\}|[….]\]", result.output.splitlines()[1])
 

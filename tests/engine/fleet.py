@@ -11,7 +11,7 @@ from itertools import count
 from random import Random
 
 from tabellion.engine.gates.state import CallOutcomes, GateSettings, GateState, ThrottledCall
-from tabellion.models.fake.quota import Kind, Quota, quota_of
+from tabellion.models.fake.quota import Quota, QuotaKind, quota_of
 
 TURN = 0.003  # seconds that a turn at the database takes
 NEWS_PAUSE, SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 0.005, 0.5  # as engine/gates/gate.py has them
@@ -35,8 +35,8 @@ class Fleet:
     """Processes whose callers always want more; `calls` records when each call arrived and whether it was accepted."""
 
     def __init__(
-        self, kind: Kind, seconds: float, rate: float, *, hints: bool = False, processes: int = 4, callers: int = 25,
-        latency: float = 0.4, refusal: float = 0.0, seed: int = 1, phase: float | None = None,
+        self, kind: QuotaKind, seconds: float, rate: float, *, hints: bool = False, processes: int = 4,
+        callers: int = 25, latency: float = 0.4, refusal: float = 0.0, seed: int = 1, phase: float | None = None,
         settings: GateSettings | None = None, jitter: float = 0.005, through_json: bool = False,
     ) -> None:  # fmt: skip
         self.dice = Random(seed)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import pytest
 
 from tabellion.engine.gates.adaptive import Adaptive
-from tabellion.models.fake.quota import Kind, TokenBucket
+from tabellion.models.fake.quota import QuotaKind, TokenBucket
 from tests.engine.fleet import Fleet
 
-KINDS: list[Kind] = ["bucket", "fixed", "sliding"]
+KINDS: list[QuotaKind] = ["bucket", "fixed", "sliding"]
 LEAST_USED, MOST_REFUSED = 0.92, 0.02
 
 
@@ -45,7 +45,7 @@ def learned(fleet: Fleet) -> Adaptive:
 @pytest.mark.parametrize("hints", [False, True], ids=["bare", "hints"])
 @pytest.mark.parametrize("seconds", [1, 10, 20, 60])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_quota_is_used_and_kept(kind: Kind, seconds: float, hints: bool) -> None:
+def test_a_quota_is_used_and_kept(kind: QuotaKind, seconds: float, hints: bool) -> None:
     """Ten calls a second on average, then thirty, then five: used and kept, however the server counts them."""
     fleet = Fleet(kind, seconds, 10, hints=hints)
     begin, measured = 0.0, max(60.0, 3 * seconds)
@@ -60,7 +60,7 @@ def test_a_quota_is_used_and_kept(kind: Kind, seconds: float, hints: bool) -> No
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_slow_refusals_are_learned_too(kind: Kind) -> None:
+def test_slow_refusals_are_learned_too(kind: QuotaKind) -> None:
     """A server that takes 0.15 s to refuse is learned as well: calls in flight are waited for."""
     fleet = Fleet(kind, 20, 10, refusal=0.15)
     fleet.run(300)

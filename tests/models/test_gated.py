@@ -145,15 +145,13 @@ def test_a_bad_answer_is_kept_as_evidence_and_retried_differently(url: str, owne
 
     parrot = Parrot(answer)
     model, queue, objects = GatedModel(parrot), jobs_queue(uses="parrot"), list[object]()
+    memos: dict[int, list[dict[str, object]]] = {}  # before each attempt
 
     @queue.handler
     async def read(job: Job) -> None:
-        try:
-            objects.append((await model.call(["page"], schema)).object)
-        except BadOutput:
-            raw = owner("SELECT raw, reply FROM tabellion_memos") if owner.dialect == "sqlite" else []
-            assert all(row == {"raw": '{"vendor": "Ac', "reply": None} for row in raw)
-            raise
+        async with Store(url) as store:
+            memos[job.attempt] = await store.database.fetch("SELECT raw, reply FROM tabellion_memos")
+        objects.append((await model.call(["page"], schema)).object)
 
     with working(make_worker(url, queue, gates={"parrot": FAST})):
         eventually(lambda: owner.status(1) == "done")
@@ -161,6 +159,10 @@ def test_a_bad_answer_is_kept_as_evidence_and_retried_differently(url: str, owne
     assert len(parrot.asked) == 3
     costs = [row["cost"] for row in owner("SELECT cost FROM tabellion_attempts ORDER BY n")]
     assert costs == [0.5, pytest.approx(0.2)]
+    assert {n: [dict(memo) for memo in found] for n, found in memos.items()} == {
+        1: [],
+        2: [{"raw": '{"vendor": "Ac', "reply": None}],
+    }
 
 
 @pytest.mark.parametrize(

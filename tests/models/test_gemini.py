@@ -212,7 +212,7 @@ def test_a_request_has_what_was_asked_for() -> None:
     assert config["responseJsonSchema"] == SCHEMA
     assert config["responseMimeType"] == "application/json"
     assert (config["temperature"], config["maxOutputTokens"]) == (0.3, 150)
-    assert config["thinkingConfig"] == {"thinking_budget": 50} or config["thinkingConfig"] == {"thinkingBudget": 50}
+    assert config["thinkingConfig"] == {"thinking_budget": 50}
     assert body["systemInstruction"]["parts"][0]["text"] == "Be exact."
 
 

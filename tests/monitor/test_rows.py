@@ -12,14 +12,14 @@ from tabellion import Queue, Store
 from tabellion.engine.timestamps import iso
 from tabellion.messages import Message
 from tabellion.monitor import failures
-from tabellion.monitor.rows import Place, RowGone, rows
+from tabellion.monitor.rows import RowGone, RowPlace, rows
 from tabellion.monitor.view import QueueView
 from tabellion.testing import Clock
 from tests.engine.made_tables import asynchronous, claim_one, run, tasks
 from tests.monitor.settled import fail, settle
 
 
-async def paged(store: Store, queue: Queue, place: Place, limit: int = 2) -> list[str]:
+async def paged(store: Store, queue: Queue, place: RowPlace, limit: int = 2) -> list[str]:
     """Return the keys of all pages."""
     found, after = [], None
     while True:

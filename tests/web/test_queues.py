@@ -106,14 +106,36 @@ def test_rows_are_retried_by_key(web_any: Live) -> None:
 
 
 @pytest.mark.parametrize(
-    "sent", [{}, {"keys": ["a"], "fingerprint": "0" * 16}, {"keys": []}, {"fingerprint": "xyz"}, {"keys": [1]},
-             {"keys": ["a"] * 1001}, {"keys": ["a\u0000b"]}, {"all": True}]
-)  # fmt: skip
-def test_a_retry_must_say_which_rows(web: Live, sent: dict[str, Any]) -> None:
+    ("sent", "status", "code", "field"),
+    [
+        ({}, 422, "value_invalid", "/fingerprint"),
+        ({"keys": ["a"], "fingerprint": "0" * 16}, 422, "value_invalid", "/fingerprint"),
+        ({"keys": []}, 422, "value_invalid", "/keys"),
+        ({"fingerprint": "xyz"}, 422, "value_invalid", "/fingerprint"),
+        ({"keys": [1]}, 422, "value_invalid", "/keys/0"),
+        ({"keys": ["a"] * 1001}, 422, "value_invalid", "/keys"),
+        ({"keys": ["a\u0000b"]}, 400, "text_nul", "/keys/0"),
+        ({"all": True}, 422, "value_unknown", "/all"),
+    ],
+)
+def test_a_retry_must_say_which_rows(web: Live, sent: dict[str, Any], status: int, code: str, field: str) -> None:
     """Either a fingerprint or keys, in the right form."""
     answer = web.ask("POST", "/api/queues/documents/retry", json=sent)
-    assert answer.status_code in (400, 422), answer.text
-    assert answer.json()["code"] in ("value_invalid", "value_unknown", "text_nul")
+    assert problem(answer, status, code)["field"] == field
+
+
+@pytest.mark.parametrize(
+    ("action", "sent", "code"),
+    [
+        ("retry", {}, "expected.fingerprint_or_keys"),
+        ("release", {}, "expected.keys_or_orphans"),
+        ("release", {"orphans": True, "force": True}, "expected.force_with_keys"),
+    ],
+)
+def test_what_is_expected_can_be_translated(web: Live, action: str, sent: dict[str, Any], code: str) -> None:
+    """A message with its code, not an English sentence."""
+    error = problem(web.ask("POST", f"/api/queues/documents/{action}", json=sent), 422, "value_invalid")
+    assert error["translatable"]["expected"] == {"code": code, "params": {}}
 
 
 def test_a_queue_is_paused_and_resumed(web_any: Live) -> None:

@@ -58,7 +58,7 @@ class NameTaken(TabellionError):  # noqa: N818 - what happened
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ApiKey:
     """A key's text, split into its parts."""
 
     environment: str
@@ -97,10 +97,10 @@ class Holder:
         return self.name if self.user is not None else f"key:{self.name or self.id}"
 
 
-def parse(text: str) -> Key | None:
+def parse(text: str) -> ApiKey | None:
     """The parts of a key; None if the text is not a key."""
     match = _KEY.fullmatch(text)
-    return Key(match["environment"], match["id"], match["secret"]) if match else None
+    return ApiKey(match["environment"], match["id"], match["secret"]) if match else None
 
 
 async def create(
@@ -115,7 +115,7 @@ async def create(
     if len(name) > LONGEST_NAME:
         raise ConfigurationError(Message("problem.key_name", n=LONGEST_NAME))
     await _prepare(store)
-    key = Key(environment, secrets.token_hex(6), secrets.token_hex(32))
+    key = ApiKey(environment, secrets.token_hex(6), secrets.token_hex(32))
     expiry = "NULL" if seconds is None else sql.later(f"{float(seconds)!r}", store.dialect)
     insert = (
         f"""INSERT INTO tabellion_api_keys (id, environment, role, name, hash, created_at, expires_at)
@@ -138,7 +138,7 @@ async def _prepare(store: Store) -> None:
     await tables.SCHEMA.prepare(store)
 
 
-async def holder(store: Store, key: Key) -> Holder | None:
+async def holder(store: Store, key: ApiKey) -> Holder | None:
     """The holder of a key; None if it is unknown, wrong, revoked, expired, or of another environment."""
     await tables.SCHEMA.prepare(store)
     rows: list[KeyRow] = await store.database.fetch(

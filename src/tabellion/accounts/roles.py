@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Literal, cast
 
-Word = Literal["viewer", "reviewer", "operator", "admin"]  #: a role of a person, as it is written
+RoleWord = Literal["viewer", "reviewer", "operator", "admin"]  #: a role of a person, as it is written
 
 
 class Role(IntEnum):
@@ -18,9 +18,9 @@ class Role(IntEnum):
     ADMIN = 4
 
     @property
-    def word(self) -> Word:
+    def word(self) -> RoleWord:
         """The role's name in keys, API answers and on the command line."""
-        return cast("Word", self.name.lower())
+        return cast("RoleWord", self.name.lower())
 
 
 ROLES: dict[str, Role] = {role.word: role for role in Role}  #: of keys

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from tabellion.accounts import tables
 from tabellion.engine import sql
+from tabellion.engine.database import FetchRows
 from tabellion.engine.store import Store
 
 BYTES = 32
-Fetch = Callable[..., Awaitable[list[Any]]]  #: runs one statement
 
 
 class SecretRow(TypedDict):
@@ -28,7 +27,7 @@ async def get_secret(store: Store, name: str) -> bytes:
     return await fetch_secret(store.database.fetch, name)
 
 
-async def fetch_secret(fetch: Fetch, name: str) -> bytes:
+async def fetch_secret(fetch: FetchRows, name: str) -> bytes:
     """The same where the tables exist; `fetch` runs one statement."""
     found = await find_secret(fetch, name)
     while found is None:
@@ -41,7 +40,7 @@ ON CONFLICT (name) DO NOTHING""",
     return found
 
 
-async def find_secret(fetch: Fetch, name: str) -> bytes | None:
+async def find_secret(fetch: FetchRows, name: str) -> bytes | None:
     """The secret of this name, or None if nobody has needed it yet."""
     rows = await fetch("SELECT value FROM tabellion_secrets WHERE name = $1", name)
     return bytes.fromhex(rows[0]["value"]) if rows else None

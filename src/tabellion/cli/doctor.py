@@ -21,7 +21,7 @@ from tabellion.engine.queue import Queue, check_together
 from tabellion.errors import DeclarationError, StoreError
 from tabellion.monitor import doctor as examination
 from tabellion.monitor.broker import examine_broker
-from tabellion.monitor.doctor import Finding, Level
+from tabellion.monitor.doctor import CheckLevel, Finding
 from tabellion.monitor.machine import examine_machine
 from tabellion.monitor.storages import examine_storages
 from tabellion.pipeline import Pipeline
@@ -92,7 +92,7 @@ async def _examine(place: Environment, queues: Sequence[Queue], pipelines: Seque
                 await pipeline.require(place)
                 found.append(pipeline)
     command = f"tabellion migrate {' '.join(f'--with {pipeline.name}' for pipeline in pipelines)}"
-    created: dict[str, tuple[Level, str]] = {}
+    created: dict[str, tuple[CheckLevel, str]] = {}
     for table in pipeline_tables.tables_of(pipelines):
         by_worker = table in pipeline_tables.tables_of(found)
         created[table] = ("note", f"a worker creates it, or `{command}`") if by_worker else ("error", command)

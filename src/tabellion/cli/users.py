@@ -24,8 +24,8 @@ users = group(
     help="Manage the users of the web pages: add, list, link, password, disable. Each command has --json.",
     epilog="Examples: `tabellion users add anna --role reviewer` · `tabellion users link anna`",
 )
-Name = Annotated[str, typer.Argument(help="The user's name, as `tabellion users list` shows it.")]
-Url = Annotated[
+UserName = Annotated[str, typer.Argument(help="The user's name, as `tabellion users list` shows it.")]
+PublicUrl = Annotated[
     str | None, typer.Option("--url", help="Where the pages are. [default: server.public_url, or this machine]")
 ]
 
@@ -35,7 +35,7 @@ def add(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Letters a-z, digits and . _ @ + -.")],
     role: Annotated[str, typer.Option(help="viewer, reviewer, operator or admin; each includes those before it.")],
-    url: Url = None,
+    url: PublicUrl = None,
     environment: Place = None,
     json: Json = False,
 ) -> None:
@@ -88,7 +88,7 @@ def list_users(context: typer.Context, environment: Place = None, json: Json = F
 
 
 @users.command("password")
-def password(context: typer.Context, name: Name, environment: Place = None, json: Json = False) -> None:
+def password(context: typer.Context, name: UserName, environment: Place = None, json: Json = False) -> None:
     """Set a user's password (prompted twice, or read from standard input); ends their sessions.
 
     Examples:
@@ -116,7 +116,7 @@ def password(context: typer.Context, name: Name, environment: Place = None, json
 @users.command("disable")
 def disable(
     context: typer.Context,
-    name: Name,
+    name: UserName,
     undo: Annotated[bool, typer.Option("--undo", help="Enable the user again.")] = False,
     environment: Place = None,
     json: Json = False,
@@ -140,7 +140,7 @@ def disable(
 
 @users.command("link")
 def link(
-    context: typer.Context, name: Name, url: Url = None, environment: Place = None, json: Json = False
+    context: typer.Context, name: UserName, url: PublicUrl = None, environment: Place = None, json: Json = False
 ) -> None:  # fmt: skip
     """Print a sign-in link for a user, valid once and for 15 minutes.
 

@@ -26,7 +26,7 @@ webhooks = group(
     "`tabellion webhooks rotate we_12ab`",
 )
 
-Id = Annotated[str, typer.Argument(help="The endpoint's id.", metavar="ID")]
+EndpointId = Annotated[str, typer.Argument(help="The endpoint's id.", metavar="ID")]
 
 
 @webhooks.command("add")
@@ -96,7 +96,7 @@ def _deliveries(endpoint: Mapping[str, Any]) -> str:
 
 
 @webhooks.command("rotate")
-def rotate(context: typer.Context, id: Id, environment: Place = None, json: Json = False) -> None:  # noqa: A002
+def rotate(context: typer.Context, id: EndpointId, environment: Place = None, json: Json = False) -> None:  # noqa: A002
     """Replace an endpoint's secret; the old one also signs for one more day.
 
     Example:
@@ -110,7 +110,7 @@ def rotate(context: typer.Context, id: Id, environment: Place = None, json: Json
 @webhooks.command("disable")
 def disable(
     context: typer.Context,
-    id: Id,  # noqa: A002
+    id: EndpointId,  # noqa: A002
     reason: Annotated[str, typer.Option(help="Reason, shown in the list and in delivery errors.")] = "disabled by hand",
     environment: Place = None,
     json: Json = False,
@@ -128,7 +128,7 @@ def disable(
 
 
 @webhooks.command("enable")
-def enable(context: typer.Context, id: Id, environment: Place = None, json: Json = False) -> None:  # noqa: A002
+def enable(context: typer.Context, id: EndpointId, environment: Place = None, json: Json = False) -> None:  # noqa: A002
     """Enable a disabled endpoint.
 
     Example:
@@ -143,7 +143,7 @@ def enable(context: typer.Context, id: Id, environment: Place = None, json: Json
 
 
 @webhooks.command("remove")
-def remove(context: typer.Context, id: Id, environment: Place = None, json: Json = False) -> None:  # noqa: A002
+def remove(context: typer.Context, id: EndpointId, environment: Place = None, json: Json = False) -> None:  # noqa: A002
     """Delete an endpoint and its pending deliveries.
 
     Example:

@@ -11,7 +11,7 @@ from tabellion.engine.store import Store
 TABLE = "tabellion_webhook_deliveries"
 DeliveryState = Literal["pending", "sending", "delivered", "failed"]
 STATES: tuple[DeliveryState, ...] = get_args(DeliveryState)
-Statement = tuple[str, dict[str, Any]]  #: with `:name` placeholders, for `job.also`
+ExtraStatement = tuple[str, dict[str, Any]]  #: with `:name` placeholders, for `job.also`
 
 
 class DeliveryRow(TypedDict):
@@ -70,7 +70,7 @@ async def fetch_body(store: Store, id: str) -> str | None:  # noqa: A002
     return rows[0]["body"] if rows else None
 
 
-def insert(id: str, endpoint: str, event: str, subject: str, body: str) -> Statement:  # noqa: A002
+def insert(id: str, endpoint: str, event: str, subject: str, body: str) -> ExtraStatement:  # noqa: A002
     """Adds a delivery to one endpoint; an id that exists is left alone."""
     text = f"""INSERT INTO {TABLE} (id, endpoint_id, document_id, event, body)
 VALUES (:id, :endpoint, :subject, :event, :body) ON CONFLICT (id) DO NOTHING"""
@@ -79,7 +79,7 @@ VALUES (:id, :endpoint, :subject, :event, :body) ON CONFLICT (id) DO NOTHING"""
 
 def insert_for_endpoints(
     message: str, event: str, subject: str, body: str, condition: str, values: Mapping[str, Any]
-) -> Statement:
+) -> ExtraStatement:
     """Adds a delivery to each endpoint `e` that meets a condition; their ids begin with `message`."""
     text = f"""INSERT INTO {TABLE} (id, endpoint_id, document_id, event, body)
 SELECT CAST(:message AS text) || '_' || e.id, e.id, CAST(:subject AS text), CAST(:event AS text), CAST(:body AS text)
@@ -87,7 +87,7 @@ FROM tabellion_webhook_endpoints AS e WHERE {condition}"""
     return text, {"message": message, "subject": subject, "event": event, "body": body, **values}
 
 
-def restart(id: str) -> Statement:  # noqa: A002
+def restart(id: str) -> ExtraStatement:  # noqa: A002
     """Makes a delivery pending, unless it is being sent."""
     text = f"""UPDATE {TABLE} SET status = 'pending', error = NULL, finished_at = NULL
 WHERE id = :id AND status <> 'sending'"""
@@ -99,7 +99,7 @@ def delete_of_endpoint(endpoint: str) -> Numbered:
     return f"DELETE FROM {TABLE} WHERE endpoint_id = $1", [endpoint]
 
 
-def withdraw(subject: str, event: str) -> Statement:
+def withdraw(subject: str, event: str) -> ExtraStatement:
     """Deletes deliveries of an event about a subject that have not been accepted."""
     text = f"DELETE FROM {TABLE} WHERE document_id = :subject AND event = :event AND status <> 'delivered'"
     return text, {"subject": subject, "event": event}
@@ -111,11 +111,11 @@ async def fetch_states(store: Store, ids: Sequence[str]) -> list[DeliveryFacts]:
     return await store.database.fetch(f"SELECT id, status, attempts, error FROM {TABLE} WHERE id IN ({marks})", *ids)
 
 
-def forget_delivered(subject: str) -> Statement:
+def forget_delivered(subject: str) -> ExtraStatement:
     """Deletes accepted deliveries about a subject. The others stay: somebody may want to send them again."""
     return f"DELETE FROM {TABLE} WHERE document_id = :subject AND status = 'delivered'", {"subject": subject}
 
 
-async def forget_subject(store: Store, subject: str) -> list[Statement]:
+async def forget_subject(store: Store, subject: str) -> list[ExtraStatement]:
     """The statements that delete the deliveries about a subject; none if there is no such table."""
     return [(f"DELETE FROM {TABLE} WHERE document_id = :subject", {"subject": subject})] if await exist(store) else []

@@ -24,7 +24,7 @@ from tabellion.errors import DeclarationError
 ROWS = 2000  #: attempts that one step looks at on SQLite
 GONE = "gone"
 
-Numbers = dict[str, set[int]]  #: of attempts, by key
+AttemptNumbers = dict[str, set[int]]  #: of attempts, by key
 
 
 class AttemptsRule(RetentionRule):
@@ -60,7 +60,7 @@ class AttemptsRule(RetentionRule):
                 total += await self._prune_keys(store, bound, keys[start : start + SOME], numbers, dry_run)
         return PruneStep(next_position, total.removed, total.oldest)
 
-    async def _find_old(self, store: Store, position: str | None) -> tuple[dict[str, Numbers], str | None]:
+    async def _find_old(self, store: Store, position: str | None) -> tuple[dict[str, AttemptNumbers], str | None]:
         """The numbers of the old attempts in this window by queue and key, and the position after it."""
         database, names = store.database, sorted(self.queues)
         cutoff = self.cutoff(store.dialect)
@@ -87,13 +87,13 @@ WHERE (queue, key) > ($1, $2) AND {until} AND settled_at < {cutoff} AND queue IN
                 *first, *(end or [None, None]), *names,
             )  # fmt: skip
             next_position = json.dumps(end) if end else None
-        old: dict[str, Numbers] = defaultdict(lambda: defaultdict(set))
+        old: dict[str, AttemptNumbers] = defaultdict(lambda: defaultdict(set))
         for row in rows:
             old[row["queue"]][row["key"]].add(row["n"])
         return old, next_position
 
     async def _prune_keys(
-        self, store: Store, bound: Bound, keys: Sequence[str], numbers: Numbers, dry_run: bool
+        self, store: Store, bound: Bound, keys: Sequence[str], numbers: AttemptNumbers, dry_run: bool
     ) -> PruneStep:
         states = await find_states(store, bound, keys)
         history = await self._find_history(store, bound, keys)

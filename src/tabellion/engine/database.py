@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,6 +29,7 @@ class TrialStatements:
     then: Sequence[TrialStatements] = ()
 
 
+FetchRows = Callable[..., Awaitable[list[Any]]]  #: runs one statement
 #: The rows of each trial's last statement, or the error of the statement that was refused.
 Answers = dict[str, list[Any] | StoreError]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tabellion.engine.schema import Schema, Version
+from tabellion.engine.schema import Schema, SchemaVersion
 from tabellion.engine.sql import Dialect
 
 _COUNT_HISTORY: dict[Dialect, str] = {
@@ -187,7 +187,7 @@ def _sla(dialect: Dialect) -> Iterator[str]:
 
 
 #: Changes only add (a column that may be NULL, a table, an index) or drop an index: older workers run beside new ones.
-VERSIONS: tuple[Version, ...] = (
+VERSIONS: tuple[SchemaVersion, ...] = (
     _attempts,
     _gates,
     _RECENT,

@@ -77,11 +77,11 @@ class RetentionRule(ABC):
 
 
 Report = Callable[[RetentionRule, PruneStep], None]
-Failed = Callable[[RetentionRule, Exception], None]
+ReportFailure = Callable[[RetentionRule, Exception], None]
 
 
 async def prune_some(
-    store: Store, rules: Sequence[RetentionRule], worker: str, seconds: float, failed: Failed | None = None
+    store: Store, rules: Sequence[RetentionRule], worker: str, seconds: float, failed: ReportFailure | None = None
 ) -> dict[str, int]:
     """Takes steps for about so long for each rule whose time and turn it is; returns what each has removed.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _TYPE = re.compile(r"\b(?:TIME|FLAG|NUMBER)\b(?! ZONE)")
 _CREATE = re.compile(r"CREATE TABLE (?:IF NOT EXISTS )?(\w+)")
-Version = tuple[str, ...] | Callable[[Dialect], Iterable[str]]
+SchemaVersion = tuple[str, ...] | Callable[[Dialect], Iterable[str]]
 
 #: Placeholders in statements for types that the databases name differently.
 TYPES: dict[Dialect, dict[str, str]] = {
@@ -42,7 +42,7 @@ class Schema:
     """
 
     name: str
-    versions: tuple[Version, ...]
+    versions: tuple[SchemaVersion, ...]
     tables: tuple[str, ...]
     needs: tuple[Schema, ...] = ()
     adopted: Callable[[Database], Awaitable[int]] = _none

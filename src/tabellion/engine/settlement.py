@@ -93,7 +93,7 @@ class Settlement:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SettlementVerdict:
     """The result of writing one settlement."""
 
     job: Job

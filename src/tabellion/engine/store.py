@@ -16,7 +16,7 @@ from tabellion.engine.moves import Numbered, Terms
 from tabellion.engine.queue import STATES, Queue, StateName
 from tabellion.engine.recovery import expired_claims, orphans, parking, refused_rows
 from tabellion.engine.renewed_mirrors import renew_mirrors
-from tabellion.engine.settlement import Settlement, Verdict
+from tabellion.engine.settlement import Settlement, SettlementVerdict
 from tabellion.engine.sql import Dialect
 from tabellion.engine.statement_groups import group_alike, renewable
 from tabellion.engine.tables import declaration
@@ -245,12 +245,12 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         await renew_mirrors(self.database, bound, [job] if results else [])
         return results
 
-    async def settle(self, settlements: Sequence[Settlement]) -> list[Verdict]:
+    async def settle(self, settlements: Sequence[Settlement]) -> list[SettlementVerdict]:
         """Writes how claims ended: similar ones together in one transaction, those with `job.also` each in its own.
 
         A result that the database refuses fails its own job and no other.
         """
-        verdicts: list[Verdict] = []
+        verdicts: list[SettlementVerdict] = []
         for batch in group_alike(settlements):
             try:
                 verdicts += await self._settle_batch(batch)
@@ -336,7 +336,7 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
 
     # -- inside ------------------------------------------------------------------------------------------------
 
-    async def _settle_batch(self, batch: Sequence[Settlement]) -> list[Verdict]:
+    async def _settle_batch(self, batch: Sequence[Settlement]) -> list[SettlementVerdict]:
         bound = await self.bind(batch[0].job.queue)
         for settlement in batch:
             settlement.write_error(LONGEST_ERROR)
@@ -353,15 +353,15 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         ]
         if missing:
             answer |= await self._find_settled(bound, missing)
-        return [Verdict(settlement.job, answer.get(settlement.job.text_key)) for settlement in batch]  # type: ignore[arg-type]
+        return [SettlementVerdict(settlement.job, answer.get(settlement.job.text_key)) for settlement in batch]  # type: ignore[arg-type]
 
-    async def _settle_alone(self, settlement: Settlement) -> list[Verdict]:
+    async def _settle_alone(self, settlement: Settlement) -> list[SettlementVerdict]:
         try:
             return await self._settle_batch([settlement])
         except AWAY:
             raise
         except DeclarationError as error:
-            return [Verdict(settlement.job, None, str(error))]
+            return [SettlementVerdict(settlement.job, None, str(error))]
         except StoreError as error:
             # It would be refused every time, so it is not tried again.
             why = parking.describe_refusal(settlement, error)
@@ -370,14 +370,14 @@ WHERE queue = $1 AND key = $2 AND settled_at IS NULL""",
         failed = Settlement(job, "failed", error=why, expired_only=settlement.expired_only)
         try:
             [verdict] = await self._settle_batch([failed])
-            return [Verdict(job, verdict.outcome, why)]
+            return [SettlementVerdict(job, verdict.outcome, why)]
         except AWAY:
             raise
         except StoreError as error:
             bound = await self.bind(job.queue)
             parking_error = storable(parking.describe_parking(bound, settlement.error or why, error))[:LONGEST_ERROR]
             parked = await parking.park(self.database, bound, settlement, parking_error)
-            return [Verdict(job, "parked" if parked else None, parking_error)]
+            return [SettlementVerdict(job, "parked" if parked else None, parking_error)]
 
     async def _find_settled(self, bound: Bound, missing: Sequence[Settlement]) -> dict[str, str]:
         """The outcomes of settlements that an earlier call wrote although its answer was lost."""

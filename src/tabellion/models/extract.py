@@ -10,7 +10,7 @@ from typing import Any
 from tabellion.messages import Message, has_code
 from tabellion.models.base import Ask, Model, Reply, takes
 from tabellion.models.evidence import evidence
-from tabellion.models.media import MOST_PAGES, Source, parts_of, renderer
+from tabellion.models.media import MOST_PAGES, PlainSource, parts_of, renderer
 from tabellion.models.merge import merge_fields
 from tabellion.models.split import in_parts
 from tabellion.reading import xml_difference
@@ -28,7 +28,7 @@ QUESTION = "Read the fields of this document."
 
 
 async def extract(
-    model: Model, reading: Reading, source: Source, doctype: DocumentType, *, ask: Ask = Ask(),
+    model: Model, reading: Reading, source: PlainSource, doctype: DocumentType, *, ask: Ask = Ask(),
     sandbox: Sandbox | None = None, limits: Limits | None = None, password: str | None = None,
     most_pages: int = MOST_PAGES, text: bool | None = None,
 ) -> Reading:  # fmt: skip

@@ -17,7 +17,7 @@ from tabellion.reading.reader import Reading
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.sniff import Kind, open_source
 
-Source = str | os.PathLike[str] | bytes
+PlainSource = str | os.PathLike[str] | bytes
 Render = Callable[[Page], Blob]  #: draws a page
 
 
@@ -33,7 +33,7 @@ LONGEST_TEXT = 20_000  #: characters of one page
 
 
 def parts_of(
-    reading: Reading, source: Source, taken: frozenset[str], *, render: Render, most: int = MOST_PAGES,
+    reading: Reading, source: PlainSource, taken: frozenset[str], *, render: Render, most: int = MOST_PAGES,
     text: bool | None = None, password: str | None = None, limits: Limits | None = None,
 ) -> tuple[list[Part], list[str]]:  # fmt: skip
     """The parts of a question about this document, and notes on what was omitted.
@@ -94,12 +94,12 @@ def _words(page: Page, notes: list[str]) -> str:
     return f"<<<PAGE {page.number}\n{text[:LONGEST_TEXT]}\nPAGE>>>"
 
 
-def _contents(source: Source, limits: Limits | None) -> bytes:
+def _contents(source: PlainSource, limits: Limits | None) -> bytes:
     with open_source(source, limits or Limits()) as (file, _, _):
         return contents(file)
 
 
-def renderer(source: Source, *, password: str | None, sandbox: Sandbox | None, limits: Limits | None) -> Render:
+def renderer(source: PlainSource, *, password: str | None, sandbox: Sandbox | None, limits: Limits | None) -> Render:
     """A function that draws pages upright in a child: print as PNG, scans as JPEG, which is smaller."""
 
     def render(page: Page) -> Blob:

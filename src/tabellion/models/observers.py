@@ -12,8 +12,10 @@ from tabellion.errors import GateClosed
 from tabellion.models.base import Usage
 from tabellion.models.errors import BadOutput, KeyRefused, ModelError, Throttled, Unavailable
 
-CallOutcome = Literal["ok", "throttled", "key_refused", "unavailable", "bad_output", "rejected", "abandoned", "memo"]
-_OUTCOMES: tuple[tuple[type[BaseException], CallOutcome], ...] = (
+ModelCallOutcome = Literal[
+    "ok", "throttled", "key_refused", "unavailable", "bad_output", "rejected", "abandoned", "memo"
+]
+_OUTCOMES: tuple[tuple[type[BaseException], ModelCallOutcome], ...] = (
     (Throttled, "throttled"), (KeyRefused, "key_refused"), (Unavailable, "unavailable"), (BadOutput, "bad_output"),
     (ModelError, "rejected"), (GateClosed, "unavailable"), (BaseException, "abandoned"),
 )  # fmt: skip
@@ -29,7 +31,7 @@ class ModelCall:
     model: str  #: the configured name, e.g. "gemini"
     version: str  #: the provider's own name for it
     gate: str
-    outcome: CallOutcome
+    outcome: ModelCallOutcome
     seconds: float = 0.0
     waited: float = 0.0  #: seconds before the gate admitted it
     usage: Usage = NO_USAGE
@@ -37,7 +39,7 @@ class ModelCall:
     job: Job | None = None  #: None outside a worker
 
 
-def outcome_of(result: object) -> CallOutcome:
+def outcome_of(result: object) -> ModelCallOutcome:
     """The outcome of a call that returned a reply or raised an error."""
     return next((word for kind, word in _OUTCOMES if isinstance(result, kind)), "ok")
 

@@ -30,9 +30,9 @@ NO_KEY = "none"  # some self-hosted servers require the header but ignore the ke
 ACCOUNT = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 CUSTOM = "OPENAI_CUSTOM_HEADERS"  #: a variable of that package: headers in lines of `name: value`
 
-Form = Literal["json_schema", "json_object", "text"]
+ResponseFormat = Literal["json_schema", "json_object", "text"]
 #: From the best way to request JSON to the one that every server supports.
-WEAKER: dict[Form, Form] = {"json_schema": "json_object", "json_object": "text"}
+WEAKER: dict[ResponseFormat, ResponseFormat] = {"json_schema": "json_object", "json_object": "text"}
 _ABOUT_FORM = re.compile(r"response_format|json_schema|json_object|structured output|guided", re.IGNORECASE)
 _UNSUPPORTED = re.compile(r"unsupported|not supported|does not support|unrecognized|unknown|extra", re.IGNORECASE)
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~]*")
@@ -52,7 +52,7 @@ class OpenAI(Remote[dict[str, str]]):
         super().__init__(key, base_url or BASE_URL, model, prices=prices, headers=headers, answer_limit=answer_limit)
         self._environment_headers = self._read_environment()
         # What this server supports: the best way is tried first, and an error is remembered.
-        self._form: Form = "json_schema"
+        self._form: ResponseFormat = "json_schema"
         self._dropped: set[str] = set()
 
     def _connect(self, http: httpx2.AsyncClient) -> dict[str, str]:
@@ -146,7 +146,7 @@ class OpenAI(Remote[dict[str, str]]):
         except ValueError:
             return answer.text
 
-    def _weaken(self, verdict: ModelError, body: object, attempted: tuple[Form, frozenset[str]]) -> bool:
+    def _weaken(self, verdict: ModelError, body: object, attempted: tuple[ResponseFormat, frozenset[str]]) -> bool:
         """Whether to repeat the request in a weaker form."""
         form = attempted[0]
         about_form = pick(body, "param") == "response_format" or _ABOUT_FORM.search(str(verdict))
@@ -156,7 +156,7 @@ class OpenAI(Remote[dict[str, str]]):
             self._form = WEAKER[form]
         return True
 
-    def _drop(self, verdict: ModelError, body: object, attempted: tuple[Form, frozenset[str]]) -> bool:
+    def _drop(self, verdict: ModelError, body: object, attempted: tuple[ResponseFormat, frozenset[str]]) -> bool:
         """Whether the server only rejected an optional parameter, which is then omitted."""
         param = pick(body, "param")
         if not isinstance(verdict, Rejected) or param not in ("max_tokens", "temperature") or param in attempted[1]:

@@ -10,14 +10,14 @@ from typing import Any
 from tabellion.models.base import Ask, Part, Reply, Schema, Usage
 from tabellion.models.errors import BadOutput, ModelError
 
-Call = Callable[[Sequence[Part], Schema | None, Ask], Awaitable[Reply]]
+CallModel = Callable[[Sequence[Part], Schema | None, Ask], Awaitable[Reply]]
 
 HEAVY = 4  # a table or a nested object writes about as much as four plain fields
 #: Rules about several fields at once, which do not apply to a part of the fields.
 ACROSS = {"minProperties", "maxProperties", "dependentRequired", "dependentSchemas", "if", "then", "else"}
 
 
-async def in_parts(call: Call, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
+async def in_parts(call: CallModel, parts: Sequence[Part], schema: Schema | None = None, ask: Ask = Ask()) -> Reply:
     """One reply, merged from as many calls as `ask.hint["split"]` says.
 
     `call` makes one call: a model's own method, or the gate before it, so that every part is counted, paid and

@@ -22,7 +22,7 @@ from tabellion.engine.worker_rows import AgedWorker, read_workers
 from tabellion.errors import DeclarationError, Forbidden, NotMigrated, StoreError
 from tabellion.monitor.rights import bound_by_row_security, missing_rights
 
-Level = Literal["ok", "note", "warning", "error"]
+CheckLevel = Literal["ok", "note", "warning", "error"]
 
 WAL_RESET_FIXED = (3, 51, 3)  # earlier SQLite can corrupt a file when a checkpoint races a commit that resets the WAL
 SKEW = 5.0
@@ -34,14 +34,16 @@ MANY_DEAD = 10_000
 class Finding:
     """One result of a check."""
 
-    level: Level
+    level: CheckLevel
     where: str
     what: str
     fix: str = ""
 
 
 async def examine(
-    environment: Environment, queues: Sequence[Queue], created: Mapping[str, tuple[Level, str]] = MappingProxyType({})
+    environment: Environment,
+    queues: Sequence[Queue],
+    created: Mapping[str, tuple[CheckLevel, str]] = MappingProxyType({}),
 ) -> list[Finding]:
     """All findings about one environment. `created` has the tables that we create: what it means if one is missing,
     and what creates it."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NotRequired
 
 from tabellion.answers import Answer, Doc
 from tabellion.engine import sql
-from tabellion.engine.gates.breaker import State
+from tabellion.engine.gates.breaker import BreakerState
 from tabellion.engine.gates.state import GateEdits, GateSettings, GateState
 from tabellion.engine.queue import Queue
 from tabellion.engine.sql import NOW
@@ -26,7 +26,7 @@ class GateFacts(Answer):
     profile: str
     min_rate: float
     max_rate: float
-    breaker: State
+    breaker: BreakerState
     failures_in_a_row: int
     calls: int
     throttled: int

@@ -28,7 +28,7 @@ class RecordedAttempt:
     error: str | None
 
 
-Fault = tuple[str, str]  #: its kind, and what it is about
+HistoryFault = tuple[str, str]  #: its kind, and what it is about
 
 
 def judge_history(
@@ -37,7 +37,7 @@ def judge_history(
     charging: Sequence[str] | None = None,
     early: bool = False,
     whole: bool = False,
-) -> Iterator[Fault]:
+) -> Iterator[HistoryFault]:
     """Every fault in the attempts of one row, which are ordered by `n`.
 
     `charging` are the outcomes that use up an attempt; None: a crash may or may not have. `early`: claims may come

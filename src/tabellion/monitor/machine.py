@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tabellion.monitor.doctor import Finding, Level
+from tabellion.monitor.doctor import CheckLevel, Finding
 
 GIGABYTE = 1_000_000_000
 LITTLE = GIGABYTE  #: bytes; less free space than that is a problem on any disk
@@ -116,7 +116,7 @@ def _check_data(data: Path) -> list[Finding]:
     return findings or [Finding("ok", "machine", f"what is in the data folder {data} is private")]
 
 
-def _open_file(path: Path, name: str, mode: int, level: Level = "warning") -> Finding:
+def _open_file(path: Path, name: str, mode: int, level: CheckLevel = "warning") -> Finding:
     what = f"every user of this machine may read or change {path}, {name}"
     return Finding(level, "machine", what, f"chmod {mode:o} {path}")
 

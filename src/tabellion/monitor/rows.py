@@ -19,8 +19,8 @@ from tabellion.monitor.fingerprint import attempt_forms, fingerprint, form, mess
 from tabellion.monitor.view import QueueView
 
 #: The four states of a queue, and `waiting`: ready rows that are not due yet.
-Place = Literal["ready", "waiting", "running", "done", "failed"]
-PLACES: tuple[Place, ...] = ("ready", "waiting", "running", "done", "failed")
+RowPlace = Literal["ready", "waiting", "running", "done", "failed"]
+PLACES: tuple[RowPlace, ...] = ("ready", "waiting", "running", "done", "failed")
 NAMES = ("name", "title", "file_name")  #: columns that may have a row's name; the first that exists is used
 LONGEST = 200  #: characters of such a name
 _Row = dict[str, Any]  #: of any table: the key, the name and the mirrors
@@ -54,7 +54,7 @@ class RowGone(TabellionError):  # noqa: N818 - what happened
 
 
 async def rows(
-    store: Store, view: QueueView, place: Place, after: str | None, limit: int
+    store: Store, view: QueueView, place: RowPlace, after: str | None, limit: int
 ) -> tuple[list[QueueRow], str | None]:
     """One page of rows, and the key after which the next page begins: ready rows in queue order, waiting ones by due
     time, the others by key, done and failed ones with the highest key first."""
@@ -71,7 +71,7 @@ async def rows(
 
 
 async def _in_state(
-    store: Store, bound: Bound, state_condition: str, place: Place, after: str | None, limit: int
+    store: Store, bound: Bound, state_condition: str, place: RowPlace, after: str | None, limit: int
 ) -> list[_Row]:
     queue, key = bound.queue, sql.column(bound.key.name)
     conditions: list[str] = [state_condition]

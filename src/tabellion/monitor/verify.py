@@ -27,7 +27,7 @@ from tabellion.errors import DeclarationError
 from tabellion.monitor.histories import RecordedAttempt, judge_history
 from tabellion.monitor.view import QueueView
 
-Level = Literal["violation", "note"]
+FindingLevel = Literal["violation", "note"]
 PAGE = 5000  #: attempts read by one statement
 MOST = 1000  #: findings of one kind in one queue; there may be more
 PAUSE, LOOKS = 1.0, 2  #: seconds before a suspect is looked at again, and how often
@@ -65,7 +65,7 @@ class Violation:
     where: str  #: `queue/key`, or a table
     what: str
     fix: str
-    level: Level = "violation"
+    level: FindingLevel = "violation"
 
     @property
     def identity(self) -> tuple[str, str]:

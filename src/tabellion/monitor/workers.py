@@ -14,7 +14,7 @@ from tabellion.messages import Translatable, load_form
 
 REMEMBERED = 3600.0  #: seconds for which a worker that has ended is still shown
 SHOWN = 200
-State = Literal["alive", "stopped", "lost"]
+WorkerState = Literal["alive", "stopped", "lost"]
 
 
 class HeldJobs(Answer):
@@ -32,7 +32,7 @@ class HeldJobs(Answer):
 class WorkerPicture(worker_rows.WorkerFacts):
     """A worker."""
 
-    state: State
+    state: WorkerState
     queues: list[str]
     holds: Annotated[list[HeldJobs], Doc("The jobs that it holds, by queue.")]
     seen_at: str
@@ -122,7 +122,7 @@ WHERE place = 1 ORDER BY worker, queue"""
     return held
 
 
-def _state(row: _Row) -> State:
+def _state(row: _Row) -> WorkerState:
     return "stopped" if row["stopped_at"] is not None else "alive" if row["age"] < worker_rows.ALIVE else "lost"
 
 

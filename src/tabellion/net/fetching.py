@@ -21,7 +21,7 @@ import httpx2
 
 from tabellion.errors import TabellionError
 from tabellion.messages import Message
-from tabellion.net.guard import Address, Blocked, HostUnreachable, ResolvedUrl, Rules, parse, vet_url
+from tabellion.net.guard import Blocked, HostUnreachable, IpAddress, ResolvedUrl, Rules, parse, vet_url
 
 LIMIT = 100_000_000
 DEADLINE = 60.0
@@ -156,7 +156,7 @@ class Pinned(httpx2.AsyncBaseTransport):
                 failure = error
         raise failure
 
-    async def _ask(self, request: httpx2.Request, target: ResolvedUrl, address: Address) -> httpx2.Response:
+    async def _ask(self, request: httpx2.Request, target: ResolvedUrl, address: IpAddress) -> httpx2.Response:
         key = (target.scheme, target.authority)
         host = self._hosts.get(key)
         if host is None:

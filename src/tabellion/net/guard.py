@@ -18,7 +18,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from tabellion.errors import ConfigurationError, TabellionError
 from tabellion.messages import Message
 
-Address = IPv4Address | IPv6Address
+IpAddress = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 
@@ -82,7 +82,7 @@ class ResolvedUrl:
     host: str
     port: int
     rest: str  #: path and query, beginning with a slash
-    addresses: tuple[Address, ...] = ()
+    addresses: tuple[IpAddress, ...] = ()
 
     @property
     def authority(self) -> str:
@@ -109,7 +109,7 @@ class Rules:
 
     allow: tuple[Network, ...] = ()
     ports: frozenset[int] = PORTS
-    services: frozenset[tuple[Address, int]] = frozenset()  #: addresses that are allowed on one port only
+    services: frozenset[tuple[IpAddress, int]] = frozenset()  #: addresses that are allowed on one port only
     hosts: frozenset[tuple[str, int]] = frozenset()  #: names that are allowed on one port, whatever their addresses
     resolver: Resolver = system_addresses
 
@@ -124,11 +124,11 @@ class Rules:
                 raise ConfigurationError(f"{text!r} is not a network; write it like 10.0.0.0/8 or fd00::/8") from None
         return cls(tuple(networks))
 
-    def allows(self, address: Address, port: int | None = None) -> bool:
+    def allows(self, address: IpAddress, port: int | None = None) -> bool:
         """Whether this address is in an allowed network, or allowed on this port."""
         return (address, port) in self.services or _within(address, self.allow)
 
-    def check(self, address: Address, port: int | None = None) -> None:
+    def check(self, address: IpAddress, port: int | None = None) -> None:
         """Raises Blocked for an address that is not public, unless its network, or this port on it, is allowed."""
         if _within(address, METADATA):
             raise Blocked(Message("net.metadata_server"))
@@ -249,5 +249,5 @@ def is_metadata(host: str) -> bool:
         return host.lower().removesuffix(".") in METADATA_NAMES
 
 
-def _within(address: Address, networks: Iterable[Network]) -> bool:
+def _within(address: IpAddress, networks: Iterable[Network]) -> bool:
     return any(address.version == network.version and address in network for network in networks)

@@ -32,7 +32,7 @@ from tabellion.net.relay import (
     ProxyAnswer,
     ProxyLimits,
     RefusedAddress,
-    Streams,
+    StreamPair,
     answer,
     cancel,
     close,
@@ -124,7 +124,7 @@ class GuardProxy:
             self._tasks.discard(task)
             await close(writer)
 
-    async def _serve(self, client: Streams, task: asyncio.Task[None]) -> None:
+    async def _serve(self, client: StreamPair, task: asyncio.Task[None]) -> None:
         """Answers requests on one connection until one has been forwarded."""
         while head := await read_head(client[0], WAITING_SECONDS):
             line, headers = parse_head(head)
@@ -152,7 +152,7 @@ class GuardProxy:
             return None
         return account if hmac.compare_digest(password.encode(), account.password.encode()) else None
 
-    async def _answer(self, client: Streams, account: ProxyAccount, line: str, headers: Headers) -> None:
+    async def _answer(self, client: StreamPair, account: ProxyAccount, line: str, headers: Headers) -> None:
         try:
             async with asyncio.timeout(account.limits.seconds):
                 await self._forward(client, account, line, headers)
@@ -161,7 +161,7 @@ class GuardProxy:
         except BytesSpent:
             log.warning("browser: a connection was cut: its session has used %s bytes", f"{account.limits.bytes:,}")
 
-    async def _forward(self, client: Streams, account: ProxyAccount, line: str, headers: Headers) -> None:
+    async def _forward(self, client: StreamPair, account: ProxyAccount, line: str, headers: Headers) -> None:
         match = _REQUEST.fullmatch(line)
         if match is None:
             raise ProxyAnswer(400, "this is not a request that a proxy understands")
@@ -182,7 +182,7 @@ class GuardProxy:
             await exchange(client, server, account, headers)
 
     @asynccontextmanager
-    async def _reach(self, account: ProxyAccount, scheme: str, authority: str) -> AsyncIterator[Streams]:
+    async def _reach(self, account: ProxyAccount, scheme: str, authority: str) -> AsyncIterator[StreamPair]:
         """A connection to a checked address of this host."""
         match = _AUTHORITY.fullmatch(authority)
         if match is None:
@@ -210,7 +210,7 @@ class GuardProxy:
             await close(server[1])
 
 
-async def _connect(target: ResolvedUrl, account: ProxyAccount) -> Streams:
+async def _connect(target: ResolvedUrl, account: ProxyAccount) -> StreamPair:
     for address in target.addresses[:TRIES]:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):

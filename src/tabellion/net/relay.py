@@ -12,7 +12,7 @@ from tabellion.net.guard import HostUnreachable, Rules
 
 log = logging.getLogger("tabellion.net")
 
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+StreamPair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Headers = list[tuple[str, str]]
 
 LONGEST_HEAD = 64 * 1024
@@ -145,7 +145,7 @@ async def answer(writer: asyncio.StreamWriter, status: int, text: str, headers: 
     await write(writer, "\r\n".join(lines).encode() + body)
 
 
-async def exchange(client: Streams, server: Streams, account: ProxyAccount, headers: Headers) -> None:
+async def exchange(client: StreamPair, server: StreamPair, account: ProxyAccount, headers: Headers) -> None:
     """Forwards the body of one request, and nothing after it, then the whole answer.
 
     Bytes after the body would be another request, perhaps for another host and with the account's secret: they are
@@ -218,7 +218,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, size
         await _spend(account, writer, piece)
 
 
-async def relay(client: Streams, server: Streams, account: ProxyAccount) -> None:
+async def relay(client: StreamPair, server: StreamPair, account: ProxyAccount) -> None:
     """Copies bytes in both directions until both sides have ended, or one has failed."""
     directions = {
         asyncio.create_task(_pump(client[0], server[1], account)),

@@ -14,14 +14,14 @@ from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Box
-from tabellion.reading.pages import Source, plain
+from tabellion.reading.pages import DocumentSource, plain
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.sniff import Kind, open_source, sniff
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-Format = Literal["PNG", "JPEG"]
+ImageFormat = Literal["PNG", "JPEG"]
 TASK = "tabellion.reading.draw:render"
 WIDTH = 1200
 WIDEST = 6000
@@ -33,13 +33,13 @@ COLORS = ("#c0392b", "#1f618d", "#1e8449", "#7d3c98", "#b9560f", "#0e6655", "#a9
 
 
 def draw(
-    source: Source,
+    source: DocumentSource,
     number: int = 1,
     *,
     boxes: Mapping[str, Box] | None = None,
     rotation: int = 0,
     width: int = WIDTH,
-    format: Format = "PNG",  # noqa: A002 - Pillow's word for it
+    format: ImageFormat = "PNG",  # noqa: A002 - Pillow's word for it
     sandbox: Sandbox | None = None,
     limits: Limits | None = None,
     password: str | None = None,
@@ -50,8 +50,8 @@ def draw(
     """
     if width < 1:
         raise ValueError(f"width is a number of pixels, not {width!r}")
-    if format not in get_args(Format):
-        raise ValueError(f"format is one of {', '.join(get_args(Format))}, not {format!r}")
+    if format not in get_args(ImageFormat):
+        raise ValueError(f"format is one of {', '.join(get_args(ImageFormat))}, not {format!r}")
     if rotation % 90:
         raise ValueError(f"rotation is 0, 90, 180 or 270, not {rotation!r}")
     pool = sandbox or default_sandbox()
@@ -80,7 +80,7 @@ def render(
     boxes: Mapping[str, Any],
     rotation: int,
     width: int,
-    format: Format,  # noqa: A002
+    format: ImageFormat,  # noqa: A002
     password: str | None,
     limits: Mapping[str, Any],
 ) -> Iterator[dict[str, Any]]:

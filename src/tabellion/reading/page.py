@@ -14,7 +14,7 @@ from tabellion.messages import Message, Translatable, restore_text, translatable
 from tabellion.reading.errors import CODES
 
 Box = tuple[float, float, float, float]
-Source = Literal["text", "ocr", "model", "failed"]  #: where a page's words came from
+TextSource = Literal["text", "ocr", "model", "failed"]  #: where a page's words came from
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Page:
     number: int  #: from 1
     width: float  #: as seen, in points for a PDF and pixels for an image
     height: float
-    source: Source
+    source: TextSource
     quality: float = 1.0  #: 0..1: mean score of the OCR, or how much of a text layer looks like language
     words: tuple[Word, ...] = field(default=(), repr=False)
     rotation: int = 0  #: degrees clockwise by which it was rotated to be upright, beyond the file's own rotation

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tabellion.reading.pdf import Pdf, PdfPage
 
 OCR = Literal["auto", "never", "always"]
-Source = str | os.PathLike[str] | bytes | bytearray | memoryview  #: a document: its path, or its content
+DocumentSource = str | os.PathLike[str] | bytes | bytearray | memoryview  #: a document: its path, or its content
 TASK = "tabellion.reading.pages:read"
 #: A text layer with a lower quality is garbage, and the page is read by OCR.
 RUBBISH = 0.5
@@ -358,7 +358,7 @@ def _parse_item(parse: Any, item: Mapping[str, Any], key: str) -> Any:
 
 
 def open_document(
-    source: Source,
+    source: DocumentSource,
     *,
     sandbox: Sandbox | None = None,
     limits: Limits | None = None,
@@ -389,6 +389,6 @@ def open_document(
         return document
 
 
-def plain(source: Source) -> str | os.PathLike[str] | bytes:
+def plain(source: DocumentSource) -> str | os.PathLike[str] | bytes:
     """A path as it is, and content as immutable bytes."""
     return bytes(source) if isinstance(source, bytearray | memoryview) else source

@@ -25,7 +25,7 @@ from tabellion.reading.field import Field
 from tabellion.reading.issue import Issue
 from tabellion.reading.limits import Limits
 from tabellion.reading.page import Page, serialize_page
-from tabellion.reading.pages import OCR, Header, OpenDocument, Source, build_failed_page, open_document, plain
+from tabellion.reading.pages import OCR, DocumentSource, Header, OpenDocument, build_failed_page, open_document, plain
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.types import typefile
 from tabellion.reading.types.rules import Verdict, verdict
@@ -39,7 +39,7 @@ WORD_BYTES, REST = 64, 256 << 10
 DAMAGED = "damaged"  #: the code of an issue: the document was read, but something may be missing
 TRIMMED = Message("note.too_many_words")
 
-Progress = Callable[[int, int], None]  #: called with the pages read and the number of pages
+ReadingProgress = Callable[[int, int], None]  #: called with the pages read and the number of pages
 PageCallback = Callable[[Page], None]  #: called with each page and all its words, as soon as it is read
 
 
@@ -106,7 +106,7 @@ class Reading:
 
 
 def read_local(
-    source: Source,
+    source: DocumentSource,
     type: str | os.PathLike[str] | None = None,  # noqa: A002 - the word for it everywhere
     *,
     password: str | None = None,
@@ -115,7 +115,7 @@ def read_local(
     words: bool = False,
     limits: Limits | None = None,
     sandbox: Sandbox | None = None,
-    progress: Progress | None = None,
+    progress: ReadingProgress | None = None,
     name: str | None = None,
     stop: threading.Event | None = None,
     seen: PageCallback | None = None,
@@ -251,7 +251,7 @@ def load_usable_types(files: Sequence[Path]) -> tuple[list[Path], list[str]]:
 
 
 def _pages(
-    document: OpenDocument, words: bool, progress: Progress | None, seen: PageCallback | None
+    document: OpenDocument, words: bool, progress: ReadingProgress | None, seen: PageCallback | None
 ) -> tuple[list[Page], str]:  # fmt: skip
     """All pages; in a long document only the first and last keep their words."""
     pages: list[Page] = []

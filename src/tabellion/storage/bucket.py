@@ -20,6 +20,7 @@ from tabellion.errors import ConfigurationError
 from tabellion.messages import Message
 from tabellion.storage import files
 from tabellion.storage.lake_backend import (
+    LakeEntries,
     LakeEntry,
     LakeError,
     LakeFileExists,
@@ -41,7 +42,6 @@ PART = 8 << 20  #: bytes of one request of a large file
 DELETES = 1000  #: per request, the limit of S3
 #: Not obstore's own async calls: their threads use Python while it shuts down, which sometimes aborts the process.
 in_thread = files.Threads(32, "tabellion-bucket")
-Entries = list[LakeEntry]  #: the class has a method of the name
 
 
 class Bucket:
@@ -165,7 +165,7 @@ class Bucket:
         with self._translate_errors(path):
             return _entry(obstore.head(self._quick, path))
 
-    def _list(self, prefix: str) -> Entries:
+    def _list(self, prefix: str) -> LakeEntries:
         with self._translate_errors(prefix):
             return [_entry(meta) for batch in obstore.list(self._quick, prefix or None) for meta in batch]
 

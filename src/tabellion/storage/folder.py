@@ -13,11 +13,10 @@ from pathlib import Path
 from tabellion.engine.failpoints import failpoint
 from tabellion.messages import Message
 from tabellion.storage import files
-from tabellion.storage.lake_backend import LakeEntry, LakeFileExists, LakeFileTooLarge, NoSuchLakeFile
+from tabellion.storage.lake_backend import LakeEntries, LakeEntry, LakeFileExists, LakeFileTooLarge, NoSuchLakeFile
 
 ASIDE = ".aside"  #: where a file is moved while it is removed; it is moved back if its content differs
 LOCK = ".lock"
-Entries = list[LakeEntry]  #: the class has a method of the name
 PATIENCE = 0.05  #: seconds between two attempts to take a lock
 
 
@@ -127,7 +126,7 @@ class Folder:
             path, status.st_size, status.st_mtime, f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
         )
 
-    def _list(self, prefix: str) -> Entries:
+    def _list(self, prefix: str) -> LakeEntries:
         entries = []
         for folder, subfolders, names in os.walk(self.root / prefix):
             subfolders[:] = [name for name in subfolders if not name.startswith(".")]

@@ -41,6 +41,9 @@ class LakeEntry:
     tag: str  #: changes whenever the file is written
 
 
+LakeEntries = list[LakeEntry]  #: for classes with a method named `list`
+
+
 class LakeBackend(Protocol):
     """A storage of files: a local folder or a bucket."""
 

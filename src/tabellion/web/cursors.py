@@ -48,8 +48,7 @@ def place(key: bytes, environment: str, question: Mapping[str, Any], cursor: str
     except (ValueError, binascii.Error):
         pass
     raise Problem(
-        422, "cursor_invalid", field="cursor", expected="the `next` value of the previous page, with the same filters",
-        fix=Message("fix.no_cursor"),
+        422, "cursor_invalid", field="cursor", expected=Message("expected.cursor"), fix=Message("fix.no_cursor")
     )  # fmt: skip
 
 

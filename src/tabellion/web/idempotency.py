@@ -39,7 +39,7 @@ def key_of(header: str | None) -> str | None:
     if not _FORM.fullmatch(header):
         raise Problem(
             422, "value_invalid", Message("problem.idempotency_key"), field=HEADER,
-            expected="1 to 255 visible ASCII characters", fix=Message("fix.use_uuid"),
+            expected=Message("expected.idempotency_key"), fix=Message("fix.use_uuid"),
         )  # fmt: skip
     return header
 

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from tabellion.messages import Message, quote_value
 from tabellion.web.problems import Problem
 
-Subject = Literal["body", "request", "file", "form_field"]  #: what a limit is of
+LimitSubject = Literal["body", "request", "file", "form_field"]  #: what a limit is of
 HEADER_BYTES = 32_768  #: of a request before its body, including the request line
 
 
@@ -43,7 +43,7 @@ class RequestLimits:
         return self.upload_bytes * 10 + self.parts * 2000
 
 
-def too_large(limit: int, got: int | None, subject: Subject, field: str | None = None) -> Problem:
+def too_large(limit: int, got: int | None, subject: LimitSubject, field: str | None = None) -> Problem:
     """The problem of a body, file or field beyond its limit."""
     detail = Message(f"problem.{subject}_bytes", n=limit)
     if got is not None:
@@ -52,7 +52,7 @@ def too_large(limit: int, got: int | None, subject: Subject, field: str | None =
 
 
 async def chunks(
-    request: Request, limits: RequestLimits, limit: int, subject: Subject = "body"
+    request: Request, limits: RequestLimits, limit: int, subject: LimitSubject = "body"
 ) -> AsyncIterator[bytes]:
     """The body in chunks; raises a Problem if it is compressed, too large, stalls, or arrives too slowly."""
     if encoding := request.headers.get("content-encoding", "").lower().replace("identity", ""):

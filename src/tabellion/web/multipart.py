@@ -33,7 +33,7 @@ class End:
     """The end of a part."""
 
 
-Event = FormPart | bytes | End
+FormEvent = FormPart | bytes | End
 
 
 @dataclass(slots=True)
@@ -54,9 +54,9 @@ def boundary_of(header: str) -> bytes:
     return boundary
 
 
-async def events(stream: AsyncIterator[bytes], boundary: bytes, most: int) -> AsyncIterator[Event]:
+async def events(stream: AsyncIterator[bytes], boundary: bytes, most: int) -> AsyncIterator[FormEvent]:
     """The parts of a form as they arrive: a `FormPart`, its bytes in chunks, an `End`; raises a Problem if invalid."""
-    pending: list[Event] = []
+    pending: list[FormEvent] = []
     headers = _Headers()
     count, ended = 0, False
 

@@ -84,7 +84,9 @@ def check_query(pairs: list[tuple[str, str]], known: set[str]) -> None:
                 422, "value_repeated", Message("problem.parameter_repeated"), field=name, fix=Message("fix.send_once")
             )
         if "\x00" in value:
-            raise Problem(422, "value_invalid", Message("problem.parameter_nul"), field=name, expected="no NUL")
+            raise Problem(
+                422, "value_invalid", Message("problem.parameter_nul"), field=name, expected=Message("expected.no_nul")
+            )
 
 
 def check_accept(header: str, produced: tuple[str, ...]) -> None:

@@ -77,14 +77,14 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _integer(text: str) -> int:
     value = int(text) if len(text) <= 20 else _LARGEST + 1
     if abs(value) > _LARGEST:
-        raise Problem(422, "value_invalid", Message("problem.integer_size"), expected="an integer below 2^63")
+        raise Problem(422, "value_invalid", Message("problem.integer_size"), expected=Message("expected.integer_size"))
     return value
 
 
 def _number(text: str) -> float:
     value = float(text)
     if value in (float("inf"), float("-inf")):
-        raise Problem(422, "value_invalid", Message("problem.number_size"), expected="a number below 1.8e308")
+        raise Problem(422, "value_invalid", Message("problem.number_size"), expected=Message("expected.number_size"))
     return value
 
 

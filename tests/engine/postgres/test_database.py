@@ -305,3 +305,14 @@ async def test_concurrent_calls_share_few_connections(empty_database: EmptyDatab
 def test_database_errors_become_ours(error: Exception, expected: type[Exception]) -> None:
     """Temporary errors are distinguished from permanent ones."""
     assert type(translate_error(error, 10)) is expected
+
+
+@pytest.mark.parametrize(
+    ("raised_in", "by_policy"), [("ExecWithCheckOptions", True), ("check_enable_rls", True), ("aclcheck_error", False)]
+)
+def test_a_policy_is_told_from_a_missing_right(raised_in: str, by_policy: bool) -> None:
+    """Both have one SQLSTATE, and the server may speak another language."""
+    fields = {"C": "42501", "M": "la nouvelle ligne viole la politique de sécurité", "R": raised_in}
+    error = translate_error(asyncpg.PostgresError.new(fields), 10)
+    assert isinstance(error, Forbidden)
+    assert error.by_policy is by_policy

@@ -339,7 +339,7 @@ async def test_a_missing_right(pg_store: Store) -> None:
         )
         [problem, *_] = await check_transitions(reader.database, bound)
         assert "row-level security" in problem.what
-        assert "policy" in problem.fix
+        assert problem.fix == 'give the worker\'s role a policy FOR UPDATE on "tasks" that allows it'
     finally:
         await reader.close()
         await run(store, "DROP OWNED BY reader", "DROP ROLE reader")

@@ -10,6 +10,7 @@ import pytest
 
 from tabellion import Job, LeaseLost, Permanent, Queue, RateLimited
 from tabellion.engine.job import current_job
+from tabellion.engine.queue import format_state
 from tabellion.engine.settlement import Settlement
 from tabellion.engine.worker.runner import (
     LONGEST_WAIT,
@@ -52,7 +53,7 @@ def test_any_other_return_value_fails_the_job_with_a_hint(result: object) -> Non
     """A wrong return value can never become right, so it is not retried."""
     settlement = settle_result(run_of().job, result)
     assert settlement.outcome == "failed"
-    assert "return a dict of columns, or nothing" in (settlement.error or "")
+    assert settlement.error == Message("attempt.result_invalid", type=type(result).__name__)
 
 
 def test_permanent_fails_at_once() -> None:
@@ -187,7 +188,7 @@ def test_a_result_that_leaves_the_row_running_is_rejected() -> None:
     run = run_of(values={"status": STATES["running"], "text": "x"})
     settlement = settle_result(run.job, dict(run.job.values))
     assert settlement.outcome == "failed"
-    assert "leaves the row running" in (settlement.error or "")
+    assert settlement.error == Message("attempt.result_running", state=format_state(run.job.queue.states["running"]))
 
 
 def test_a_wait_may_be_a_header_value() -> None:

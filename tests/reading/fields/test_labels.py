@@ -6,7 +6,7 @@ import pytest
 
 from tabellion.reading.fields.labels import Label, Lexicon
 from tabellion.reading.fields.layout import lay_out
-from tabellion.reading.page import Source
+from tabellion.reading.page import TextSource
 from tests.reading.fields.paper import paper
 
 LEXICON = Lexicon.of(
@@ -20,7 +20,7 @@ LEXICON = Lexicon.of(
 )
 
 
-def found(text: str, source: Source = "text") -> list[Label]:
+def found(text: str, source: TextSource = "text") -> list[Label]:
     (line,) = lay_out(paper(text, source=source)).lines
     return list(LEXICON.find(line))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from tabellion.engine.events import Listeners
 from tabellion.engine.queue import Queue
-from tabellion.engine.settlement import Settlement, Verdict
+from tabellion.engine.settlement import Settlement, SettlementVerdict
 from tabellion.engine.worker.dispatcher import Dispatcher
 from tabellion.engine.worker.environment import WorkerEnvironment
 from tabellion.engine.worker.heartbeat import WorkerRecord
@@ -203,7 +203,7 @@ class HintedDispatcher(Dispatcher):
         super()._settle_ended()
         self.poller.notice()
 
-    def on_settled(self, environment: WorkerEnvironment, settlement: Settlement, verdict: Verdict) -> None:
+    def on_settled(self, environment: WorkerEnvironment, settlement: Settlement, verdict: SettlementVerdict) -> None:
         """Counts the settlement for the hint that its job was claimed for."""
         super().on_settled(environment, settlement, verdict)
         self.poller.count(environment, settlement.job.queue.name, verdict.outcome or "lease_lost")

@@ -14,13 +14,13 @@ WARY, AMONG = 2, 4  # failures in a row, or within a second and among this many 
 HOLD, SETTLE = 0.1, 0.15  # seconds to wait for the outcomes of calls under way: after a first failure, and when wary
 UNHEARD_WARY, UNHEARD = 10.0, 150.0  # seconds after which a call without an outcome, or a probe, no longer counts
 
-State = Literal["closed", "open", "probing"]
+BreakerState = Literal["closed", "open", "probing"]
 
 
 class SavedBreaker(TypedDict, total=False):
     """What a breaker saves."""
 
-    state: State
+    state: BreakerState
     row: int
     recent: list[float]
     since: int
@@ -43,7 +43,7 @@ class Breaker:
     then can prove that the upstream works: answers to older ones are from before the failures.
     """
 
-    state: State = "closed"
+    state: BreakerState = "closed"
     row: int = 0  #: failures in a row
     recent: list[float] = field(default_factory=list)  #: times at which failures of the last second were recorded
     since: int = 0  #: answers recorded since the first of those

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 from tabellion.engine import sql
-from tabellion.engine.tables.table import CheckConstraint, Column, Kind, Table, TableIndex
+from tabellion.engine.database import FetchRows
+from tabellion.engine.tables.table import CheckConstraint, Column, Table, TableIndex, TableKind
 
-Fetch = Callable[..., Awaitable[list[Any]]]
 
-
-async def describe(fetch: Fetch, name: str) -> Table | None:
+async def describe(fetch: FetchRows, name: str) -> Table | None:
     """The table with its columns, key, indexes and references; None if there is no such table."""
     tables = await fetch(_TABLE, sql.name(name))
     if not tables or tables[0]["oid"] is None:
@@ -56,7 +52,7 @@ async def describe(fetch: Fetch, name: str) -> Table | None:
     )
 
 
-_KINDS: dict[str, Kind] = {"p": "partitioned", "v": "view", "m": "view", "f": "foreign"}
+_KINDS: dict[str, TableKind] = {"p": "partitioned", "v": "view", "m": "view", "f": "foreign"}
 
 _TABLE = """SELECT c.oid, c.relrowsecurity AS row_security, c.relkind::text AS kind,
   array(SELECT a.attname::text FROM pg_partitioned_table AS p, unnest(p.partattrs::smallint[]) AS number

@@ -30,7 +30,7 @@ from tabellion.errors import ConfigurationError, Unreachable, ValueRefused
 
 LOCK_TIMEOUT = 2.0  # seconds a move waits for a row that another session has locked
 RACES = 5  # how often a claim that lost the race for a row is repeated at once
-Connection = Any  # asyncpg's connection, or the proxy its pools hand out
+PostgresConnection = Any  # asyncpg's connection, or the proxy its pools hand out
 
 #: A queue's table changes faster than its statistics: with wrong estimates, the planner reads and sorts the whole
 #: backlog for one claim. Every move is written to read an index in order and find rows by key: only that is allowed.
@@ -64,7 +64,7 @@ class PostgreSQL:
         self.clock = clock
         self._durable = durable
         self.pooled: bool | None = None  #: whether the connection goes through a pooler; None: not known yet
-        self._idle: dict[bool, list[Connection]] = {True: [], False: []}
+        self._idle: dict[bool, list[PostgresConnection]] = {True: [], False: []}
         self._most = connections
         self._used = 0
         self._free = asyncio.Semaphore(connections)
@@ -88,14 +88,14 @@ class PostgreSQL:
                     await asyncio.wait_for(connection.close(), 1)
 
     @contextlib.asynccontextmanager
-    async def connection(self, *, pinned: bool = False) -> AsyncIterator[Connection]:
+    async def connection(self, *, pinned: bool = False) -> AsyncIterator[PostgresConnection]:
         """A connection for one call; one that failed or timed out is closed and never reused.
 
         On a `pinned` connection the planner may only read indexes in their order.
         """
         idle, other = self._idle[pinned], self._idle[not pinned]
         async with self._free:
-            connection: Connection = None
+            connection: PostgresConnection = None
             self._used += 1
             try:
                 async with asyncio.timeout(self.deadline):
@@ -139,7 +139,7 @@ class PostgreSQL:
                 return []
 
     async def _run_all(
-        self, connection: Connection, statements: Iterable[tuple[str, Sequence[Any]]], guarded: bool
+        self, connection: PostgresConnection, statements: Iterable[tuple[str, Sequence[Any]]], guarded: bool
     ) -> list[list[Any]]:
         results: list[list[Any]] = []
         for text, values in statements:
@@ -228,7 +228,7 @@ class PostgreSQL:
                 await self._run_extras(connection, terms.extras(job))  # type: ignore[union-attr]
             return jobs
 
-    async def _room(self, connection: Connection, queue: Queue, n: int) -> int:
+    async def _room(self, connection: PostgresConnection, queue: Queue, n: int) -> int:
         live_limit = await self._lock_queue(connection, queue)
         running = await connection.fetchval(
             "SELECT count(*) FROM tabellion_attempts WHERE queue = $1 AND settled_at IS NULL", queue.name
@@ -236,7 +236,7 @@ class PostgreSQL:
         limit = queue.limit if live_limit is None else live_limit
         return n if limit is None else min(n, limit - running)
 
-    async def _lock_queue(self, connection: Connection, queue: Queue) -> int | None:
+    async def _lock_queue(self, connection: PostgresConnection, queue: Queue) -> int | None:
         """Locks the queue's own row, which is created if it is missing; returns the limit that an operator set."""
         text, values = control_rows.ensure(queue.name)
         await connection.execute(self._text(text), *values)
@@ -340,7 +340,7 @@ class PostgreSQL:
                     return list(await connection.fetch(self._text(text), *values))
             return list(await connection.fetch(self._text(text), *values))
 
-    async def _run_extras(self, connection: Connection, also: Sequence[tuple[str, Sequence[Any]]]) -> None:
+    async def _run_extras(self, connection: PostgresConnection, also: Sequence[tuple[str, Sequence[Any]]]) -> None:
         """Runs attached statements; a missing right fails the job and is not an error of the database."""
         try:
             for statement, arguments in also:
@@ -352,7 +352,7 @@ class PostgreSQL:
         clock = CLOCK["postgresql"] if self.clock is None else sql.instant(self.clock(), "postgresql")
         return template.replace(NOW, clock)
 
-    async def _connect(self, pinned: bool) -> Connection:
+    async def _connect(self, pinned: bool) -> PostgresConnection:
         direct = self.pooled is False
         limits = {"lock_timeout": f"{LOCK_TIMEOUT:g}s", "statement_timeout": f"{self.deadline:g}s"}
         if not self._durable:

@@ -34,9 +34,12 @@ BUSY = (
 )
 
 
-_RULES: dict[str, errors.Rule] = {
+_RULES: dict[str, errors.TableRule] = {
     "23514": "check", "23505": "unique", "23P01": "unique", "23503": "reference", "23502": "null", "P0001": "trigger",
 }  # fmt: skip
+#: The server's functions that refuse a row or a query because of row-level security. Their SQLSTATE is that of any
+#: missing right, and their sentence is in the server's language.
+_BY_POLICY = {"ExecWithCheckOptions", "check_enable_rls"}
 _FUNCTION = re.compile(r"function (\S+?)\(")
 
 
@@ -48,6 +51,8 @@ def translate_error(error: Exception, deadline: float) -> Exception:
         ours.function = raised.group(1) if raised else ""
         ours.rule = "trigger" if raised else _RULES.get(error.sqlstate or "", "")
         ours.constraint = error.constraint_name or ""
+    if isinstance(ours, errors.Forbidden) and isinstance(error, asyncpg.PostgresError):
+        ours.by_policy = error.server_source_function in _BY_POLICY
     return ours
 
 

@@ -18,7 +18,7 @@ from tabellion.engine.store import Store
 from tabellion.engine.tables.declaration import Bound
 
 #: `held`: a live worker holds it; `parked`: the database refused its failed state; `rejected`: it refuses ready.
-Reason = Literal["held", "not_running", "parked", "rejected", "missing"]
+UnreleasedReason = Literal["held", "not_running", "parked", "rejected", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class KeptRow:
     """A row that was requested and not released."""
 
     key: str
-    reason: Reason
+    reason: UnreleasedReason
     worker: str | None = None  #: the worker that holds it
     note: str | None = None  #: its handler's last note
 

@@ -14,17 +14,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from tabellion.errors import Full, NotMigrated, Rule, StoreError, Unreachable, ValueRefused
+from tabellion.errors import Full, NotMigrated, StoreError, TableRule, Unreachable, ValueRefused
 
 Result = TypeVar("Result")
-Connection = sqlite3.Connection
+SqliteConnection = sqlite3.Connection
 
 
 class _Call(Generic[Result]):
     """A function to call with the connection, and the future that waits for its result."""
 
     def __init__(
-        self, work: Callable[[Connection], Result] | None, atomic: bool, future: asyncio.Future[Result]
+        self, work: Callable[[SqliteConnection], Result] | None, atomic: bool, future: asyncio.Future[Result]
     ) -> None:
         self.work = work  #: None: the last call, which closes the connection
         self.atomic = atomic
@@ -60,7 +60,7 @@ class ConnectionThread:
         self._synchronous = "FULL" if durable else "NORMAL"
         self._calls: queue.SimpleQueue[_Call[Any]] | None = None
 
-    async def call(self, work: Callable[[Connection], Result], *, atomic: bool = False) -> Result:
+    async def call(self, work: Callable[[SqliteConnection], Result], *, atomic: bool = False) -> Result:
         """Runs `work` in the thread; `atomic`: in an immediate transaction, all of it or nothing."""
         if self._calls is None:
             self._calls = queue.SimpleQueue()
@@ -69,7 +69,7 @@ class ConnectionThread:
         self._calls.put(_Call(work, atomic, future))
         return await future
 
-    async def try_out(self, work: Callable[[Connection], Result]) -> Result:
+    async def try_out(self, work: Callable[[SqliteConnection], Result]) -> Result:
         """Runs `work`, which rolls back its changes, in an immediate transaction; also for a read-only connection."""
         if not self._read_only or self.path == ":memory:":
             return await self.call(work, atomic=True)
@@ -84,7 +84,7 @@ class ConnectionThread:
             await closed
 
     def _serve(self, calls: queue.SimpleQueue[_Call[Any]]) -> None:
-        connection: Connection | None = None
+        connection: SqliteConnection | None = None
         while True:
             call = calls.get()
             if call.work is None:
@@ -103,7 +103,7 @@ class ConnectionThread:
                     connection = None
             call.deliver()
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> SqliteConnection:
         if self._read_only and self.path != ":memory:":
             return self._connect_to_read()
         if self.path != ":memory:":
@@ -120,7 +120,7 @@ class ConnectionThread:
             raise
         return connection
 
-    def _connect_to_read(self) -> Connection:
+    def _connect_to_read(self) -> SqliteConnection:
         """Connects without creating a file, changing the journal mode or being able to write.
 
         The only reader of a file in WAL mode leaves an empty `-wal` behind, which SQLite removes if the connection may
@@ -130,18 +130,18 @@ class ConnectionThread:
         connection.execute("PRAGMA query_only = ON")
         return connection
 
-    def _try_beside(self, work: Callable[[Connection], Result]) -> Result:
+    def _try_beside(self, work: Callable[[SqliteConnection], Result]) -> Result:
         """Runs `work` on a writable connection and closes it before ours: the last one to close merges a `-wal`."""
         with contextlib.closing(self._open_existing("rw")) as writer:
             for setting in ("cache_spill = OFF", "foreign_keys = ON"):  # so that no page is written before the rollback
                 self._set(writer, setting)
             return _transaction(writer, work)
 
-    def _open_existing(self, mode: str) -> Connection:
+    def _open_existing(self, mode: str) -> SqliteConnection:
         address = f"{Path(self.path).absolute().as_uri()}?mode={mode}"
         return sqlite3.connect(address, uri=True, timeout=self.deadline, isolation_level=None, check_same_thread=False)
 
-    def _set(self, connection: Connection, setting: str) -> None:
+    def _set(self, connection: SqliteConnection, setting: str) -> None:
         """Applies a setting; SQLite does not wait for another process that is switching to WAL, so we retry."""
         until = time.monotonic() + self.deadline
         while True:
@@ -180,7 +180,7 @@ def _create_private(path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
-def _transaction(connection: Connection, work: Callable[[Connection], Result]) -> Result:
+def _transaction(connection: SqliteConnection, work: Callable[[SqliteConnection], Result]) -> Result:
     connection.execute("BEGIN IMMEDIATE")
     try:
         result = work(connection)
@@ -197,7 +197,7 @@ def is_busy(error: BaseException) -> bool:
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-_RULES: dict[str, Rule] = {
+_RULES: dict[str, TableRule] = {
     "SQLITE_CONSTRAINT_CHECK": "check",
     "SQLITE_CONSTRAINT_UNIQUE": "unique",
     "SQLITE_CONSTRAINT_PRIMARYKEY": "unique",

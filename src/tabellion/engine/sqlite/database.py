@@ -22,12 +22,11 @@ from tabellion.engine.settlement import Settlement
 from tabellion.engine.sql import CLOCK, NOW, Dialect
 from tabellion.engine.sqlite import catalog as sqlite_catalog
 from tabellion.engine.sqlite import moves
-from tabellion.engine.sqlite.connection_thread import ConnectionThread, translate_error
+from tabellion.engine.sqlite.connection_thread import ConnectionThread, SqliteConnection, translate_error
 from tabellion.engine.tables.declaration import Bound
 from tabellion.engine.tables.table import Table
 from tabellion.engine.values import for_sqlite, json_text
 
-Connection = sqlite3.Connection
 ASK = 0.1  # seconds between two queries for changes while the files look unchanged
 RECENT = 20_000_000  # nanoseconds: file systems store times in steps of up to ten milliseconds
 
@@ -64,7 +63,7 @@ class SQLite:
     ) -> list[list[Any]]:
         """Runs several statements in one transaction; `guarded`: none of them if the first returns no row."""
 
-        def work(connection: Connection) -> list[list[Any]]:
+        def work(connection: SqliteConnection) -> list[list[Any]]:
             return self._run_all(connection, statements, guarded)
 
         reads_only = all(text.lstrip()[:6].upper() in ("SELECT", "PRAGMA", "EXPLAI") for text, _ in statements)
@@ -74,7 +73,7 @@ class SQLite:
             return []
 
     def _run_all(
-        self, connection: Connection, statements: Iterable[tuple[str, Sequence[Any]]], guarded: bool
+        self, connection: SqliteConnection, statements: Iterable[tuple[str, Sequence[Any]]], guarded: bool
     ) -> list[list[Any]]:
         results: list[list[Any]] = []
         for text, values in statements:
@@ -89,7 +88,7 @@ class SQLite:
         """Tries statements on a row and rolls everything back; no answers if `lock` returns no row."""
         answers: Answers = {}
 
-        def work(connection: Connection) -> None:
+        def work(connection: SqliteConnection) -> None:
             if self._run_all(connection, [lock], guarded=False)[0]:
                 self._try_all(connection, trials, answers)
             raise Undone
@@ -98,7 +97,7 @@ class SQLite:
             await self._thread.try_out(work)
         return answers
 
-    def _try_all(self, connection: Connection, trials: Sequence[TrialStatements], answers: Answers) -> None:
+    def _try_all(self, connection: SqliteConnection, trials: Sequence[TrialStatements], answers: Answers) -> None:
         for trial in trials:
             connection.execute("SAVEPOINT trial")
             try:
@@ -166,7 +165,7 @@ class SQLite:
         counting = self._text(moves.RUNNING)
         touched = bound.mirrors.get("updated_at")
 
-        def work(connection: Connection) -> list[Job]:
+        def work(connection: SqliteConnection) -> list[Job]:
             room = n
             if limited:
                 running, live_limit = connection.execute(counting, [queue.name]).fetchone()
@@ -229,7 +228,7 @@ class SQLite:
         )
         plainly = [self._text(text) for text in moves.settle_plainly(bound, first.outcome)] if plain else []
 
-        def all_plain(connection: Connection) -> bool:
+        def all_plain(connection: SqliteConnection) -> bool:
             keys, tokens = (
                 json_text([settlement.job.text_key for settlement in batch]),
                 json_text([settlement.job.token for settlement in batch]),
@@ -245,11 +244,11 @@ class SQLite:
 
         counting = self._text(counts.add("sqlite"))
 
-        def count(connection: Connection, settled: int, cost: float) -> None:
+        def count(connection: SqliteConnection, settled: int, cost: float) -> None:
             if settled and counts.is_counted(first.outcome, bool(cost)):
                 connection.execute(counting, [bound.queue.name, "", *counts.numbers(first.outcome, settled, cost)])
 
-        def work(connection: Connection) -> dict[str, str]:
+        def work(connection: SqliteConnection) -> dict[str, str]:
             if plain and all_plain(connection):
                 count(connection, len(batch), 0.0)
                 failpoint("settle.pre_commit")
@@ -306,7 +305,7 @@ class SQLite:
         failpoint("renew.drop")
         extend, supersede = self._text(moves.renew(bound)), self._text(moves.supersede_unheld(bound))
 
-        def work(connection: Connection) -> dict[str, bool]:
+        def work(connection: SqliteConnection) -> dict[str, bool]:
             results: dict[str, bool] = {}
             for job in jobs:
                 values = (job.text_key, job.n, job.token, job._note, bound.queue.lease, job.key, job.note_form)
@@ -328,7 +327,7 @@ class SQLite:
         """Renews one claim and runs statements with it, guarded; None: the claim was lost."""
         extend, supersede = self._text(moves.renew(bound)), self._text(moves.supersede_unheld(bound))
 
-        def work(connection: Connection) -> list[list[Any]] | None:
+        def work(connection: SqliteConnection) -> list[list[Any]] | None:
             values = (job.text_key, job.n, job.token, job._note, bound.queue.lease, job.key, job.note_form)
             if connection.execute(extend, values).rowcount:
                 return self._run_all(connection, statements, guarded=True)
@@ -340,7 +339,7 @@ class SQLite:
         except Undone:
             return []
 
-    def _run_extras(self, connection: Connection, also: Sequence[Numbered]) -> None:
+    def _run_extras(self, connection: SqliteConnection, also: Sequence[Numbered]) -> None:
         # Their texts are not cached: handlers may have written values into them.
         for statement, values in also:
             text = self._substitute_clock(sql.question_marks(statement))
@@ -349,7 +348,7 @@ class SQLite:
     async def table(self, name: str) -> Table | None:
         """The table as the file's schema describes it."""
 
-        def work(connection: Connection) -> Table | None:
+        def work(connection: SqliteConnection) -> Table | None:
             return sqlite_catalog.describe(connection, name)
 
         return await self._thread.call(work)

@@ -82,7 +82,7 @@ class CheckConstraint:
     columns: frozenset[str]
 
 
-Kind = Literal["table", "partitioned", "view", "foreign"]
+TableKind = Literal["table", "partitioned", "view", "foreign"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Table:
     indexes: tuple[TableIndex, ...] = ()
     row_security: bool = False
     references: Mapping[str, tuple[str, str]] = field(default_factory=dict)  #: column -> (table, column)
-    kind: Kind = "table"
+    kind: TableKind = "table"
     partition_columns: tuple[str, ...] = ()  #: the columns that decide which partition a row is in
     checks: tuple[CheckConstraint, ...] = ()
     behind: tuple[str, ...] = ()  #: the tables that a view reads, or the table that this is a partition of

@@ -49,7 +49,7 @@ async def try_transitions(database: Database, bound: Bound) -> list[Refusal]:
         by_rule = await _check_rules(database, bound)
         by_trial, entered = await _check_by_trial(database, bound) if bound.queue.try_states else ([], set())
     except Forbidden as error:
-        return [Refusal("running", _forbidden(bound, str(error)))]
+        return [Refusal("running", _forbidden(bound, error, str(error)))]
     # If a row could enter a state, our reading of the rules was wrong.
     by_rule = [refusal for refusal in by_rule if refusal.state not in entered]
     known = {refusal.state for refusal in by_rule}
@@ -234,7 +234,7 @@ async def _refusals(database: Database, bound: Bound, answers: Answers) -> dict[
         if state is None:
             continue
         if isinstance(answer, Forbidden):
-            refusals[change] = Refusal(state, _forbidden(bound, f"{change}: {answer}"))
+            refusals[change] = Refusal(state, _forbidden(bound, answer, f"{change}: {answer}"))
         elif isinstance(answer, StoreError):
             # A unique constraint involves two rows, and the other one may be gone later.
             if answer.rule != "unique":
@@ -312,8 +312,8 @@ def _fix(bound: Bound, error: StoreError) -> str:
     return f"change what {table} allows, or declare other states"
 
 
-def _forbidden(bound: Bound, words: str) -> DeclarationProblem:
+def _forbidden(bound: Bound, error: Forbidden, words: str) -> DeclarationProblem:
     table = sql.name(bound.queue.table)
-    if "row-level security" in words:
+    if error.by_policy:
         return DeclarationProblem(words, f"give the worker's role a policy FOR UPDATE on {table} that allows it")
     return DeclarationProblem(words, f"GRANT SELECT, UPDATE ON {table} TO the worker's role;")

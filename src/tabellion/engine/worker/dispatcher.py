@@ -13,7 +13,7 @@ from tabellion.engine.context import JobContext
 from tabellion.engine.events import Event, Listeners
 from tabellion.engine.job import Job
 from tabellion.engine.queue import Queue
-from tabellion.engine.settlement import Settlement, Verdict
+from tabellion.engine.settlement import Settlement, SettlementVerdict
 from tabellion.engine.worker.environment import WorkerEnvironment
 from tabellion.engine.worker.heartbeat import WorkerRecord
 from tabellion.engine.worker.polling import Poller
@@ -140,7 +140,7 @@ class Dispatcher:
             self.idle.set()
         self.poller.on_slot_freed()
 
-    def on_settled(self, environment: WorkerEnvironment, settlement: Settlement, verdict: Verdict) -> None:
+    def on_settled(self, environment: WorkerEnvironment, settlement: Settlement, verdict: SettlementVerdict) -> None:
         """Counts a settlement that was written or refused, emits its event, and wakes the poller for new work."""
         outcome = verdict.outcome
         if outcome == "done":

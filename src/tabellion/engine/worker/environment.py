@@ -18,7 +18,7 @@ from tabellion.engine.periodic import PeriodicTask
 from tabellion.engine.queue import Queue
 from tabellion.engine.recovery import orphans, refused_rows
 from tabellion.engine.retention import RetentionRule, prune_some
-from tabellion.engine.settlement import Settlement, Verdict
+from tabellion.engine.settlement import Settlement, SettlementVerdict
 from tabellion.engine.worker import heartbeat
 from tabellion.engine.worker.leases import Leases
 from tabellion.engine.worker.runner import Run, retry_or_fail
@@ -356,7 +356,7 @@ class WorkerEnvironment:
                 job = (await self.store.bind(queues[row["queue"]])).job(row)
                 self.settler.put(Settlement(job, "released", seconds=0.0))
 
-    def on_settled(self, settlement: Settlement, verdict: Verdict) -> None:
+    def on_settled(self, settlement: Settlement, verdict: SettlementVerdict) -> None:
         """Forgets the claim of a settlement that was written or refused, and passes it on."""
         self.leases.drop(settlement.job)
         self._dispatcher.on_settled(self, settlement, verdict)

@@ -200,14 +200,14 @@ def settle_result(job: Job, result: object) -> Settlement:
     if result is None:
         return Settlement(job, "done")
     if type(result) is not dict and not isinstance(result, Mapping):
-        error = f"the handler returned {type(result).__name__}: return a dict of columns, or nothing"
+        error = Message("attempt.result_invalid", type=type(result).__name__)
         return Settlement(job, "failed", error=error)
     values = cast("Mapping[str, Any]", result)
     running = job.queue.states["running"]
     if any(column in values for column in running):
         returned = {column: values[column] for column in running if column in values}
         if not disjoint(job.queue.states["done"] | returned, running):
-            error = f"the handler's result leaves the row running ({format_state(running)}): return only what changes"
+            error = Message("attempt.result_running", state=format_state(running))
             return Settlement(job, "failed", error=error)
     return Settlement(job, "done", values)
 
@@ -291,4 +291,4 @@ def _safe_str(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:
-        return "the exception has no message"
+        return Message("attempt.no_message")

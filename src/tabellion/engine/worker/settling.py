@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tabellion.engine.settlement import Settlement, Verdict
+from tabellion.engine.settlement import Settlement, SettlementVerdict
 from tabellion.errors import Busy, Forbidden, NotMigrated
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Settler:
             else:
                 pause = SHORTEST_PAUSE
 
-    async def _write(self, batch: Sequence[Settlement]) -> tuple[list[Verdict], list[Settlement]]:
+    async def _write(self, batch: Sequence[Settlement]) -> tuple[list[SettlementVerdict], list[Settlement]]:
         """The verdicts, and the settlements that have to wait: a locked row, or a missing table that only one of them
         writes, must not delay the others."""
         if len(batch) > 1:
@@ -84,7 +84,7 @@ class Settler:
                 return await self._store.settle(batch), []
             except (Busy, Forbidden, NotMigrated):
                 pass  # one by one, to find out which of them
-        verdicts: list[Verdict] = []
+        verdicts: list[SettlementVerdict] = []
         postponed: list[Settlement] = []
         for settlement in batch:
             try:

@@ -245,7 +245,9 @@ async def _vet(request: Request, url: str) -> str:
 
 def too_long(error: TextTooLong, field: str) -> Problem:
     """The problem of a text that is longer than its column."""
-    return Problem(422, "value_invalid", str(error), field=field, expected=f"at most {error.limit} characters")
+    return Problem(
+        422, "value_invalid", str(error), field=field, expected=Message("expected.max_length", n=error.limit)
+    )
 
 
 def row_refused(error: StoreError) -> Problem:

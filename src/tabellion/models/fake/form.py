@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from hashlib import sha256
 from typing import Any, Final
 
+from tabellion.models.base import Schema
 from tabellion.models.fake import typed
 from tabellion.models.fake.lines import LabelledLines, lines_of, words
 
@@ -14,7 +15,6 @@ DEEPEST = 8
 MOST_ITEMS = 200
 LONGEST_MADE = 10_000  # characters
 NOTHING: Final = object()  #: not found, which is not the same as null
-Schema = Mapping[str, Any]
 
 
 class FormFiller:

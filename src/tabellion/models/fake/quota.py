@@ -7,8 +7,8 @@ from typing import Literal, Protocol, get_args
 
 from tabellion.errors import ConfigurationError
 
-Kind = Literal["bucket", "fixed", "sliding"]
-Window = tuple[Kind, float]  #: how a quota is counted, and the length in seconds
+QuotaKind = Literal["bucket", "fixed", "sliding"]
+Window = tuple[QuotaKind, float]  #: how a quota is counted, and the length in seconds
 BUCKET: Window = ("bucket", 1.0)
 SLACK = 1e-6  # tokens: rounding must not reject a request that arrives exactly in time
 SOONEST = 0.001  # seconds: the shortest delay of a rejection
@@ -111,8 +111,8 @@ def window_of(text: str) -> Window:
         seconds = float(length or 1)
     except ValueError:
         seconds = 0.0
-    if kind not in get_args(Kind) or not 0 < seconds < 1e6:
+    if kind not in get_args(QuotaKind) or not 0 < seconds < 1e6:
         raise ConfigurationError(
-            f"window={text}: write {', '.join(get_args(Kind))} and a length in seconds, e.g. fixed:60"
+            f"window={text}: write {', '.join(get_args(QuotaKind))} and a length in seconds, e.g. fixed:60"
         )
     return kind, seconds  # type: ignore[return-value]

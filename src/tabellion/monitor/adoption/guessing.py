@@ -95,11 +95,11 @@ def guess_states(
     return {state: found[state] for state in STATES if state in found}
 
 
-Found = Mapping[StateName, Guess]
+EarlierGuesses = Mapping[StateName, Guess]
 Values = Collection[Scalar]
 
 
-def _by_word(state: StateName, status: StatusColumn, free: list[Scalar], _: Found, __: Values) -> Guess | None:
+def _by_word(state: StateName, status: StatusColumn, free: list[Scalar], _: EarlierGuesses, __: Values) -> Guess | None:
     matching = sorted(
         (value for value in free if status.word(value) in WORDS[state]),
         key=lambda value: (value != status.default, WORDS[state].index(status.word(value))),
@@ -113,7 +113,9 @@ def _by_word(state: StateName, status: StatusColumn, free: list[Scalar], _: Foun
     return Guess(state, value, "; ".join(reasons))
 
 
-def _by_pattern(state: StateName, status: StatusColumn, free: list[Scalar], _: Found, __: Values) -> Guess | None:
+def _by_pattern(
+    state: StateName, status: StatusColumn, free: list[Scalar], _: EarlierGuesses, __: Values
+) -> Guess | None:
     known = {word for words in WORDS.values() for word in words}
     matching = [
         value
@@ -126,14 +128,16 @@ def _by_pattern(state: StateName, status: StatusColumn, free: list[Scalar], _: F
     return Guess(state, matching[0], _explain_guess(status, matching[0])) if len(matching) == 1 else None
 
 
-def _by_default(state: StateName, status: StatusColumn, free: list[Scalar], _: Found, __: Values) -> Guess | None:
+def _by_default(
+    state: StateName, status: StatusColumn, free: list[Scalar], _: EarlierGuesses, __: Values
+) -> Guess | None:
     value = status.default
     known = status.word(value) in {word for other in STATES if other != "ready" for word in WORDS[other]}
     fits = state == "ready" and value is not None and value in free and not known
     return Guess(state, value, "the column's default") if fits else None
 
 
-def _by_null(state: StateName, status: StatusColumn, _: list[Scalar], __: Found, ___: Values) -> Guess | None:
+def _by_null(state: StateName, status: StatusColumn, _: list[Scalar], __: EarlierGuesses, ___: Values) -> Guess | None:
     """NULL means ready if new rows have no default and no value means ready."""
     if state != "ready" or not status.nulls or status.default is not None:
         return None
@@ -141,7 +145,7 @@ def _by_null(state: StateName, status: StatusColumn, _: list[Scalar], __: Found,
 
 
 def _by_elimination(
-    state: StateName, status: StatusColumn, free: list[Scalar], found: Found, _: Values
+    state: StateName, status: StatusColumn, free: list[Scalar], found: EarlierGuesses, _: Values
 ) -> Guess | None:
     remaining = [value for value in free if not NEITHER.search(status.word(value))]
     is_only_one = status.allowed is not None and len(found) == len(STATES) - 1 and len(remaining) == 1
@@ -149,7 +153,7 @@ def _by_elimination(
 
 
 def _by_usual_word(
-    state: StateName, status: StatusColumn, _: list[Scalar], found: Found, not_taken: Values
+    state: StateName, status: StatusColumn, _: list[Scalar], found: EarlierGuesses, not_taken: Values
 ) -> Guess | None:
     """The usual word, in the case of the other values, if the column accepts any text."""
     if status.allowed is not None or status.column.family != "text" or (status.seen and not found):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from tabellion import extras
-from tabellion.monitor.metrics.metric import Distribution, Metric, Sample
+from tabellion.monitor.metrics.metric import Distribution, Labels, Metric, Sample
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 200  #: of one label; further ones are counted together
 OTHER = "other"
-Labels = tuple[str, ...]
 
 
 def require_client() -> None:

@@ -10,7 +10,8 @@ from typing import Literal
 from tabellion.engine.store import Store
 from tabellion.monitor.answer_cache import AnswerCache
 
-Kind = Literal["gauge", "counter", "histogram"]
+MetricKind = Literal["gauge", "counter", "histogram"]
+Labels = tuple[str, ...]  #: the values of a metric's labels, in the order of its declaration
 
 #: Seconds; handlers take from milliseconds to an hour.
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
@@ -21,7 +22,7 @@ class Metric:
     """The declaration of a metric: its name, what it means, and its labels, whose values are from closed sets."""
 
     name: str
-    kind: Kind
+    kind: MetricKind
     help: str
     labels: tuple[str, ...] = ()
 
@@ -80,6 +81,6 @@ class MetricSource:
     read: ReadSamples
 
 
-def environment_metric(name: str, kind: Kind, help: str, *labels: str) -> Metric:  # noqa: A002 - Prometheus's word
+def environment_metric(name: str, kind: MetricKind, help: str, *labels: str) -> Metric:  # noqa: A002 - Prometheus's word
     """A metric of one environment's database."""
     return Metric(name, kind, help, ("environment", *labels))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from tabellion.engine.events import NAMES, Event
 from tabellion.engine.settlement import Outcome
 from tabellion.models.observers import ModelCall, add_observer, remove_observer
-from tabellion.monitor.metrics.metric import Distribution, Metric, Sample
+from tabellion.monitor.metrics.metric import Distribution, Labels, Metric, Sample
 
 if TYPE_CHECKING:
     from tabellion.engine.worker.worker import Worker
@@ -58,7 +58,6 @@ METRICS = (
 )  # fmt: skip
 
 _JOB_EVENTS = frozenset((*OUTCOMES, "claimed"))
-Labels = tuple[str, ...]
 
 
 class WorkerMetrics:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tabellion.messages import Message
-from tabellion.reading.boosting.columns import Row, blocks
+from tabellion.reading.boosting.columns import WordRow, blocks
 from tabellion.reading.boosting.entries import start_entries
 from tabellion.reading.boosting.hyphens import join_lines, words_in
 from tabellion.reading.grounding.variants import CONFUSED, fold
@@ -87,11 +87,11 @@ def _page(page: Page, original: str, changes: list[TextChange]) -> str:
     return "\n".join(filter(None, texts))
 
 
-def _paragraphs(block: list[Row]) -> list[list[Row]]:
+def _paragraphs(block: list[WordRow]) -> list[list[WordRow]]:
     """Groups lines that continue each other; rows of a table, entries of a list and short lines stay separate."""
     edges = sorted(row[-1].box[2] for row in block)
     start, end = min(row[0].box[0] for row in block), edges[len(edges) * 9 // 10]
-    paragraphs: list[list[Row]] = []
+    paragraphs: list[list[WordRow]] = []
     entries = start_entries([" ".join(word.text for word in row) for row in block])
     for row, is_entry in zip(block, entries, strict=True):
         if paragraphs and not is_entry and _flows(paragraphs[-1][-1], row, start, end):
@@ -101,7 +101,7 @@ def _paragraphs(block: list[Row]) -> list[list[Row]]:
     return paragraphs
 
 
-def _flows(last: Row, row: Row, start: float, end: float) -> bool:
+def _flows(last: WordRow, row: WordRow, start: float, end: float) -> bool:
     height = max(word.box[3] - word.box[1] for word in (*last, *row))
     apart = row[0].box[1] - last[0].box[1] > height * PAUSE
     if apart or _is_table(last) or _is_table(row) or BULLET.match(row[0].text):
@@ -110,12 +110,12 @@ def _flows(last: Row, row: Row, start: float, end: float) -> bool:
     return last[-1].box[2] - start >= (end - start) * FULL and not indented and len(last) > 1
 
 
-def _letter(row: Row) -> float:
+def _letter(row: WordRow) -> float:
     """The mean width of a letter."""
     return sum(word.box[2] - word.box[0] for word in row) / max(1, sum(len(word.text) for word in row))
 
 
-def _is_table(row: Row) -> bool:
+def _is_table(row: WordRow) -> bool:
     return any(right.box[0] - left.box[2] > _letter(row) * CELL for left, right in pairwise(row))
 
 

@@ -13,12 +13,12 @@ ROWS = 4  #: the least lines of a column
 PROSE = 3.0  #: words per line; cells of a table have fewer
 EDGE = 0.15  #: columns are not narrower than this
 
-Row = list[Word]
+WordRow = list[Word]
 
 
-def rows_of(words: Sequence[Word]) -> list[Row]:
+def rows_of(words: Sequence[Word]) -> list[WordRow]:
     """The words in lines from top to bottom, each from left to right."""
-    rows: list[Row] = []
+    rows: list[WordRow] = []
     for word in sorted((word for word in words if word.text.strip()), key=_middle):
         row = rows[-1] if rows else None
         if row and _middle(word) - sum(map(_middle, row)) / len(row) < 0.5 * max(_height(word), _height(row[-1])):
@@ -28,12 +28,12 @@ def rows_of(words: Sequence[Word]) -> list[Row]:
     return [sorted(row, key=lambda word: word.box[0]) for row in rows]
 
 
-def blocks(words: Sequence[Word]) -> list[list[Row]]:
+def blocks(words: Sequence[Word]) -> list[list[WordRow]]:
     """The page as blocks in reading order, each a list of lines in one column."""
     return [block for block in _blocks(rows_of(words)) if block]
 
 
-def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
+def _blocks(rows: list[WordRow]) -> Iterator[list[WordRow]]:
     found = _columns(rows)
     if found is None:
         yield rows
@@ -46,7 +46,7 @@ def _blocks(rows: list[Row]) -> Iterator[list[Row]]:
     yield from _blocks(rows[last:])
 
 
-def _columns(rows: list[Row]) -> tuple[int, int, float] | None:
+def _columns(rows: list[WordRow]) -> tuple[int, int, float] | None:
     """The longest run of lines that one gutter divides into two columns of prose."""
     best: tuple[int, int, float] | None = None
     for gutter in _gutters(rows):
@@ -56,7 +56,7 @@ def _columns(rows: list[Row]) -> tuple[int, int, float] | None:
     return best
 
 
-def _gutters(rows: list[Row]) -> list[float]:
+def _gutters(rows: list[WordRow]) -> list[float]:
     """The positions of wide gaps between words, those that most lines share first."""
     votes: dict[int, int] = {}
     for row in rows:
@@ -68,7 +68,7 @@ def _gutters(rows: list[Row]) -> list[float]:
     return [step / 100 for step in likely if votes[step] >= ROWS // 2 and EDGE <= step / 100 <= 1 - EDGE]
 
 
-def _runs(rows: list[Row], gutter: float) -> Iterator[tuple[int, int]]:
+def _runs(rows: list[WordRow], gutter: float) -> Iterator[tuple[int, int]]:
     """Ranges of lines that leave the gutter free."""
     start = None
     for number, row in enumerate([*rows, None]):
@@ -80,7 +80,7 @@ def _runs(rows: list[Row], gutter: float) -> Iterator[tuple[int, int]]:
             start = None
 
 
-def _is_divided(row: Row, gutter: float) -> bool:
+def _is_divided(row: WordRow, gutter: float) -> bool:
     """Whether the row has a wide gap at the gutter and only there: a row of a table has several."""
     edges = [0.0, *(edge for word in row for edge in (word.box[0], word.box[2])), 1.0]
     gaps = [(edges[index], edges[index + 1]) for index in range(0, len(edges), 2)]
@@ -89,13 +89,13 @@ def _is_divided(row: Row, gutter: float) -> bool:
     return max(at_gutter, default=0.0) >= GUTTER and max(others, default=0.0) < CELL
 
 
-def _are_columns(rows: list[Row], gutter: float) -> bool:
+def _are_columns(rows: list[WordRow], gutter: float) -> bool:
     left = [[word for word in row if word.box[2] <= gutter] for row in rows]
     right = [[word for word in row if word.box[2] > gutter] for row in rows]
     return _is_prose(list(filter(None, left))) and _is_prose(list(filter(None, right)))
 
 
-def _is_prose(rows: list[Row]) -> bool:
+def _is_prose(rows: list[WordRow]) -> bool:
     return len(rows) >= ROWS and sum(map(len, rows)) / len(rows) >= PROSE
 
 

@@ -22,7 +22,7 @@ NUMERIC = re.compile(r".*(Amount|Quantity|Percent|FactorNumeric)")
 PRICES = ("NetPriceProductTradePrice", "GrossPriceProductTradePrice", "Price")
 DAY = re.compile(r"\d{4}-\d\d-\d\d(Z|[+-]\d\d:\d\d)?")
 
-Rule = Callable[[InvoiceTerms, int], Iterator[Issue]]
+InvoiceRule = Callable[[InvoiceTerms, int], Iterator[Issue]]
 
 
 def error(code: str, rule: str, message: str, *fields: str, **params: Any) -> Issue:
@@ -261,4 +261,4 @@ def round_to_cent(value: Decimal) -> Decimal:
     return value.quantize(CENT, ROUND_HALF_UP)
 
 
-RULES: tuple[Rule, ...] = (presence, notation, days, sums, lines)
+RULES: tuple[InvoiceRule, ...] = (presence, notation, days, sums, lines)

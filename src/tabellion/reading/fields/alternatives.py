@@ -12,7 +12,7 @@ from typing import Any
 from tabellion.reading.alternative import MOST, Alternative, distinct
 from tabellion.reading.fields.answer import FieldAnswer
 from tabellion.reading.fields.bill import Bill
-from tabellion.reading.fields.candidates import Candidate
+from tabellion.reading.fields.candidates import FieldCandidate
 from tabellion.reading.fields.codes import read_numbers
 from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.layout import Line
@@ -44,19 +44,19 @@ class AlternativeFinder:
         return distinct(answer.value if answer is not None else None, found, MOST)
 
     @cached_property
-    def _pools(self) -> dict[str, Callable[[], Iterable[Candidate]]]:
+    def _pools(self) -> dict[str, Callable[[], Iterable[FieldCandidate]]]:
         return {
             "money": lambda: self._amounts, "date": lambda: self._days, "id": lambda: self._codes,
             "number": lambda: self._numbers, "percent": lambda: self._percents,
         }  # fmt: skip
 
-    def _offer_pool(self, spec: FieldSpec, pool: Callable[[], Iterable[Candidate]]) -> Iterator[Alternative]:
+    def _offer_pool(self, spec: FieldSpec, pool: Callable[[], Iterable[FieldCandidate]]) -> Iterator[Alternative]:
         # A generator: where enough candidates were rejected, nothing is searched.
         for candidate in pool():
             yield _offer(spec, candidate)
 
     @cached_property
-    def _amounts(self) -> list[Candidate]:
+    def _amounts(self) -> list[FieldCandidate]:
         """All money, the largest first: people usually look for a sum."""
         found = self._parse_lines(money_parser(self._doc))
         return sorted(
@@ -64,22 +64,22 @@ class AlternativeFinder:
         )
 
     @cached_property
-    def _days(self) -> list[Candidate]:
+    def _days(self) -> list[FieldCandidate]:
         return self._parse_lines(lambda text: days(text, self._doc.order))
 
     @cached_property
-    def _percents(self) -> list[Candidate]:
+    def _percents(self) -> list[FieldCandidate]:
         return [candidate for candidate in self._parse_lines(self._any) if candidate.found.percent]
 
     @cached_property
-    def _numbers(self) -> list[Candidate]:
+    def _numbers(self) -> list[FieldCandidate]:
         return [candidate for candidate in self._parse_lines(self._any) if not candidate.found.percent]
 
     @cached_property
-    def _codes(self) -> list[Candidate]:
+    def _codes(self) -> list[FieldCandidate]:
         return self._parse_lines(read_numbers)
 
-    def _names(self) -> Iterable[Candidate]:
+    def _names(self) -> Iterable[FieldCandidate]:
         vendor, customer = self._bill.vendor, self._bill.customer
         for party in (vendor, customer):
             if party.name:
@@ -90,12 +90,12 @@ class AlternativeFinder:
     def _any(self, text: str) -> Iterable[Any]:
         return amounts(text, self._doc.mark)
 
-    def _parse_lines(self, parse: Callable[[str], Iterable[Any]]) -> list[Candidate]:
-        found: list[Candidate] = []
+    def _parse_lines(self, parse: Callable[[str], Iterable[Any]]) -> list[FieldCandidate]:
+        found: list[FieldCandidate] = []
         for line in self._doc.layout.lines:
             if any(map(str.isdigit, line.text)):
                 found += [
-                    Candidate("", value.value, line, value.start, value.end, 0.0, found=value)
+                    FieldCandidate("", value.value, line, value.start, value.end, 0.0, found=value)
                     for value in parse(line.text)
                 ]
             if len(found) >= MANY:
@@ -103,16 +103,16 @@ class AlternativeFinder:
         return found
 
 
-def _offer_nothing() -> Iterable[Candidate]:
+def _offer_nothing() -> Iterable[FieldCandidate]:
     return ()
 
 
-def _name_candidate(line: Line, name: str) -> Candidate:
+def _name_candidate(line: Line, name: str) -> FieldCandidate:
     start = max(line.text.find(name), 0)
-    return Candidate("", name, line, start, min(start + len(name), len(line.text)), 0.0)
+    return FieldCandidate("", name, line, start, min(start + len(name), len(line.text)), 0.0)
 
 
-def _offer(spec: FieldSpec, candidate: Candidate) -> Alternative:
+def _offer(spec: FieldSpec, candidate: FieldCandidate) -> Alternative:
     return Alternative(_format_value(spec, candidate.value), candidate.line.page, candidate.box, candidate.quote)
 
 

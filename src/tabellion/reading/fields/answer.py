@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tabellion.messages import Message, quote_value
-from tabellion.reading.fields.candidates import Candidate
+from tabellion.reading.fields.candidates import FieldCandidate
 from tabellion.reading.fields.layout import Line
 from tabellion.reading.page import Box, around
 
@@ -34,7 +34,7 @@ class FieldAnswer:
     doubts: list[str] = field(default_factory=list)
     ceiling: float = 1.0  #: the highest confidence, whatever the evidence
     reasons: list[str] = field(default_factory=list)
-    others: Sequence[Candidate] = ()  #: the rejected candidates, the best first
+    others: Sequence[FieldCandidate] = ()  #: the rejected candidates, the best first
     found: Any = None  #: the parser's result
 
     def features(self) -> dict[str, float]:
@@ -50,7 +50,9 @@ class FieldAnswer:
         }
 
 
-def answer_of(candidates: Sequence[Candidate], value: Any = None, *, proofs: Sequence[str] = ()) -> FieldAnswer | None:
+def answer_of(
+    candidates: Sequence[FieldCandidate], value: Any = None, *, proofs: Sequence[str] = ()
+) -> FieldAnswer | None:
     """The best candidate as an answer; the others are its rivals."""
     if not candidates:
         return None
@@ -80,7 +82,7 @@ def beside(rivals: int) -> str:
     return Message("reason.other_candidates", n=rivals) if rivals else Message("reason.single_candidate")
 
 
-def _where(best: Candidate) -> str:
+def _where(best: FieldCandidate) -> str:
     if best.label is None:
         return Message(f"reason.{best.how.lower()}")
     if best.how in PLACES:

@@ -10,7 +10,7 @@ from functools import cached_property
 from tabellion.messages import Message
 from tabellion.reading.boosting.mend import AmountCorrection, mend_amounts
 from tabellion.reading.fields.answer import FieldAnswer, answer_at, answer_of, beside
-from tabellion.reading.fields.candidates import Candidate
+from tabellion.reading.fields.candidates import FieldCandidate
 from tabellion.reading.fields.codes import read_codes, read_ibans, read_tax_numbers
 from tabellion.reading.fields.currency import read_currency
 from tabellion.reading.fields.dates import read_dates
@@ -34,7 +34,7 @@ _METHODS = {
 }  # fmt: skip
 
 
-def _in_time(dates: dict[str, list[Candidate]]) -> bool:
+def _in_time(dates: dict[str, list[FieldCandidate]]) -> bool:
     issued, due = dates.get("invoice_date"), dates.get("due_date")
     return not issued or not due or due[0].value >= issued[0].value
 
@@ -76,7 +76,7 @@ class Bill:
         return read_customer(self.doc)
 
     @cached_property
-    def dates(self) -> dict[str, list[Candidate]]:
+    def dates(self) -> dict[str, list[FieldCandidate]]:
         """Issue and due dates; where the order of day and month is unknown, the order that puts the due date last."""
         dates = read_dates(self.doc)
         if self.doc.order_guessed and not _in_time(dates):
@@ -140,7 +140,7 @@ class Bill:
         return answer
 
     def _sum(self, name: str) -> FieldAnswer | None:
-        chosen: Candidate | None = getattr(self.sums, name)
+        chosen: FieldCandidate | None = getattr(self.sums, name)
         if chosen is None:
             return None
         answer = answer_of([chosen], money(chosen.value))
@@ -222,7 +222,7 @@ class Bill:
         numbers = [{"kind": candidate.how, "number": candidate.value} for candidate in found]
         return answer_at("tax_ids", numbers, [candidate.line for candidate in found][:1], 0.8)
 
-    def _own(self, found: Sequence[Candidate]) -> list[Candidate]:
+    def _own(self, found: Sequence[FieldCandidate]) -> list[FieldCandidate]:
         """The candidates outside the customer's block."""
         customer_lines = self.doc.customer_lines
         return [candidate for candidate in found if candidate.line.number not in customer_lines]

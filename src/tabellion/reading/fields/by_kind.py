@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tabellion.reading.fields.answer import FieldAnswer, answer_at, answer_of
-from tabellion.reading.fields.candidates import Candidate, find_labelled
+from tabellion.reading.fields.candidates import FieldCandidate, find_labelled
 from tabellion.reading.fields.codes import Code, read_codes
 from tabellion.reading.fields.currency import read_currency
 from tabellion.reading.fields.labelled_text import LabelledText
@@ -61,7 +61,7 @@ def _text(doc: LabelledText, spec: FieldSpec) -> FieldAnswer | None:
         value = rest.strip(" :;.-–=")
         if value and (rest.lstrip()[:1] in ":-–=" or label.leads) and _fits(spec, value):
             start = label.end + rest.index(value)
-            candidate = Candidate(spec.name, value, label.line, start, start + len(value), 0.9, label, "after")
+            candidate = FieldCandidate(spec.name, value, label.line, start, start + len(value), 0.9, label, "after")
             return answer_of([candidate])
         if value or not label.leads:
             continue
@@ -100,7 +100,7 @@ def _choice(doc: LabelledText, spec: FieldSpec) -> FieldAnswer | None:
         plain = fold_in_place(line.text)
         for known, option in options.items():
             if match := re.search(rf"\b{re.escape(known)}\b", plain):
-                candidate = Candidate(spec.name, option, line, match.start(), match.end(), 0.4, None, "unlabelled")
+                candidate = FieldCandidate(spec.name, option, line, match.start(), match.end(), 0.4, None, "unlabelled")
                 return answer_of([candidate])
     return None
 
@@ -131,7 +131,7 @@ def _list(doc: LabelledText, spec: FieldSpec) -> FieldAnswer | None:
     return answer_at(spec.name, [{column.name: value} for value in values], page, 0.8)
 
 
-def _find_ranked(doc: LabelledText, spec: FieldSpec, parse: Callable[[str], Iterable[Any]]) -> list[Candidate]:
+def _find_ranked(doc: LabelledText, spec: FieldSpec, parse: Callable[[str], Iterable[Any]]) -> list[FieldCandidate]:
     found = find_labelled(doc, (spec.name,), parse)
     return sorted(found, key=lambda candidate: (-candidate.score, candidate.line.number, candidate.start))
 

@@ -22,7 +22,7 @@ Parser = Callable[[str], Iterable[Any]]  #: returns objects with value, start an
 
 
 @dataclass(slots=True, eq=False)
-class Candidate:
+class FieldCandidate:
     """One possible value of one field."""
 
     field: str
@@ -54,7 +54,7 @@ class Candidate:
 
 def find_labelled(
     doc: LabelledText, fields: Iterable[str], parse: Parser, *, reach: float = 3.0, strangers: bool = False
-) -> Iterator[Candidate]:
+) -> Iterator[FieldCandidate]:
     """The values that labels point at: in the rest of the line, else in the row to the right, else below.
 
     Words between a label and its value change its meaning ("Date of delivery: …") and lower the score, unless
@@ -81,7 +81,7 @@ def find_labelled(
             yield from _under(doc, label, stop, parse, reach)
 
 
-def _under(doc: LabelledText, label: Label, stop: int, parse: Parser, reach: float) -> Iterator[Candidate]:
+def _under(doc: LabelledText, label: Label, stop: int, parse: Parser, reach: float) -> Iterator[FieldCandidate]:
     """The nearest value below a label, under its own part of the line."""
     box = label.line.box_at(label.start, stop)
     for other in doc.layout.below(label.line, reach, (box[0] - MARGIN, box[1], box[2] + MARGIN, box[3])):
@@ -93,13 +93,13 @@ def _under(doc: LabelledText, label: Label, stop: int, parse: Parser, reach: flo
 
 def _make_candidates(
     label: Label, line: Line, values: Iterable[Any], score: float, how: str, strangers: bool
-) -> Iterator[Candidate]:
+) -> Iterator[FieldCandidate]:
     for place, value in enumerate(values):
         adjusted = (score - 0.05 * place) * (1.0 if label.exact else 0.85)
         if line is label.line and not place and not strangers:
             words = len(re.findall(r"[^\W\d_]{2,}", line.text[label.end : value.start]))
             adjusted -= min(0.25 * words, 0.6)
-        yield Candidate(label.field, value.value, line, value.start, value.end, adjusted, label, how, value)
+        yield FieldCandidate(label.field, value.value, line, value.start, value.end, adjusted, label, how, value)
 
 
 def _over(above: Box, under: Box) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tabellion.reading.fields.candidates import Candidate, find_labelled
+from tabellion.reading.fields.candidates import FieldCandidate, find_labelled
 from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.values import days, fold_in_place
 
@@ -54,9 +54,9 @@ class Code:
     end: int
 
 
-def read_codes(doc: LabelledText, name: str) -> list[Candidate]:
+def read_codes(doc: LabelledText, name: str) -> list[FieldCandidate]:
     """Candidates for an identifier with a label, the best first."""
-    found: list[Candidate] = []
+    found: list[FieldCandidate] = []
     for candidate in find_labelled(doc, (name,), _after_marks):
         if candidate.how == "after" and candidate.label and not _directly(candidate):
             continue
@@ -70,7 +70,7 @@ def read_codes(doc: LabelledText, name: str) -> list[Candidate]:
             candidate.score *= 0.75
         elif phrase in _ANY_NUMBER:
             candidate.score *= 0.55
-    best: dict[str, Candidate] = {}
+    best: dict[str, FieldCandidate] = {}
     for candidate in sorted(found, key=lambda candidate: (-candidate.score, candidate.line.number)):
         best.setdefault(str(candidate.value), candidate)
     return list(best.values())
@@ -81,14 +81,14 @@ def read_numbers(text: str) -> list[Code]:
     return [code for code in _after_marks(text) if _likely(code.value) == 1.0 and not _YEAR.fullmatch(code.value)]
 
 
-def read_ibans(doc: LabelledText) -> list[Candidate]:
+def read_ibans(doc: LabelledText) -> list[FieldCandidate]:
     """Bank accounts, recognised by their form alone."""
     return [candidate for candidate in _of_form(doc, "iban", _IBAN) if 15 <= len(str(candidate.value)) <= 34]
 
 
-def read_tax_numbers(doc: LabelledText) -> list[Candidate]:
+def read_tax_numbers(doc: LabelledText) -> list[FieldCandidate]:
     """Tax numbers by their form, each once, with its kind as `how`; Canada's federal number first."""
-    found: dict[str, Candidate] = {}
+    found: dict[str, FieldCandidate] = {}
     for kind, pattern in _TAX_NUMBERS.items():
         for candidate in _of_form(doc, "vendor_tax_id", pattern):
             candidate.how = kind
@@ -96,11 +96,11 @@ def read_tax_numbers(doc: LabelledText) -> list[Candidate]:
     return list(found.values())
 
 
-def _of_form(doc: LabelledText, name: str, pattern: re.Pattern[str]) -> Iterator[Candidate]:
+def _of_form(doc: LabelledText, name: str, pattern: re.Pattern[str]) -> Iterator[FieldCandidate]:
     for line in doc.layout.lines:
         for match in pattern.finditer(line.text):
             value = re.sub(r"[\s.]", "", match.group())
-            yield Candidate(name, value, line, match.start(), match.end(), 0.8, None, "form", Code(value, 0, 0))
+            yield FieldCandidate(name, value, line, match.start(), match.end(), 0.8, None, "form", Code(value, 0, 0))
 
 
 def _after_marks(text: str) -> Iterator[Code]:
@@ -112,21 +112,21 @@ def _after_marks(text: str) -> Iterator[Code]:
             yield Code(value, match.start(), match.start() + len(value))
 
 
-def _directly(candidate: Candidate) -> bool:
+def _directly(candidate: FieldCandidate) -> bool:
     """Whether only marks and number words are between the label and the value."""
     assert candidate.label is not None  # noqa: S101 - only labelled candidates come here
     between = candidate.line.text[candidate.label.end : candidate.start]
     return bool(_LEAD.fullmatch(between))
 
 
-def _find_in_titles(doc: LabelledText) -> Iterator[Candidate]:
+def _find_in_titles(doc: LabelledText) -> Iterator[FieldCandidate]:
     """Invoice numbers in headings such as "Mietrechnung (387) Nr. 9314 vom …"."""
     for line in doc.layout.lines:
         plain = fold_in_place(line.text)
         for match in _BILL.finditer(plain):
             code = _CODE.match(line.text, match.end())
             if code and any(letter.isdigit() for letter in code.group()):
-                yield Candidate(
+                yield FieldCandidate(
                     "invoice_number", code.group(), line, code.start(), code.end(), 0.9, None, "heading", None
                 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from tabellion.reading.fields.candidates import Candidate
+from tabellion.reading.fields.candidates import FieldCandidate
 from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.values import CODES, NAMED_SIGNS, amounts, currency, fold_in_place
 
@@ -20,7 +20,7 @@ _WHERE = {
 }
 
 
-def read_currency(doc: LabelledText) -> list[Candidate]:
+def read_currency(doc: LabelledText) -> list[FieldCandidate]:
     """Candidates, the most frequent first."""
     votes: Counter[str] = Counter()
     first: dict[str, tuple] = {}  # type: ignore[type-arg]
@@ -47,13 +47,13 @@ def read_currency(doc: LabelledText) -> list[Candidate]:
     for code, count in votes.most_common(3):
         line, start, end, label = first[code]
         share = count / sum(votes.values())
-        found.append(Candidate("currency", code, line, start, end, share, label, "printed"))
+        found.append(FieldCandidate("currency", code, line, start, end, share, label, "printed"))
     return found or _infer_from_places(doc)
 
 
-def _infer_from_places(doc: LabelledText) -> list[Candidate]:
+def _infer_from_places(doc: LabelledText) -> list[FieldCandidate]:
     for code, words in _WHERE.items():
         for line in doc.layout.lines:
             if place := words.search(fold_in_place(line.text)):
-                return [Candidate("currency", code, line, place.start(), place.end(), 0.5, None, "place")]
+                return [FieldCandidate("currency", code, line, place.start(), place.end(), 0.5, None, "place")]
     return []

@@ -6,7 +6,7 @@ import datetime
 import re
 from collections.abc import Iterator
 
-from tabellion.reading.fields.candidates import ALONE, Candidate, find_labelled
+from tabellion.reading.fields.candidates import ALONE, FieldCandidate, find_labelled
 from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.table import columns_of
 from tabellion.reading.fields.values import Day, days, fold_in_place
@@ -29,7 +29,7 @@ _TIME = re.compile(r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?\s*(?:am|pm)?|\b[ap]m\b")
 
 def read_dates(
     doc: LabelledText, *, fields: tuple[str, ...] = ("invoice_date", "due_date")
-) -> dict[str, list[Candidate]]:
+) -> dict[str, list[FieldCandidate]]:
     """The candidates of each field, the best first."""
 
     def parse(text: str) -> list[Day]:
@@ -38,7 +38,7 @@ def read_dates(
     def parse_days(text: str) -> list[Day]:
         return [day for day in days(text, doc.order, compact=True) if day.value >= _OLDEST]
 
-    found: dict[str, list[Candidate]] = {name: [] for name in fields}
+    found: dict[str, list[FieldCandidate]] = {name: [] for name in fields}
     for candidate in find_labelled(doc, fields, parse_days):
         if (
             candidate.how == "below"
@@ -69,7 +69,7 @@ def read_dates(
     return found
 
 
-def _loose(doc: LabelledText, parse) -> Iterator[Candidate]:  # type: ignore[no-untyped-def]
+def _loose(doc: LabelledText, parse) -> Iterator[FieldCandidate]:  # type: ignore[no-untyped-def]
     """Candidates for dates without a label."""
     first = True
     for line in doc.layout.lines:
@@ -92,5 +92,5 @@ def _loose(doc: LabelledText, parse) -> Iterator[Candidate]:  # type: ignore[no-
             yield _one("invoice_date", day, line, score, "unlabelled")
 
 
-def _one(name: str, day: Day, line, score: float, how: str) -> Candidate:  # type: ignore[no-untyped-def]
-    return Candidate(name, day.value, line, day.start, day.end, score, None, how, day)
+def _one(name: str, day: Day, line, score: float, how: str) -> FieldCandidate:  # type: ignore[no-untyped-def]
+    return FieldCandidate(name, day.value, line, day.start, day.end, score, None, how, day)

@@ -9,7 +9,7 @@ from decimal import Decimal
 from itertools import combinations
 
 from tabellion.messages import Message
-from tabellion.reading.fields.candidates import ALONE, Candidate, Parser, find_labelled
+from tabellion.reading.fields.candidates import ALONE, FieldCandidate, Parser, find_labelled
 from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.table import LineItem, columns_of
 from tabellion.reading.fields.values import Amount, amounts, fold_in_place
@@ -51,15 +51,19 @@ _WEAK = _phrases("amount|montant|betrag|summe|balance|solde|amt")
 class Sums:
     """The chosen sums and the evidence for them."""
 
-    subtotal: Candidate | None = None
-    tax: Candidate | None = None
-    total: Candidate | None = None
+    subtotal: FieldCandidate | None = None
+    tax: FieldCandidate | None = None
+    total: FieldCandidate | None = None
     closes: bool = False  #: subtotal and tax, both printed, make the total
     proofs: list[str] = field(default_factory=list)
-    labelled: dict[str, Candidate] = field(default_factory=dict)  #: the best candidate of each role by its label alone
+    labelled: dict[str, FieldCandidate] = field(
+        default_factory=dict
+    )  #: the best candidate of each role by its label alone
     rivals: int = 0  #: other values that were nearly as good for the total
     margin: float = 0.0
-    weighed: dict[str, list[Candidate]] = field(default_factory=dict)  #: all candidates of each role, the best first
+    weighed: dict[str, list[FieldCandidate]] = field(
+        default_factory=dict
+    )  #: all candidates of each role, the best first
 
 
 def money_parser(doc: LabelledText) -> Parser:
@@ -76,7 +80,7 @@ def money_parser(doc: LabelledText) -> Parser:
 def read_sums(doc: LabelledText, items: Sequence[LineItem] = ()) -> Sums:
     """The best subtotal, tax and total of a document; `items` are its line items, if any were found."""
     parse = money_parser(doc)
-    roles: dict[str, list[Candidate]] = {}
+    roles: dict[str, list[FieldCandidate]] = {}
     for candidate in find_labelled(doc, ("subtotal", "tax", "total", *ROLES), parse, strangers=True):
         if candidate.how == "below" and _heads_items(doc, candidate):
             continue
@@ -124,7 +128,7 @@ def read_sums(doc: LabelledText, items: Sequence[LineItem] = ()) -> Sums:
     return _drop_impossible(chosen)
 
 
-def _role(candidate: Candidate) -> str:
+def _role(candidate: FieldCandidate) -> str:
     """The role of a sum by its label and the words around it; empty where it counts pieces.
 
     A total without tax is a subtotal.
@@ -144,7 +148,7 @@ def _role(candidate: Candidate) -> str:
     return candidate.field
 
 
-def _heads_items(doc: LabelledText, candidate: Candidate) -> bool:
+def _heads_items(doc: LabelledText, candidate: FieldCandidate) -> bool:
     """Whether the label heads a column of items or of a tax summary: the value below it is not a sum."""
     if candidate.label is None:
         return False
@@ -152,9 +156,9 @@ def _heads_items(doc: LabelledText, candidate: Candidate) -> bool:
     return len(kinds - {"tax_rate"}) >= 2 or (candidate.label.phrase in _WEAK and len(kinds) >= 1)
 
 
-def _as(name: str, candidate: Candidate, factor: float) -> Candidate:
+def _as(name: str, candidate: FieldCandidate, factor: float) -> FieldCandidate:
     """A copy of the candidate in another role."""
-    return Candidate(
+    return FieldCandidate(
         name,
         candidate.value,
         candidate.line,
@@ -167,7 +171,7 @@ def _as(name: str, candidate: Candidate, factor: float) -> Candidate:
     )
 
 
-def _weight(candidate: Candidate) -> float:
+def _weight(candidate: FieldCandidate) -> float:
     """The factor for a candidate's score by the words of its label."""
     phrase = candidate.label.phrase if candidate.label else ""
     factor = 1.1 if phrase in _FINAL else 0.6 if phrase in _WEAK else 0.85
@@ -178,9 +182,9 @@ def _weight(candidate: Candidate) -> float:
     return factor
 
 
-def _best(found: Iterable[Candidate], most: int = MOST) -> list[Candidate]:
+def _best(found: Iterable[FieldCandidate], most: int = MOST) -> list[FieldCandidate]:
     """The best candidate of each value; a value that is printed several times scores a little more."""
-    best: dict[Decimal, Candidate] = {}
+    best: dict[Decimal, FieldCandidate] = {}
     for candidate in found:
         known = best.get(candidate.value)
         if known is None:
@@ -192,12 +196,12 @@ def _best(found: Iterable[Candidate], most: int = MOST) -> list[Candidate]:
     return sorted(best.values(), key=lambda candidate: -candidate.score)[:most]
 
 
-def _due(roles: dict[str, list[Candidate]]) -> list[Candidate]:
+def _due(roles: dict[str, list[FieldCandidate]]) -> list[FieldCandidate]:
     """The amounts due as totals: they are equal where nothing was paid before."""
     return [_as("total", candidate, 0.9) for candidate in roles.get("due", ()) if candidate.value > 0]
 
 
-def _find_unlabelled(doc: LabelledText, parse: Parser) -> Iterator[Candidate]:
+def _find_unlabelled(doc: LabelledText, parse: Parser) -> Iterator[FieldCandidate]:
     """Amounts without a label as totals: the larger, the likelier."""
     for line in doc.layout.lines:
         for amount in parse(line.text):
@@ -205,7 +209,7 @@ def _find_unlabelled(doc: LabelledText, parse: Parser) -> Iterator[Candidate]:
                 label.field in ("tendered", "change", "tax") for label in doc.on_line.get(line.number, ())
             ):
                 size = float(min(amount.value, Decimal(10_000))) / 100_000
-                yield Candidate(
+                yield FieldCandidate(
                     "total", amount.value, line, amount.start, amount.end, ALONE + size, None, "unlabelled", amount
                 )
 
@@ -214,22 +218,22 @@ def _closures(
     doc: LabelledText,
     parse: Parser,
     items: Sequence[LineItem],
-    known: tuple[list[Candidate], list[Candidate], list[Candidate]],
-) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
+    known: tuple[list[FieldCandidate], list[FieldCandidate], list[FieldCandidate]],
+) -> tuple[list[FieldCandidate], list[FieldCandidate], list[FieldCandidate]]:
     """Unlabelled amounts that complete a base, its tax and their sum, where labelled amounts are the rest.
 
     The tax or the other two must have a label: any two prices may look like a sum and its tax.
     """
     goods = {line.number for item in items for line in item.lines}
-    places: dict[Decimal, Candidate] = {}
+    places: dict[Decimal, FieldCandidate] = {}
     for line in doc.layout.lines:
         for amount in parse(line.text) if line.number not in goods else ():
             places.setdefault(
                 amount.value,
-                Candidate("", amount.value, line, amount.start, amount.end, ALONE, None, "unlabelled", amount),
+                FieldCandidate("", amount.value, line, amount.start, amount.end, ALONE, None, "unlabelled", amount),
             )
     bases, taxes, sums = ({candidate.value for candidate in candidates} for candidates in known)
-    found: tuple[dict[Decimal, Candidate], ...] = ({}, {}, {})
+    found: tuple[dict[Decimal, FieldCandidate], ...] = ({}, {}, {})
     values = sorted(places, key=abs)[-MANY:]
     for base in values:
         for tax in values if base else ():
@@ -246,13 +250,13 @@ def _closures(
     return closing[0], closing[1], closing[2]
 
 
-def _add(known: list[Candidate], more: Iterable[Candidate]) -> None:
+def _add(known: list[FieldCandidate], more: Iterable[FieldCandidate]) -> None:
     """Adds the candidates with new values."""
     values = {candidate.value for candidate in known}
     known += [candidate for candidate in more if candidate.value not in values]
 
 
-def _sums_of(taxes: Sequence[Candidate]) -> list[Candidate]:
+def _sums_of(taxes: Sequence[FieldCandidate]) -> list[FieldCandidate]:
     """Sums of taxes that are printed separately."""
     sums = []
     distinct = [tax for tax in taxes if tax.value > 0][:5]
@@ -262,7 +266,7 @@ def _sums_of(taxes: Sequence[Candidate]) -> list[Candidate]:
                 score = min(tax.score for tax in group) - 0.1 * size
                 first = group[0]
                 value = sum((tax.value for tax in group), Decimal())
-                joined = Candidate(
+                joined = FieldCandidate(
                     "tax",
                     value,
                     first.line,
@@ -283,8 +287,11 @@ def _sums_of(taxes: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _weigh(
-    total: Candidate, subtotal: Candidate | None, tax: Candidate | None, roles: dict[str, list[Candidate]]
-) -> tuple[float, Candidate | None, Candidate | None, bool]:
+    total: FieldCandidate,
+    subtotal: FieldCandidate | None,
+    tax: FieldCandidate | None,
+    roles: dict[str, list[FieldCandidate]],
+) -> tuple[float, FieldCandidate | None, FieldCandidate | None, bool]:
     places = {candidate.key for candidate in (total, subtotal, tax) if candidate is not None}
     if len(places) < 1 + (subtotal is not None) + (tax is not None):
         return float("-inf"), None, None, False  # one amount cannot be two of them
@@ -321,7 +328,9 @@ def _rate(tax: Decimal, base: Decimal) -> bool:
     return any(abs(base * rate / 100 - tax) <= CENT for rate in RATES)
 
 
-def _proofs(total: Candidate, roles: dict[str, list[Candidate]], items: Sequence[LineItem]) -> tuple[list[str], float]:
+def _proofs(
+    total: FieldCandidate, roles: dict[str, list[FieldCandidate]], items: Sequence[LineItem]
+) -> tuple[list[str], float]:
     """What else in the document confirms the total, and how much that is worth."""
     proofs: list[str] = []
     score = 0.0

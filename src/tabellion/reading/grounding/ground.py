@@ -39,7 +39,7 @@ class Grounding:
         return " ".join(word.text for word in self.words)
 
 
-Found = tuple[str, list[Places]]
+FoundPlaces = tuple[str, list[Places]]
 
 
 def ground(
@@ -139,7 +139,7 @@ def _kind(value: object) -> str:
     return "number" if decimal_of(text) is not None else "text"
 
 
-def _tries(index: Index, text: str, kind: str) -> Iterator[Found]:
+def _tries(index: Index, text: str, kind: str) -> Iterator[FoundPlaces]:
     """The results of each way to search, the most reliable first."""
     number = decimal_of(text) if kind in ("money", "number") else None
     if number is not None:
@@ -159,7 +159,7 @@ def _tries(index: Index, text: str, kind: str) -> Iterator[Found]:
         yield from find_fuzzy(index, text)
 
 
-def _numbers(index: Index, text: str, number: Decimal) -> Iterator[Found]:
+def _numbers(index: Index, text: str, number: Decimal) -> Iterator[FoundPlaces]:
     yield "exact", [places for places in _words(index, text) if not _cut(index, places)]
     for how, table in (("number", index.numbers), ("confusion", index.doubtful)):
         found = [

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
+from tabellion.reading.issue import Severity
 from tabellion.reading.types import schema
 from tabellion.reading.types.expression import names
-from tabellion.reading.types.field_spec import THRESHOLD, FieldSpec, Phrases, Severity
+from tabellion.reading.types.field_spec import THRESHOLD, FieldSpec, Phrases
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
+
+from tabellion.reading.issue import Severity
 
 THRESHOLD = 0.8
 
-Severity = Literal["error", "warning"]
 Phrases = Mapping[str, tuple[str, ...]]  #: by language
 
 

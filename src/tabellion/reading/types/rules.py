@@ -10,10 +10,10 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from tabellion.messages import Message
-from tabellion.reading.issue import Issue
+from tabellion.reading.issue import Issue, Severity
 from tabellion.reading.types import evaluation, pattern
 from tabellion.reading.types.doctype import DocumentType, Rule
-from tabellion.reading.types.field_spec import FieldSpec, Severity
+from tabellion.reading.types.field_spec import FieldSpec
 from tabellion.reading.types.kinds import KINDS, NUMERIC
 
 Verdict = Literal["accept", "warn", "reject"]

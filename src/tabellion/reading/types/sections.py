@@ -171,10 +171,10 @@ def read_phrases(node: YamlNode, mistakes: Mistakes, name: str) -> Phrases:
 
 
 #: Reads the value of a key from its node and records mistakes.
-Reader = Callable[[YamlNode, Mistakes, str], Any]
+ReadSection = Callable[[YamlNode, Mistakes, str], Any]
 
 
-def _read(node: YamlNode, mistakes: Mistakes, name: str, readers: dict[str, Reader]) -> dict[str, Any]:
+def _read(node: YamlNode, mistakes: Mistakes, name: str, readers: dict[str, ReadSection]) -> dict[str, Any]:
     values = {}
     for key, (_, value) in mistakes.map(node, name, readers).items():
         result = readers[key](value, mistakes, key)
@@ -186,11 +186,11 @@ def _read(node: YamlNode, mistakes: Mistakes, name: str, readers: dict[str, Read
 MISSING = object()
 
 
-def _one_of(*options: str) -> Reader:
+def _one_of(*options: str) -> ReadSection:
     return lambda node, mistakes, name: mistakes.one_of(node, name, options) or MISSING
 
 
-def _amount(least: float, most: float | None = None, *, whole: bool = False, nullable: bool = False) -> Reader:
+def _amount(least: float, most: float | None = None, *, whole: bool = False, nullable: bool = False) -> ReadSection:
     def read(node: YamlNode, mistakes: Mistakes, name: str) -> Any:
         if nullable and node.is_null:
             return None
@@ -228,7 +228,7 @@ def _require_true(node: YamlNode, mistakes: Mistakes, name: str) -> Any:
     return MISSING
 
 
-def _template(ending: str) -> Reader:
+def _template(ending: str) -> ReadSection:
     def read(node: YamlNode, mistakes: Mistakes, name: str) -> Any:
         if node.is_null:
             return None

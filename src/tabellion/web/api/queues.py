@@ -35,8 +35,8 @@ from tabellion.web.validation import Strict, Whole, parse_body
 
 router = APIRouter(route_class=Guarded, tags=["monitor"])
 logger = logging.getLogger("tabellion.web")
-Name = Annotated[str, Path(min_length=1, max_length=200, description="The queue's name.")]
-Key = Annotated[str, Field(min_length=1, max_length=200)]
+QueueInPath = Annotated[str, Path(min_length=1, max_length=200, description="The queue's name.")]
+RowKey = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Pause(Strict):
@@ -49,13 +49,13 @@ class Retry(Strict):
     """Which failed rows are to be tried again: those of one fingerprint, or those of these keys."""
 
     fingerprint: str | None = Field(default=None, pattern=f"^[0-9a-f]{{{DIGITS}}}$")
-    keys: list[Key] | None = Field(default=None, min_length=1, max_length=1000)
+    keys: list[RowKey] | None = Field(default=None, min_length=1, max_length=1000)
 
 
 class Release(Strict):
     """Which running rows are to be put back to ready: these keys, or all that no live worker holds."""
 
-    keys: list[Key] | None = Field(default=None, min_length=1, max_length=200)
+    keys: list[RowKey] | None = Field(default=None, min_length=1, max_length=200)
     orphans: bool = Field(default=False, description="Every running row that no live worker holds.")
     force: bool = Field(
         default=False,
@@ -89,7 +89,8 @@ class UnreleasedRow(Answer):
 
     key: str
     reason: Annotated[
-        releasing.Reason, Doc("`held`: by a live worker; `parked`: retry it; `rejected`: the table refuses `ready`.")
+        releasing.UnreleasedReason,
+        Doc("`held`: by a live worker; `parked`: retry it; `rejected`: the table refuses `ready`."),
     ]
     worker: Annotated[str | None, Doc("Who holds it.")]
     note: Annotated[str | None, Doc("What its handler said last.")]
@@ -120,7 +121,7 @@ async def queues(request: Request) -> Response:
 
 
 @router.get("/api/queues/{name}", response_model=QueuePicture, summary="Get a queue")
-async def show(request: Request, name: Name) -> Response:
+async def show(request: Request, name: QueueInPath) -> Response:
     """One queue with its counts and recent throughput."""
     environment: ServedEnvironment = request.state.environment
     view = get_queue_view(environment, name)
@@ -131,8 +132,8 @@ async def show(request: Request, name: Name) -> Response:
 @router.get("/api/queues/{name}/rows", response_model=QueueRows, summary="List the rows of a state")
 async def rows(
     request: Request,
-    name: Name,
-    state: Annotated[listing.Place, Query(description="`waiting`: ready but not due yet.")] = "ready",
+    name: QueueInPath,
+    state: Annotated[listing.RowPlace, Query(description="`waiting`: ready but not due yet.")] = "ready",
     cursor: Annotated[str | None, Query(description="The `next` value of the previous page.")] = None,
     limit: Annotated[Whole, Query(ge=1, le=200, description="Rows per page.")] = 50,
 ) -> Response:
@@ -147,14 +148,14 @@ async def rows(
     except listing.RowGone:
         raise Problem(
             422, "cursor_invalid", Message("problem.row_gone"), field="cursor",
-            expected="a cursor of existing rows", fix=Message("fix.no_cursor"),
+            expected=Message("expected.cursor_of_rows"), fix=Message("fix.no_cursor"),
         ) from None  # fmt: skip
     next_cursor = cursors.make_cursor(key, environment.name, question, following) if following is not None else None
     return answer(QueueRows(rows=page, next=next_cursor))
 
 
 @router.get("/api/queues/{name}/errors", response_model=ErrorGroups, summary="Group failed rows by error")
-async def errors(request: Request, name: Name) -> Response:
+async def errors(request: Request, name: QueueInPath) -> Response:
     """One group per fingerprint: the error without what differs between rows, such as ids, numbers and paths."""
     environment, queue = _find_queue(request, name)
     await _bind_queue(environment, queue)
@@ -165,7 +166,7 @@ async def errors(request: Request, name: Name) -> Response:
     "/api/queues/{name}/pause", response_model=Paused, openapi_extra=body_of(Pause, required=False),
     summary="Pause a queue",
 )  # fmt: skip
-async def pause(request: Request, name: Name) -> Response:
+async def pause(request: Request, name: QueueInPath) -> Response:
     """Workers stop claiming from the queue; running jobs continue."""
     environment, queue = _find_queue(request, name)
     options = await parse_body(request, Pause, request.app.state.limits, empty=True)
@@ -175,7 +176,7 @@ async def pause(request: Request, name: Name) -> Response:
 
 
 @router.post("/api/queues/{name}/resume", response_model=Paused, summary="Resume a queue")
-async def resume(request: Request, name: Name) -> Response:
+async def resume(request: Request, name: QueueInPath) -> Response:
     """Workers claim from the queue again."""
     environment, queue = _find_queue(request, name)
     await controls.resume(environment.store, queue)
@@ -184,13 +185,13 @@ async def resume(request: Request, name: Name) -> Response:
 
 
 @router.post("/api/queues/{name}/retry", response_model=Retried, openapi_extra=body_of(Retry), summary="Retry rows")
-async def retry(request: Request, name: Name) -> Response:
+async def retry(request: Request, name: QueueInPath) -> Response:
     """Makes failed rows ready again, with all counters reset; the response says how many."""
     environment, queue = _find_queue(request, name)
     selection = await parse_body(request, Retry, request.app.state.limits)
     if (selection.fingerprint is None) == (selection.keys is None):
         raise Problem(422, "value_invalid", Message("problem.rows_unnamed"), field="/fingerprint",
-                      expected="either fingerprint or keys", fix=Message("fix.one_of_two"))  # fmt: skip
+                      expected=Message("expected.fingerprint_or_keys"), fix=Message("fix.one_of_two"))  # fmt: skip
     bound = await _bind_queue(environment, queue)
     if selection.fingerprint is not None:
         count = await failures.retry(environment.store, queue, selection.fingerprint)
@@ -204,16 +205,16 @@ async def retry(request: Request, name: Name) -> Response:
 @router.post(
     "/api/queues/{name}/release", response_model=RowsReleased, openapi_extra=body_of(Release), summary="Release rows"
 )
-async def release(request: Request, name: Name) -> Response:
+async def release(request: Request, name: QueueInPath) -> Response:
     """Puts rows that are running without a live claim back to ready; the attempt does not count."""
     environment, queue = _find_queue(request, name)
     selection = await parse_body(request, Release, request.app.state.limits)
     if (selection.keys is None) == (not selection.orphans):
         raise Problem(422, "value_invalid", Message("problem.release_unnamed"), field="/keys",
-                      expected="either keys or orphans", fix=Message("fix.one_of_two"))  # fmt: skip
+                      expected=Message("expected.keys_or_orphans"), fix=Message("fix.one_of_two"))  # fmt: skip
     if selection.force and selection.orphans:
         raise Problem(422, "value_invalid", Message("problem.release_force"), field="/force",
-                      expected="force with keys only", fix=Message("fix.send_keys"))  # fmt: skip
+                      expected=Message("expected.force_with_keys"), fix=Message("fix.send_keys"))  # fmt: skip
     bound, by = await _bind_queue(environment, queue), request.state.holder.actor
     if selection.keys is None:
         outcome = await releasing.release_orphans(environment.store, queue, by=by)
@@ -256,7 +257,7 @@ def _check_keys(bound: Bound, keys: list[str]) -> None:
     for index, key in enumerate(keys):
         if not can_be_key(bound.key, key):
             raise Problem(422, "value_invalid", Message("problem.key_invalid"), field=f"/keys/{index}",
-                          expected=f"a key of type {bound.key.type}")  # fmt: skip
+                          expected=Message("expected.key", type=bound.key.type))  # fmt: skip
 
 
 async def _record(request: Request, action: str, queue: Queue, *, reason: str = "", **facts: Any) -> None:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from tabellion.accounts import links, passwords, sessions, users
 from tabellion.accounts.keys import Holder, NameTaken
-from tabellion.accounts.roles import Role, Word
+from tabellion.accounts.roles import Role, RoleWord
 from tabellion.accounts.sessions import Ticket
 from tabellion.answers import Answer, Doc
 from tabellion.engine.timestamps import iso
@@ -35,7 +35,7 @@ class Me(Answer):
     """The current user or key."""
 
     name: str
-    role: Word
+    role: RoleWord
     environment: str
     language: str
     csrf: Annotated[str | None, Doc("To be sent as X-CSRF-Token with every change in a session; null for a key.")]
@@ -46,7 +46,7 @@ class UserResponse(Answer):
 
     id: str
     name: str
-    role: Word
+    role: RoleWord
     available: bool
     has_password: bool
     language: str | None
@@ -87,13 +87,13 @@ class NewUser(Strict):
     """A new user, who signs in with a link and then sets a password."""
 
     name: str = Field(min_length=1, max_length=64, description="Lower-case letters a-z, digits and . _ @ + -.")
-    role: Word
+    role: RoleWord
 
 
 class Changes(Strict):
     """Changes to a user; omitted fields stay as they are."""
 
-    role: Word | None = None
+    role: RoleWord | None = None
     disabled: bool | None = Field(default=None, description="A disabled user is signed out immediately.")
     available: bool | None = Field(default=None, description="Whether review items are assigned to the user.")
 
@@ -204,7 +204,7 @@ async def add(request: Request) -> Response:
     except NameTaken as error:
         raise Problem(409, "name_taken", str(error), field="/name", fix=Message("fix.other_name")) from None
     except ConfigurationError as error:
-        raise Problem(422, "value_invalid", str(error), field="/name", expected="a name") from None
+        raise Problem(422, "value_invalid", str(error), field="/name", expected=Message("expected.user_name")) from None
     logger.info("user %s added as %s by %s", user.name, user.role.word, request.state.holder.actor)
     return answer(serialize_user(user), 201)
 

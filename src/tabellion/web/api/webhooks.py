@@ -66,10 +66,11 @@ async def add(request: Request) -> Response:
     """Adds an endpoint. The response contains its secret, which is shown only once."""
     environment: ServedEnvironment = request.state.environment
     requested = await parse_body(request, EndpointRequest, request.app.state.limits)
+    known = [*known_events(), endpoints.EVERYTHING]
     for index, event in enumerate(requested.events):
-        if event not in (*known_events(), endpoints.EVERYTHING):
+        if event not in known:
             raise Problem(422, "value_invalid", Message("problem.event"), field=f"/events/{index}",
-                          expected=f"one of: {', '.join((*known_events(), endpoints.EVERYTHING))}")  # fmt: skip
+                          expected=Message("expected.one_of", names=known))  # fmt: skip
     try:
         await guard.vet_url(requested.url, request.app.state.rules)
     except guard.Blocked as error:

@@ -121,7 +121,7 @@ def _environment_of(request: Request, name: str | None) -> ServedEnvironment:
         return next(iter(environments.values()))
     if name not in environments:
         raise Problem(422, "value_invalid", Message("problem.no_such_environment"), field="/environment",
-                      expected=f"one of: {', '.join(environments)}")  # fmt: skip
+                      expected=Message("expected.one_of", names=list(environments)))  # fmt: skip
     return environments[name]
 
 

@@ -110,7 +110,8 @@ async def add_extraction(request: Request) -> Response:
             with explain_refusal():
                 id_ = await submit.add_extraction(served.store, served.settings, inputs)
         except submit.IncompleteSearch as error:
-            raise Problem(422, "value_missing", str(error), field=f"/{error.field}", expected="a value") from None
+            raise Problem(422, "value_missing", str(error), field=f"/{error.field}",
+                          expected=Message("expected.value")) from None  # fmt: skip
         return {"id": id_, "status": "EN_ATTENTE", "status_url": f"/api/extractions/{id_}"}
 
     return await _add_once(request, served, inputs, add)
@@ -160,7 +161,8 @@ async def choose(request: Request, id: str) -> Response:  # noqa: A002
         with explain_refusal():
             searches = await choose_names(served.store, served.settings, id, body.names)
     except UnknownCompanyName as error:
-        raise Problem(422, "value_invalid", str(error), field="/names", expected="names of the company") from None
+        raise Problem(422, "value_invalid", str(error), field="/names",
+                      expected=Message("registry.expected_names")) from None  # fmt: skip
     except NotYetFound as error:
         raise Problem(409, "names_pending", str(error), field="id", fix=Message("registry.fix_wait")) from None
     return answer({"rdprm_searches": searches}, 202)

@@ -131,7 +131,11 @@ async def _submit(request: Request, served: ServedWebsites, body: NewWebsite) ->
         )  # fmt: skip
     except UnknownName as error:
         raise Problem(
-            422, "value_invalid", str(error), field=f"/{error.field}", expected=f"one of {', '.join(error.known)}"
+            422,
+            "value_invalid",
+            str(error),
+            field=f"/{error.field}",
+            expected=Message("expected.one_of", names=list(error.known)),
         ) from None
     except AlreadyOpen as error:
         existing = await lookup.get(served.store, error.job.id)
