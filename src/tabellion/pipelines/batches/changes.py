@@ -42,18 +42,21 @@ async def retry_chunk(store: Store, name: str) -> bool:
         (
             f"""UPDATE {tables.CHUNKS} AS c SET phase = '{ChunkPhase.PENDING}', report = 'due', run = run + 1,
   started_at = {NOW}, completed_at = NULL,
-  fetching_error = NULL, publishing_error = NULL, done_refs = NULL, skipped_refs = NULL,
-  failed_refs = NULL
+  fetching_error = NULL, publishing_error = NULL, error_code = NULL, error_params = NULL,
+  done_refs = NULL, skipped_refs = NULL, failed_refs = NULL
 WHERE c.id = $1 AND {_FAILED} RETURNING batch_id""",
             [name],
         ),
         (
             f"""UPDATE {tables.REFS} SET status = '{RefStatus.PENDING}', loaded = FALSE, error = NULL,
-  chunk_ended = FALSE, finished_at = NULL
+  error_code = NULL, error_params = NULL, chunk_ended = FALSE, finished_at = NULL
 WHERE chunk = $1 AND status IN ('{RefStatus.ERROR}', '{RefStatus.PENDING}')""",
             [name],
         ),
-        (f"UPDATE {tables.PIS} SET entity_error = NULL WHERE chunk = $1", [name]),
+        (
+            f"UPDATE {tables.PIS} SET entity_error = NULL, error_code = NULL, error_params = NULL WHERE chunk = $1",
+            [name],
+        ),
         (
             f"""UPDATE {tables.BATCHES} SET status = '{BatchStatus.PROCESSING}', completed_at = NULL
 WHERE id = (SELECT batch_id FROM {tables.CHUNKS} WHERE id = $1)

@@ -253,7 +253,8 @@ VALUES ($1, $2, $3, $4, $5, $6)""",
                     [append.pi, tip, number],
                 ),
                 (
-                    f"""UPDATE {tables.PIS} SET new_tip = $3, new_version = $4, published_run = $5, entity_error = NULL
+                    f"""UPDATE {tables.PIS} SET new_tip = $3, new_version = $4, published_run = $5, entity_error = NULL,
+  error_code = NULL, error_params = NULL
 WHERE chunk = $1 AND position = $2""",
                     [append.chunk, append.position, tip, number, append.run],
                 ),
@@ -274,7 +275,8 @@ WHERE chunk = $1 AND position = $2""",
 
 def _clear_error(append: Append) -> tuple[str, list[Any]]:
     """The statement that removes the error of an earlier attempt of this run."""
-    text = f"UPDATE {tables.PIS} SET entity_error = NULL WHERE chunk = $1 AND position = $2"
+    text = f"""UPDATE {tables.PIS} SET entity_error = NULL, error_code = NULL, error_params = NULL
+WHERE chunk = $1 AND position = $2"""
     return text, [append.chunk, append.position]
 
 

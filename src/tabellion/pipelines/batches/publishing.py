@@ -14,7 +14,15 @@ from tabellion.messages import Message
 from tabellion.pipelines.batches import callbacks, tables
 from tabellion.pipelines.batches.callbacks import ChunkCallback
 from tabellion.pipelines.batches.entities import Append, EntityError, append_version
-from tabellion.pipelines.batches.states import ChunkPhase, RefStatus, SkipReason
+from tabellion.pipelines.batches.error_forms import last_attempt, read_forms, split_error
+from tabellion.pipelines.batches.states import (
+    FETCHING_QUEUE,
+    PUBLISHING_QUEUE,
+    REFS_QUEUE,
+    ChunkPhase,
+    RefStatus,
+    SkipReason,
+)
 
 if TYPE_CHECKING:
     from tabellion.pipelines.batches.settings import BatchSettings
@@ -51,21 +59,34 @@ WHERE chunk = $1 ORDER BY id""",
             await self._append_versions(context, job, [ref for ref in unpublished if ref["result_cid"]])
         callback = await self._report(job, error)
         counts = _count(callback)
-        if callback["status"] == "error":
-            return {**counts, "phase": ChunkPhase.ERROR, "publishing_error": callback.get("error")}
-        return counts
+        if callback["status"] != "error":
+            return {**counts, "error_code": None, "error_params": None}
+        text, code, params = split_error(callback["error"])
+        return {
+            **counts, "phase": ChunkPhase.ERROR, "publishing_error": text, "error_code": code, "error_params": params,
+        }  # fmt: skip
 
     async def report(self, job: Job) -> Row:
         """Reports a chunk that ended without its handler: no attempts left, or its worker crashed too often."""
-        error = job["publishing_error"] or job["fetching_error"] or Message("batch.ended")
-        return _count(await self._report(job, error))
+        error = await self._read_error(job)
+        _, code, params = split_error(error)
+        return {**_count(await self._report(job, error)), "error_code": code, "error_params": params}
+
+    async def _read_error(self, job: Job) -> str:
+        """The error that ended a chunk, with the code that its last attempt has."""
+        queue = PUBLISHING_QUEUE if job["publishing_error"] else FETCHING_QUEUE
+        error: str | None = job["publishing_error"] or job["fetching_error"]
+        if error is None:
+            return Message("batch.ended")
+        forms = await read_forms(_context(job).fetch, [(queue, job.text_key)])
+        return Message.from_stored(error, forms.get((queue, job.text_key)))
 
     def _judge(self, refs: Sequence[Any]) -> str | None:
         """The error of a chunk with these refs, if too many of them failed."""
         failed = sum(ref["status"] == RefStatus.ERROR for ref in refs)
         if not refs or failed / len(refs) <= self._settings.most_failed:
             return None
-        return str.__str__(Message("batch.too_many_failed", n=failed, of=len(refs)))
+        return Message("batch.too_many_failed", n=failed, of=len(refs))
 
     async def _store_files(self, context: JobContext, refs: list[Any]) -> None:
         """Stores the ref files under their CIDs; storing one twice changes nothing.
@@ -83,9 +104,10 @@ WHERE chunk = $1 ORDER BY id""",
                 except Permanent as error:
                     ref["status"] = RefStatus.ERROR
                     await context.fetch(
-                        f"""UPDATE {tables.REFS} SET status = '{RefStatus.ERROR}', reason = NULL, error = $2
+                        f"""UPDATE {tables.REFS} SET status = '{RefStatus.ERROR}', reason = NULL, error = $2,
+  error_code = $3, error_params = $4
 WHERE id = $1 AND result_cid IS NULL""",
-                        ref["id"], str.__str__(str(error)),
+                        ref["id"], *split_error(str(error)),
                     )  # fmt: skip
                 else:
                     ref["result_cid"] = await self._settings.content.put(file.dump())
@@ -125,16 +147,22 @@ WHERE id = $1 AND result_cid IS NULL""",
             await append_version(context, self._settings.content, append, starts=self._settings.starts)
         except EntityError as error:
             await context.fetch(
-                f"UPDATE {tables.PIS} SET entity_error = $3 WHERE chunk = $1 AND position = $2",
-                job.text_key, pi["position"], str.__str__(str(error)),
+                f"""UPDATE {tables.PIS} SET entity_error = $3, error_code = $4, error_params = $5
+WHERE chunk = $1 AND position = $2""",
+                job.text_key, pi["position"], *split_error(str(error)),
             )  # fmt: skip
 
     async def _report(self, job: Job, error: str | None) -> ChunkCallback:
         """Writes the callback in the transaction that ends the job, and returns it."""
         context = _context(job)
         callback = await callbacks.build_callback(context.fetch, job.values, context.dialect, error)
+        has_error, code, params = (
+            last_attempt(REFS_QUEUE, f"{tables.REFS}.id", column) for column in ("error", "error_code", "error_params")
+        )
         job.also(
-            f"""UPDATE {tables.REFS} SET chunk_ended = TRUE
+            f"""UPDATE {tables.REFS} SET chunk_ended = TRUE,
+  error_code = CASE WHEN {has_error} IS NULL THEN error_code ELSE {code} END,
+  error_params = CASE WHEN {has_error} IS NULL THEN error_params ELSE {params} END
 WHERE chunk = :chunk AND status = '{RefStatus.ERROR}' AND NOT chunk_ended""",
             chunk=job.text_key,
         )
