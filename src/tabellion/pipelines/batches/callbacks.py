@@ -16,7 +16,9 @@ from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.values import json_text
 from tabellion.messages import Message
 from tabellion.pipelines.batches import tables
+from tabellion.pipelines.batches.entity_rows import ChunkEntity, read_entities
 from tabellion.pipelines.batches.error_forms import Fetch, read_forms, restore_error
+from tabellion.pipelines.batches.ref_rows import Ref, read_refs
 from tabellion.pipelines.batches.settings import origin_of
 from tabellion.pipelines.batches.states import ENDED, GOOD_REFS, REFS_QUEUE, ChunkPhase, RefStatus, quote_list
 
@@ -97,24 +99,14 @@ def message_id(chunk: Mapping[str, Any]) -> str:
 async def build_callback(fetch: Fetch, chunk: Mapping[str, Any], dialect: Dialect, error: str | None) -> ChunkCallback:
     """The callback of a chunk whose refs have all ended, or which ended with this error. Errors that are stored with a
     code are messages, which are sent as their sentences."""
-    pis = await fetch(
-        f"""SELECT position, pi, new_tip, new_version, entity_error, error_code, error_params FROM {tables.PIS}
-WHERE chunk = $1 ORDER BY position""",
-        chunk["id"],
-    )
-    refs = await fetch(
-        f"""SELECT id, pi_position, filename, status, error, error_code, error_params, reason, result_cid
-FROM {tables.REFS}
-WHERE chunk = $1 ORDER BY id""",
-        chunk["id"],
-    )
+    pis, refs = await read_entities(fetch, chunk["id"]), await read_refs(fetch, chunk["id"])
     end = sql.epoch(f"coalesce(completed_at, {NOW})", dialect)
     [timing] = await fetch(
         f"""SELECT {end} - {sql.epoch("started_at", dialect)} AS seconds
 FROM {tables.CHUNKS} WHERE id = $1""",
         chunk["id"],
     )
-    by_pi: dict[int, list[Any]] = {}
+    by_pi: dict[int, list[Ref]] = {}
     for ref in refs:
         by_pi.setdefault(ref["pi_position"], []).append(ref)
     results = [_describe_pi(pi, by_pi.get(pi["position"], [])) for pi in pis]
@@ -200,7 +192,7 @@ async def sync_endpoints(store: Store, settings: BatchSettings) -> None:
             await fetch(text, *values)
 
 
-def _describe_pi(pi: Mapping[str, Any], refs: Sequence[Mapping[str, Any]]) -> PiResult:
+def _describe_pi(pi: ChunkEntity, refs: Sequence[Ref]) -> PiResult:
     """A ref that was read is complete when it is published, or if there was nothing to publish for it."""
     completed: list[CompletedRef] = []
     failed: list[FailedRef] = []
@@ -220,7 +212,7 @@ def _describe_pi(pi: Mapping[str, Any], refs: Sequence[Mapping[str, Any]]) -> Pi
     result = PiResult(
         pi=pi["pi"], status=status, refs_completed=len(completed), refs_failed=len(failed), completed_refs=completed
     )
-    if pi["new_tip"] is not None:
+    if pi["new_tip"] is not None and pi["new_version"] is not None:
         result["new_tip"], result["new_version"] = pi["new_tip"], pi["new_version"]
     if failed:
         result["failed_refs"] = failed
@@ -229,7 +221,7 @@ def _describe_pi(pi: Mapping[str, Any], refs: Sequence[Mapping[str, Any]]) -> Pi
     return result
 
 
-def _why(ref: Mapping[str, Any], pi: Mapping[str, Any]) -> str:
+def _why(ref: Ref, pi: ChunkEntity) -> str:
     if ref["status"] in GOOD_REFS:
         return _entity_error(pi) or Message("batch.not_published")
     return (
@@ -239,11 +231,11 @@ def _why(ref: Mapping[str, Any], pi: Mapping[str, Any]) -> str:
     )
 
 
-def _entity_error(pi: Mapping[str, Any]) -> str:
+def _entity_error(pi: ChunkEntity) -> str:
     return restore_error(pi["entity_error"], pi["error_code"], pi["error_params"]) if pi["entity_error"] else ""
 
 
-async def _first_error(fetch: Fetch, pi: Mapping[str, Any], refs: Sequence[Mapping[str, Any]]) -> str:
+async def _first_error(fetch: Fetch, pi: ChunkEntity, refs: Sequence[Ref]) -> str:
     """Why no entity has a result: the error of the first one, or of its first failed ref. The others are in `results`.
 
     The code of a ref's error is still with its attempt while its chunk is ended.
@@ -258,7 +250,7 @@ async def _first_error(fetch: Fetch, pi: Mapping[str, Any], refs: Sequence[Mappi
     return error
 
 
-def _is_complete(ref: Mapping[str, Any]) -> bool:
+def _is_complete(ref: Ref) -> bool:
     """Whether a ref was published, or had nothing to publish."""
     return ref["status"] == RefStatus.SKIPPED or (ref["status"] == RefStatus.DONE and ref["result_cid"] is not None)
 
