@@ -42,10 +42,13 @@ LAYER = {name: place for place, names in enumerate(LAYERS) for name in names.spl
 LONGEST = 400
 #: The modules that change each table; a folder where several do. Schemas create and migrate them.
 OWNERS = {
-    **dict.fromkeys(
-        ("batch_callbacks", "batch_chunks", "batch_entities", "batch_pis", "batch_refs", "batch_versions", "batches"),
-        "pipelines/batches",
-    ),
+    "batch_callbacks": "pipelines/batches/receiving.py pipelines/batches/retention.py",
+    "batch_chunks": "pipelines/batches/chunk_rows.py",
+    "batch_entities": "pipelines/batches/entities.py",
+    "batch_pis": "pipelines/batches/entity_rows.py",
+    "batch_refs": "pipelines/batches/ref_rows.py",
+    "batch_versions": "pipelines/batches/entities.py",
+    "batches": "pipelines/batches/batch_rows.py",
     "extraction_queue": "extractions/lookup.py",
     **dict.fromkeys(
         ("rdprm_searches", "search_sessions", "tabellion_registry_companies", "tabellion_registry_statements"),

@@ -75,6 +75,20 @@ def test_a_batch_advances_and_its_failing_refs_are_retried(clerk: Visitor, batch
     expect(page.locator("#badges")).to_contain_text("closed")
 
 
+def test_errors_of_entities_are_in_the_language_of_the_page(chromium: Browser, batches: BatchInstallation) -> None:
+    """With the failing refs, and with the chunk that has the entity."""
+    known, other = batches.pis(70, 2, 1)
+    batches.submit("first-tips", [known])
+    with batches.site.visitor(chromium) as one:
+        one.open("/batches/first-tips")
+        expect(one.page.locator("#badges")).to_have_text("complete")
+    batches.submit("other-tips", [{**known, "current_tip": "strange"}, other], chunk_size=2)
+    with batches.site.visitor(chromium, locale="fr-FR") as one:
+        page = one.open("/batches/other-tips")
+        expect(page.locator("#errors tr")).to_contain_text("La version strange est inconnue ici")
+        expect(page.locator("#chunks tr")).to_contain_text("mais pas publiée\N{NO-BREAK SPACE}: la version strange est")
+
+
 def test_a_batch_of_an_orchestrator_does_not_run_when_its_chunks_have_ended(
     clerk: Visitor, batches: BatchInstallation
 ) -> None:

@@ -36,3 +36,20 @@ def test_refs_of_failed_chunks_and_entities_are_grouped_too(url: str, tmp_path: 
     assert by_error["too many refs failed"]["refs"] == 1
     [unknown] = [one for one in found if "moved" in one["error"]]
     assert (unknown["refs"], {one["pi"] for one in unknown["examples"]}) == (2, {"pi1"})
+
+
+def test_errors_with_the_same_code_are_one(url: str, tmp_path: Path, images: Images) -> None:
+    """However their texts differ; a text that an earlier version has stored without its code is counted with it."""
+    settings = settings_in(tmp_path)
+    request = chunk_of(images.url, images.url, pis=3, refs=2)
+    stage(settings, request["pis"])
+    submit(url, settings, request)
+    for pi, known in (("pi0", "alpha"), ("pi1", "omega"), ("pi2", "omega")):
+        rows(url, "INSERT INTO batch_entities (pi, tip, version) VALUES ($1, $2, 4)", pi, known)
+    work(url, settings, deliver=False)
+    rows(url, "UPDATE batch_pis SET error_code = NULL, error_params = NULL, entity_error = $1 WHERE pi = 'pi2'",
+         rows(url, "SELECT entity_error FROM batch_pis WHERE pi = 'pi1'")[0]["entity_error"])  # fmt: skip
+    [error] = ask(url, lambda store: failures.failed_refs(store, "b1"))
+    assert error["refs"] == 6
+    assert error["translatable"]["error"]["code"] == "batch.tip_unknown"
+    assert {one["pi"] for one in error["examples"]} == {"pi0", "pi1", "pi2"}

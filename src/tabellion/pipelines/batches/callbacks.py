@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
 from tabellion.accounts import shared_secrets
@@ -16,8 +16,11 @@ from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.values import json_text
 from tabellion.messages import Message
 from tabellion.pipelines.batches import tables
+from tabellion.pipelines.batches.entity_rows import ChunkEntity, read_entities
+from tabellion.pipelines.batches.error_forms import Fetch, read_forms, restore_error
+from tabellion.pipelines.batches.ref_rows import Ref, read_refs
 from tabellion.pipelines.batches.settings import origin_of
-from tabellion.pipelines.batches.states import ENDED, GOOD_REFS, ChunkPhase, RefStatus, quote_list
+from tabellion.pipelines.batches.states import ENDED, GOOD_REFS, REFS_QUEUE, ChunkPhase, RefStatus, quote_list
 
 if TYPE_CHECKING:
     from tabellion.engine.store import Store
@@ -27,7 +30,6 @@ EVENT = "batch.chunk"
 PREFIX = "cb_"  #: of the ids of endpoints
 SECRET = "batch-callbacks"  # noqa: S105 - the name of the secret in the database
 Outcome = Literal["success", "partial", "error"]
-Fetch = Callable[..., Awaitable[list[Any]]]  #: runs one statement
 
 
 class FailedRef(Answer):
@@ -95,24 +97,16 @@ def message_id(chunk: Mapping[str, Any]) -> str:
 
 
 async def build_callback(fetch: Fetch, chunk: Mapping[str, Any], dialect: Dialect, error: str | None) -> ChunkCallback:
-    """The callback of a chunk whose refs have all ended, or which ended with this error."""
-    pis = await fetch(
-        f"""SELECT position, pi, new_tip, new_version, published_run, entity_error FROM {tables.PIS}
-WHERE chunk = $1 ORDER BY position""",
-        chunk["id"],
-    )
-    refs = await fetch(
-        f"""SELECT pi_position, filename, status, error, reason, result_cid FROM {tables.REFS}
-WHERE chunk = $1 ORDER BY id""",
-        chunk["id"],
-    )
+    """The callback of a chunk whose refs have all ended, or which ended with this error. Errors that are stored with a
+    code are messages, which are sent as their sentences."""
+    pis, refs = await read_entities(fetch, chunk["id"]), await read_refs(fetch, chunk["id"])
     end = sql.epoch(f"coalesce(completed_at, {NOW})", dialect)
     [timing] = await fetch(
         f"""SELECT {end} - {sql.epoch("started_at", dialect)} AS seconds
 FROM {tables.CHUNKS} WHERE id = $1""",
         chunk["id"],
     )
-    by_pi: dict[int, list[Any]] = {}
+    by_pi: dict[int, list[Ref]] = {}
     for ref in refs:
         by_pi.setdefault(ref["pi_position"], []).append(ref)
     results = [_describe_pi(pi, by_pi.get(pi["position"], [])) for pi in pis]
@@ -127,9 +121,9 @@ FROM {tables.CHUNKS} WHERE id = $1""",
         ),
     )  # fmt: skip
     if error is None and callback["status"] == "error":
-        error = _first_error(results)
+        error = await _first_error(fetch, pis[0], by_pi.get(pis[0]["position"], []))
     if error is not None:
-        callback["error"] = str.__str__(error)
+        callback["error"] = error
     return callback
 
 
@@ -198,7 +192,7 @@ async def sync_endpoints(store: Store, settings: BatchSettings) -> None:
             await fetch(text, *values)
 
 
-def _describe_pi(pi: Mapping[str, Any], refs: Sequence[Mapping[str, Any]]) -> PiResult:
+def _describe_pi(pi: ChunkEntity, refs: Sequence[Ref]) -> PiResult:
     """A ref that was read is complete when it is published, or if there was nothing to publish for it."""
     completed: list[CompletedRef] = []
     failed: list[FailedRef] = []
@@ -218,25 +212,47 @@ def _describe_pi(pi: Mapping[str, Any], refs: Sequence[Mapping[str, Any]]) -> Pi
     result = PiResult(
         pi=pi["pi"], status=status, refs_completed=len(completed), refs_failed=len(failed), completed_refs=completed
     )
-    if pi["new_tip"] is not None:
+    if pi["new_tip"] is not None and pi["new_version"] is not None:
         result["new_tip"], result["new_version"] = pi["new_tip"], pi["new_version"]
     if failed:
         result["failed_refs"] = failed
     if pi["entity_error"] is not None:
-        result["error"] = pi["entity_error"]
+        result["error"] = _entity_error(pi)
     return result
 
 
-def _why(ref: Mapping[str, Any], pi: Mapping[str, Any]) -> str:
+def _why(ref: Ref, pi: ChunkEntity) -> str:
     if ref["status"] in GOOD_REFS:
-        return pi["entity_error"] or Message("batch.not_published")
-    return ref["error"] or Message("batch.not_read")
+        return _entity_error(pi) or Message("batch.not_published")
+    return (
+        restore_error(ref["error"], ref["error_code"], ref["error_params"])
+        if ref["error"]
+        else Message("batch.not_read")
+    )
 
 
-def _first_error(results: Sequence[PiResult]) -> str:
-    """Why no entity has a result; the others are in `results`."""
-    [result, *_] = results
-    return result.get("error") or result["failed_refs"][0]["error"]
+def _entity_error(pi: ChunkEntity) -> str:
+    return restore_error(pi["entity_error"], pi["error_code"], pi["error_params"]) if pi["entity_error"] else ""
+
+
+async def _first_error(fetch: Fetch, pi: ChunkEntity, refs: Sequence[Ref]) -> str:
+    """Why no entity has a result: the error of the first one, or of its first failed ref. The others are in `results`.
+
+    The code of a ref's error is still with its attempt while its chunk is ended.
+    """
+    if pi["entity_error"]:
+        return _entity_error(pi)
+    ref = next(ref for ref in refs if not _is_complete(ref))
+    error = _why(ref, pi)
+    if not isinstance(error, Message):
+        place = (REFS_QUEUE, ref["id"])
+        error = Message.from_stored(error, (await read_forms(fetch, [place])).get(place))
+    return error
+
+
+def _is_complete(ref: Ref) -> bool:
+    """Whether a ref was published, or had nothing to publish."""
+    return ref["status"] == RefStatus.SKIPPED or (ref["status"] == RefStatus.DONE and ref["result_cid"] is not None)
 
 
 def _overall(results: Sequence[PiResult]) -> Outcome:

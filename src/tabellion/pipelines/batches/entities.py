@@ -12,6 +12,8 @@ from tabellion.errors import StoreError, TabellionError
 from tabellion.messages import Message
 from tabellion.pipelines.batches import tables
 from tabellion.pipelines.batches.content import ContentDamaged, ContentMissing, ContentStore
+from tabellion.pipelines.batches.entity_rows import clear_error, note_version
+from tabellion.pipelines.batches.ref_rows import note_cids
 
 if TYPE_CHECKING:
     from tabellion.engine.context import JobContext
@@ -99,7 +101,9 @@ async def append_version(
             return made
         components = await _read_components(content, newest, starts)
         if append.only_if_new and all(_cid(components.get(name)) == cid for name, cid in append.components.items()):
-            await context.transact([note_cids(context.dialect, append.refs), _clear_error(append)])
+            await context.transact(
+                [note_cids(context.dialect, append.refs), clear_error(append.chunk, append.position)]
+            )
             return newest
         fresh = {
             "pi": append.pi, "version": newest.number + 1, "previous": newest.tip,
@@ -252,11 +256,7 @@ VALUES ($1, $2, $3, $4, $5, $6)""",
                     f"""UPDATE {tables.ENTITIES} SET tip = $2, version = $3 WHERE pi = $1""",
                     [append.pi, tip, number],
                 ),
-                (
-                    f"""UPDATE {tables.PIS} SET new_tip = $3, new_version = $4, published_run = $5, entity_error = NULL
-WHERE chunk = $1 AND position = $2""",
-                    [append.chunk, append.position, tip, number, append.run],
-                ),
+                note_version(append.chunk, append.position, tip, number, append.run),
                 note_cids(context.dialect, append.refs),
             ],
             guarded=True,
@@ -270,24 +270,6 @@ WHERE chunk = $1 AND position = $2""",
             return False  # another worker has published this run; the caller finds its version
         raise
     return bool(moved)
-
-
-def _clear_error(append: Append) -> tuple[str, list[Any]]:
-    """The statement that removes the error of an earlier attempt of this run."""
-    text = f"UPDATE {tables.PIS} SET entity_error = NULL WHERE chunk = $1 AND position = $2"
-    return text, [append.chunk, append.position]
-
-
-def note_cids(dialect: Dialect, refs: Mapping[str, str]) -> tuple[str, list[Any]]:
-    """The statement that writes the CIDs of refs, by their ids."""
-    if dialect == "postgresql":
-        text = f"""UPDATE {tables.REFS} AS r SET result_cid = n.value
-FROM json_each_text(CAST($1 AS json)) AS n WHERE r.id = n.key"""
-    else:
-        text = f"""UPDATE {tables.REFS} SET result_cid = (SELECT n.value FROM json_each($1) AS n
-  WHERE n.key = {tables.REFS}.id)
-WHERE id IN (SELECT n.key FROM json_each($1) AS n)"""
-    return text, [json.dumps(refs)]
 
 
 def _lock(dialect: Dialect) -> str:

@@ -1,45 +1,82 @@
-"""The codes of stored errors, from the register: with them, pages show an error in their own language."""
+"""Stored errors: the text beside its code and parameters, with which pages show it in their own language.
+
+The rows of batches store all three. The engine writes only the text of an attempt's error into its row, and keeps the
+code with the attempt; when a chunk ends, the codes of its refs are copied to their rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
-from tabellion.messages import Translated
-from tabellion.monitor.fingerprint import form
+from tabellion.messages import Message
+from tabellion.monitor.fingerprint import form, shape
 
-if TYPE_CHECKING:
-    from tabellion.engine.store import Store
+Fetch = Callable[..., Awaitable[list[Any]]]  #: runs one statement
+Form = dict[str, Any]  #: a code and its parameters
+Place = tuple[str, str]  #: a queue, and the key of a row
 
-#: A queue, the key of a row, and the error that is stored in the row.
-StoredError = tuple[str, str, str]
+#: Attempts after which the error of their row is as it was before.
+_SILENT = "'limited', 'released', 'superseded', 'parked'"
 
 
-async def read_forms(store: Store, errors: Iterable[StoredError]) -> dict[StoredError, dict[str, Any]]:
-    """The form of each error that the register has with a code; an error without one stays a text."""
-    wanted = set(errors)
+def split_error(error: str) -> tuple[str, str | None, str | None]:
+    """An error as it is stored: its text, its code and its parameters; without a code if it is not a message."""
+    if not isinstance(error, Message):
+        return error, None, None
+    params = error.form["params"]
+    return str.__str__(error), error.code, json.dumps(params) if params else None
+
+
+def restore_error(text: str, code: str | None, params: str | None) -> str:
+    """The message of a stored error; the text alone if it was stored without a code."""
+    return Message.from_stored(text, form(text, code, params))
+
+
+async def read_forms(fetch: Fetch, places: Iterable[Place]) -> dict[Place, Form]:
+    """The forms of errors that the engine has written: those of the last attempts of these rows. Errors that are not
+    messages have none."""
+    wanted = set(places)
     if not wanted:
         return {}
-    queues, keys = (sorted({error[place] for error in wanted}) for place in (0, 1))
-    rows = await store.database.fetch(
-        f"""SELECT queue, key, error, error_code, error_params FROM tabellion_attempts
-WHERE queue IN ({_marks(1, len(queues))}) AND key IN ({_marks(len(queues) + 1, len(keys))})
-  AND error_code IS NOT NULL""",
+    queues, keys = (sorted({place[part] for place in wanted}) for part in (0, 1))
+    rows = await fetch(
+        f"""SELECT a.queue, a.key, a.error, a.error_code, a.error_params FROM tabellion_attempts AS a
+WHERE a.queue IN ({marks(1, len(queues))}) AND a.key IN ({marks(len(queues) + 1, len(keys))})
+  AND a.error IS NOT NULL AND a.n = ({_last("a.queue", "a.key", "max(l.n)")})""",
         *queues, *keys,
     )  # fmt: skip
-    found = {(row["queue"], row["key"], row["error"]): row for row in rows}
-    forms = {
-        error: form(error[2], found[error]["error_code"], found[error]["error_params"])
-        for error in wanted
-        if error in found
-    }
-    return {error: known for error, known in forms.items() if known}
+    forms = {(row["queue"], row["key"]): form(row["error"], row["error_code"], row["error_params"]) for row in rows}
+    return {place: known for place, known in forms.items() if known and place in wanted}
 
 
-def translatable_field(forms: dict[StoredError, dict[str, Any]], error: StoredError) -> Translated:
-    """The field `translatable` of an answer with this error; nothing if it has no form."""
-    return {"translatable": {"error": forms[error]}} if error in forms else {}
+def last_attempt(queue: str, key: str, column: str) -> str:
+    """A column of the last attempt of a row that has written to the row, as SQL; `key` is the SQL of its key."""
+    name = f"'{queue}'"
+    return f"({_last(name, key, f'l.{column}')} ORDER BY l.n DESC LIMIT 1)"
 
 
-def _marks(first: int, count: int) -> str:
+def _last(queue: str, key: str, chosen: str) -> str:
+    return f"""SELECT {chosen} FROM tabellion_attempts AS l WHERE l.queue = {queue} AND l.key = {key}
+    AND l.settled_at IS NOT NULL AND l.outcome NOT IN ({_SILENT})"""
+
+
+def kind(text: str, known: Form | None) -> str:
+    """What errors of one kind have in common: the code, also of the messages within it, or else the text's shape."""
+    return shape(text) if not known else _kind_of(known)
+
+
+def _kind_of(known: Form) -> str:
+    inner = []
+    for name, value in sorted((known.get("params") or {}).items()):
+        if isinstance(value, dict) and "code" in value:
+            inner.append(_kind_of(value))
+        elif name == "detail" and isinstance(value, str):  # the sentence of another system
+            inner.append(shape(value))
+    return f"{known['code']}({', '.join(inner)})"
+
+
+def marks(first: int, count: int) -> str:
+    """Placeholders of values, from this number on."""
     return ", ".join(f"${number}" for number in range(first, first + count))

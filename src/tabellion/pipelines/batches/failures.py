@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired
+from typing import TYPE_CHECKING, Annotated, NotRequired, TypedDict
 
 from tabellion.answers import Answer, Doc
-from tabellion.messages import Message, Translatable, Translated
-from tabellion.monitor.fingerprint import shape
+from tabellion.messages import Message, Translatable, translatable
+from tabellion.monitor.fingerprint import form, shape
 from tabellion.pipelines.batches import tables
-from tabellion.pipelines.batches.error_forms import StoredError, read_forms, translatable_field
+from tabellion.pipelines.batches.error_forms import Form, Place, kind, marks, read_forms, split_error
 from tabellion.pipelines.batches.states import (
     ENDED,
     FETCHING_QUEUE,
     PUBLISHING_QUEUE,
     REF_STATUS,
     REFS_QUEUE,
+    REPORTED_CODE,
+    REPORTED_PARAMS,
     RefStatus,
     quote_list,
 )
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 MOST_EXAMPLES = 5  #: refs that are shown for an error
 MOST_TEXTS = 2000  #: different texts of errors that are grouped, the most frequent ones
+PLACES_AT_ONCE = 400  #: rows whose attempts one statement reads
 
 
 class FailedRefExample(Answer):
@@ -36,7 +39,8 @@ class FailedRefExample(Answer):
 
 
 class RefError(Answer):
-    """An error, and the refs that have it: texts that differ only in numbers, ids and paths are one error."""
+    """An error, and the refs that have it: those with the same code are one error, and texts without a code that
+    differ only in numbers, ids and paths."""
 
     error: Annotated[str, Doc("The most frequent text.")]
     translatable: NotRequired[Translatable]
@@ -47,30 +51,70 @@ class RefError(Answer):
 async def failed_refs(store: Store, batch_id: str, limit: int = 50) -> list[RefError]:
     """The errors of a batch's refs, the most frequent first. As in its progress, what was not published has failed:
     with the error of its entity or chunk, if it has none of its own."""
-    rows = await store.database.fetch(
-        f"""SELECT f.error, count(*) AS n, min(f.id) AS first, min(f.chunk) AS chunk FROM ({_FAILED}) AS f
-GROUP BY f.error ORDER BY count(*) DESC, min(f.id) LIMIT {MOST_TEXTS}""",
-        batch_id, str.__str__(Message("batch.not_published")),
+    rows: list[_Failed] = await store.database.fetch(
+        f"""SELECT f.error, f.error_code, min(f.error_params) AS error_params, f.queue, min(f.key) AS key, count(*) AS n
+FROM ({_FAILED}) AS f
+GROUP BY f.error, f.error_code, f.queue ORDER BY count(*) DESC, min(f.id) LIMIT {MOST_TEXTS}""",
+        batch_id, *_not_published(),
     )  # fmt: skip
-    alike: dict[str, list[Any]] = {}
-    for row in rows:
-        alike.setdefault(shape(row["error"]), []).append(row)
-    groups = sorted(alike.values(), key=lambda group: -sum(row["n"] for row in group))[:limit]
-    forms = await read_forms(store, [error for group in groups for error in _places(group[0])])
+    groups = (await _group(store, rows))[:limit]
     return [
         RefError(
-            error=group[0]["error"], refs=sum(row["n"] for row in group),
-            examples=await _examples(store, batch_id, [row["error"] for row in group[:MOST_EXAMPLES]]),
-            **next((translatable_field(forms, error) for error in _places(group[0]) if error in forms), Translated()),
+            error=group[0][0]["error"], refs=sum(row["n"] for row, _ in group),
+            examples=await _examples(store, batch_id, [row["error"] for row, _ in group[:MOST_EXAMPLES]]),
+            **translatable(error=Message.from_stored(group[0][0]["error"], group[0][1])),
         )
         for group in groups
     ]  # fmt: skip
 
 
-#: The failed refs of a batch ($1) with their errors ($2 if there is none). Of chunks without failures no ref is read.
+class _Failed(TypedDict):
+    """Refs with the same error."""
+
+    error: str
+    error_code: str | None
+    error_params: str | None
+    queue: str  #: whose attempts have its code until the chunk has ended; empty for entities
+    key: str  #: of one of their rows there
+    n: int
+
+
+async def _group(store: Store, rows: Sequence[_Failed]) -> list[list[tuple[_Failed, Form | None]]]:
+    """Errors of the same kind with their forms, the most frequent kind first."""
+    uncoded = [(row["queue"], row["key"]) for row in rows if row["error_code"] is None and row["queue"]]
+    found: dict[Place, Form] = {}
+    for start in range(0, len(uncoded), PLACES_AT_ONCE):
+        found |= await read_forms(store.database.fetch, uncoded[start : start + PLACES_AT_ONCE])
+    forms = [
+        form(row["error"], row["error_code"], row["error_params"]) or found.get((row["queue"], row["key"]))
+        for row in rows
+    ]
+    # A text that was stored with a code, and without one by an earlier version, is one error.
+    kinds = {shape(row["error"]): kind(row["error"], known) for row, known in zip(rows, forms, strict=True) if known}
+    alike: dict[str, list[tuple[_Failed, Form | None]]] = {}
+    for row, known in zip(rows, forms, strict=True):
+        own = kind(row["error"], known)
+        alike.setdefault(own if known else kinds.get(own, own), []).append((row, known))
+    return sorted(alike.values(), key=lambda group: -sum(row["n"] for row, _ in group))
+
+
+def _choose(ref: str, pi: str, chunk: str, none: str) -> str:
+    """The column of the error that a failed ref has: its own, of its entity, or of its chunk."""
+    return f"""CASE WHEN r.error <> '' THEN {ref} WHEN p.entity_error IS NOT NULL THEN {pi}
+    WHEN c.publishing_error IS NOT NULL OR c.fetching_error IS NOT NULL THEN {chunk} ELSE {none} END"""
+
+
+#: The failed refs of a batch ($1) with their errors ($2 and its code $3 if there is none). Of chunks without failures
+#: no ref is read. The code of a chunk's error is in its row when its end was reported.
 _FAILED = "\nUNION ALL ".join(
-    f"""SELECT r.id, r.chunk, r.filename, c.chunk_id, p.pi,
-  coalesce(nullif(r.error, ''), p.entity_error, c.publishing_error, c.fetching_error, CAST($2 AS text)) AS error
+    f"""SELECT r.id, r.filename, c.chunk_id, p.pi,
+  coalesce(nullif(r.error, ''), p.entity_error, c.publishing_error, c.fetching_error, CAST($2 AS text)) AS error,
+  {_choose("r.error_code", "p.error_code", REPORTED_CODE, "CAST($3 AS text)")} AS error_code,
+  {_choose("r.error_params", "p.error_params", REPORTED_PARAMS, "NULL")} AS error_params,
+  CASE WHEN r.error <> '' THEN '{REFS_QUEUE}' WHEN p.entity_error IS NOT NULL THEN ''
+    WHEN c.publishing_error IS NOT NULL THEN '{PUBLISHING_QUEUE}'
+    ELSE '{FETCHING_QUEUE}' END AS queue,
+  CASE WHEN r.error <> '' THEN r.id ELSE c.id END AS key
 FROM {tables.CHUNKS} AS c JOIN {tables.REFS} AS r ON r.chunk = c.id
 JOIN {tables.PIS} AS p ON p.chunk = r.chunk AND p.position = r.pi_position
 WHERE c.batch_id = $1 AND {which}"""
@@ -82,18 +126,15 @@ WHERE c.batch_id = $1 AND {which}"""
 )
 
 
-def _places(row: Any) -> list[StoredError]:
-    """Where the register may have the code of an error: with a ref, or with the chunk."""
-    queues = ((REFS_QUEUE, row["first"]), (PUBLISHING_QUEUE, row["chunk"]), (FETCHING_QUEUE, row["chunk"]))
-    return [(queue, key, row["error"]) for queue, key in queues]
-
-
 async def _examples(store: Store, batch_id: str, errors: Sequence[str]) -> list[FailedRefExample]:
     """Some of the refs with one of these errors."""
-    marks = ", ".join(f"${number}" for number in range(3, len(errors) + 3))
     rows = await store.database.fetch(
         f"""SELECT f.chunk_id, f.pi, f.filename FROM ({_FAILED}) AS f
-WHERE f.error IN ({marks}) ORDER BY f.id LIMIT {MOST_EXAMPLES}""",
-        batch_id, str.__str__(Message("batch.not_published")), *errors,
+WHERE f.error IN ({marks(4, len(errors))}) ORDER BY f.id LIMIT {MOST_EXAMPLES}""",
+        batch_id, *_not_published(), *errors,
     )  # fmt: skip
     return [FailedRefExample(chunk_id=row["chunk_id"], pi=row["pi"], filename=row["filename"]) for row in rows]
+
+
+def _not_published() -> tuple[str, str | None]:
+    return split_error(Message("batch.not_published"))[:2]

@@ -12,16 +12,18 @@ from tabellion.delivery import deliveries
 from tabellion.delivery.endpoints import DeliveryState
 from tabellion.engine import sql
 from tabellion.engine.timestamps import iso
-from tabellion.messages import Translatable
+from tabellion.messages import Message, Translatable, translatable
 from tabellion.pipelines.batches import tables
 from tabellion.pipelines.batches.callbacks import EVENT, message_id
-from tabellion.pipelines.batches.error_forms import read_forms, translatable_field
+from tabellion.pipelines.batches.error_forms import marks, read_forms, restore_error
 from tabellion.pipelines.batches.states import (
     ENDED_REFS,
     FETCHING_QUEUE,
     GOOD_REFS,
     PUBLISHING_QUEUE,
     REF_STATUS,
+    REPORTED_CODE,
+    REPORTED_PARAMS,
     WEBHOOKS_QUEUE,
     CallbackReport,
     ChunkPhase,
@@ -181,7 +183,8 @@ async def _chunk_rows(store: Store, where: str, values: Sequence[Any], limit: in
     d = store.dialect
     return await store.database.fetch(
         f"""SELECT c.id, c.chunk_id, c.position, c.phase, c.run, c.identity, c.total_pis, c.callback_url,
-  c.fetching_error, c.publishing_error, {sql.epoch("c.started_at", d)} AS started_at,
+  c.fetching_error, c.publishing_error, {REPORTED_CODE} AS error_code, {REPORTED_PARAMS} AS error_params,
+  {sql.epoch("c.started_at", d)} AS started_at,
   {sql.epoch("c.completed_at", d)} AS completed_at
 FROM {tables.CHUNKS} AS c WHERE {where} ORDER BY c.position, c.id LIMIT {int(limit)}""",
         *values,
@@ -250,15 +253,16 @@ async def _describe_chunks(store: Store, rows: Sequence[Any]) -> list[Chunk]:
     unpublished = await _failed_pis(store, names)
     ids = {row["id"]: message_id(row) for row in rows if row["callback_url"] is not None}
     sent, received = await _deliveries(store, list(ids.values())), await _received(store, list(ids.values()))
-    forms = await read_forms(store, [_chunk_error(row) for row in rows if _chunk_error(row)[2]])
+    errors = await _chunk_errors(store, rows)
     return [
         Chunk(
             id=row["id"], chunk_id=row["chunk_id"], phase=row["phase"], run=row["run"], total_pis=row["total_pis"],
             progress=_progress(counts[row["id"]]), skipped=counts[row["id"]].get(RefStatus.SKIPPED, 0),
             failed_pis=unpublished.get(row["id"], (0, None))[0], pi_error=unpublished.get(row["id"], (0, None))[1],
-            error=row["publishing_error"] or row["fetching_error"], started_at=iso(row["started_at"]),
+            error=errors.get(row["id"]), started_at=iso(row["started_at"]),
             completed_at=_iso(row["completed_at"]), received_at=_iso(received.get(ids.get(row["id"], ""))),
-            callback=sent.get(ids.get(row["id"], "")), **translatable_field(forms, _chunk_error(row)),
+            callback=sent.get(ids.get(row["id"], "")),
+            **translatable(error=errors.get(row["id"]), pi_error=unpublished.get(row["id"], (0, None))[1]),
         )
         for row in rows
     ]  # fmt: skip
@@ -268,10 +272,9 @@ async def _count_refs(store: Store, chunks: Sequence[str]) -> dict[str, dict[str
     """The refs of chunks by their status."""
     counts: dict[str, dict[str, int]] = {name: {} for name in chunks}
     if chunks:
-        marks = ", ".join(f"${number}" for number in range(1, len(chunks) + 1))
         for one in await store.database.fetch(
             f"""SELECT r.chunk, {REF_STATUS} AS status, count(*) AS n FROM {tables.CHUNKS} AS c
-JOIN {tables.REFS} AS r ON r.chunk = c.id WHERE c.id IN ({marks}) GROUP BY 1, 2""",
+JOIN {tables.REFS} AS r ON r.chunk = c.id WHERE c.id IN ({marks(1, len(chunks))}) GROUP BY 1, 2""",
             *chunks,
         ):
             counts[one["chunk"]][one["status"]] = one["n"]
@@ -282,29 +285,44 @@ async def _failed_pis(store: Store, names: Sequence[str]) -> dict[str, tuple[int
     """How many entities of each chunk have an error of their own, and one of these; others are left out."""
     if not names:
         return {}
-    marks = ", ".join(f"${number}" for number in range(1, len(names) + 1))
     rows = await store.database.fetch(
-        f"""SELECT chunk, count(*) AS n, min(entity_error) AS error FROM {tables.PIS}
-WHERE chunk IN ({marks}) AND entity_error IS NOT NULL GROUP BY chunk""",
+        f"""SELECT f.n, p.chunk, p.entity_error, p.error_code, p.error_params FROM {tables.PIS} AS p
+JOIN (SELECT chunk, count(*) AS n, min(position) AS first FROM {tables.PIS}
+  WHERE chunk IN ({marks(1, len(names))}) AND entity_error IS NOT NULL GROUP BY chunk) AS f
+  ON f.chunk = p.chunk AND f.first = p.position""",
         *names,
     )
-    return {row["chunk"]: (row["n"], row["error"]) for row in rows}
+    return {
+        row["chunk"]: (row["n"], restore_error(row["entity_error"], row["error_code"], row["error_params"]))
+        for row in rows
+    }
 
 
-def _chunk_error(row: Mapping[str, Any]) -> tuple[str, str, str]:
-    """The queue where the error of a chunk occurred, the chunk's key, and the error."""
-    queue = PUBLISHING_QUEUE if row["publishing_error"] else FETCHING_QUEUE
-    return queue, row["id"], row["publishing_error"] or row["fetching_error"] or ""
+async def _chunk_errors(store: Store, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The errors of these chunks that have one, by their keys; with a code, they are messages."""
+    errors = {
+        row["id"]: restore_error(error, row["error_code"], row["error_params"])
+        for row in rows
+        if (error := row["publishing_error"] or row["fetching_error"])
+    }
+    places = {
+        row["id"]: (PUBLISHING_QUEUE if row["publishing_error"] else FETCHING_QUEUE, row["id"])
+        for row in rows
+        if row["id"] in errors and row["error_code"] is None
+    }
+    forms = await read_forms(store.database.fetch, places.values())
+    return errors | {
+        id_: Message.from_stored(errors[id_], forms[place]) for id_, place in places.items() if place in forms
+    }
 
 
 async def _received(store: Store, ids: Sequence[str]) -> dict[str, float]:
     """When callbacks were received here, by their ids."""
     if not ids:
         return {}
-    marks = ", ".join(f"${number}" for number in range(1, len(ids) + 1))
     rows = await store.database.fetch(
         f"""SELECT id, {sql.epoch("received_at", store.dialect)} AS at FROM {tables.RECEIVED}
-WHERE id IN ({marks})""",
+WHERE id IN ({marks(1, len(ids))})""",
         *ids,
     )
     return {row["id"]: row["at"] for row in rows}
@@ -314,12 +332,11 @@ async def _deliveries(store: Store, ids: Sequence[str]) -> dict[str, CallbackFac
     if not ids:
         return {}
     rows = await deliveries.fetch_states(store, ids)
-    errors = {row["id"]: (WEBHOOKS_QUEUE, row["id"], row["error"] or "") for row in rows}
-    forms = await read_forms(store, [error for error in errors.values() if error[2]])
+    forms = await read_forms(store.database.fetch, [(WEBHOOKS_QUEUE, row["id"]) for row in rows if row["error"]])
     return {
         row["id"]: CallbackFacts(
             id=row["id"], status=row["status"], attempts=row["attempts"], error=row["error"],
-            **translatable_field(forms, errors[row["id"]]),
+            **translatable(error=Message.from_stored(row["error"] or "", forms.get((WEBHOOKS_QUEUE, row["id"])))),
         )
         for row in rows
     }  # fmt: skip

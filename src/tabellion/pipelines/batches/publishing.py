@@ -11,10 +11,19 @@ from tabellion.engine.job import Job
 from tabellion.engine.tables.table import Row
 from tabellion.errors import Permanent
 from tabellion.messages import Message
-from tabellion.pipelines.batches import callbacks, tables
+from tabellion.pipelines.batches import callbacks
 from tabellion.pipelines.batches.callbacks import ChunkCallback
 from tabellion.pipelines.batches.entities import Append, EntityError, append_version
-from tabellion.pipelines.batches.states import ChunkPhase, RefStatus, SkipReason
+from tabellion.pipelines.batches.entity_rows import ChunkEntity, fail_entity, read_entities
+from tabellion.pipelines.batches.error_forms import read_forms, split_error
+from tabellion.pipelines.batches.ref_rows import Ref, end_refs, fail_ref, read_refs
+from tabellion.pipelines.batches.states import (
+    FETCHING_QUEUE,
+    PUBLISHING_QUEUE,
+    ChunkPhase,
+    RefStatus,
+    SkipReason,
+)
 
 if TYPE_CHECKING:
     from tabellion.pipelines.batches.settings import BatchSettings
@@ -36,11 +45,7 @@ class Publishing:
         entities could be published.
         """
         context = _context(job)
-        refs = await context.fetch(
-            f"""SELECT id, pi_position, filename, staging_key, status, reason, result_cid FROM {tables.REFS}
-WHERE chunk = $1 ORDER BY id""",
-            job.text_key,
-        )
+        refs = await read_refs(context.fetch, job.text_key)
         error = self._judge(refs)
         if error is None:
             unpublished = [ref for ref in refs if ref["result_cid"] is None and _has_file(ref)]
@@ -51,30 +56,43 @@ WHERE chunk = $1 ORDER BY id""",
             await self._append_versions(context, job, [ref for ref in unpublished if ref["result_cid"]])
         callback = await self._report(job, error)
         counts = _count(callback)
-        if callback["status"] == "error":
-            return {**counts, "phase": ChunkPhase.ERROR, "publishing_error": callback.get("error")}
-        return counts
+        if callback["status"] != "error":
+            return {**counts, "error_code": None, "error_params": None}
+        text, code, params = split_error(callback["error"])
+        return {
+            **counts, "phase": ChunkPhase.ERROR, "publishing_error": text, "error_code": code, "error_params": params,
+        }  # fmt: skip
 
     async def report(self, job: Job) -> Row:
         """Reports a chunk that ended without its handler: no attempts left, or its worker crashed too often."""
-        error = job["publishing_error"] or job["fetching_error"] or Message("batch.ended")
-        return _count(await self._report(job, error))
+        error = await self._read_error(job)
+        _, code, params = split_error(error)
+        return {**_count(await self._report(job, error)), "error_code": code, "error_params": params}
 
-    def _judge(self, refs: Sequence[Any]) -> str | None:
+    async def _read_error(self, job: Job) -> str:
+        """The error that ended a chunk, with the code that its last attempt has."""
+        queue = PUBLISHING_QUEUE if job["publishing_error"] else FETCHING_QUEUE
+        error: str | None = job["publishing_error"] or job["fetching_error"]
+        if error is None:
+            return Message("batch.ended")
+        forms = await read_forms(_context(job).fetch, [(queue, job.text_key)])
+        return Message.from_stored(error, forms.get((queue, job.text_key)))
+
+    def _judge(self, refs: Sequence[Ref]) -> str | None:
         """The error of a chunk with these refs, if too many of them failed."""
         failed = sum(ref["status"] == RefStatus.ERROR for ref in refs)
         if not refs or failed / len(refs) <= self._settings.most_failed:
             return None
-        return str.__str__(Message("batch.too_many_failed", n=failed, of=len(refs)))
+        return Message("batch.too_many_failed", n=failed, of=len(refs))
 
-    async def _store_files(self, context: JobContext, refs: list[Any]) -> None:
+    async def _store_files(self, context: JobContext, refs: Sequence[Ref]) -> None:
         """Stores the ref files under their CIDs; storing one twice changes nothing.
 
         A ref whose file is gone, damaged or without its text has failed: a retry reads it again.
         """
         room = asyncio.Semaphore(AT_ONCE)
 
-        async def put(ref: Any) -> None:
+        async def put(ref: Ref) -> None:
             async with room:
                 try:
                     file = await self._settings.staging.read(ref["staging_key"])
@@ -82,62 +100,57 @@ WHERE chunk = $1 ORDER BY id""",
                         raise Permanent(Message("batch.staging_without_text", key=ref["staging_key"]))
                 except Permanent as error:
                     ref["status"] = RefStatus.ERROR
-                    await context.fetch(
-                        f"""UPDATE {tables.REFS} SET status = '{RefStatus.ERROR}', reason = NULL, error = $2
-WHERE id = $1 AND result_cid IS NULL""",
-                        ref["id"], str.__str__(str(error)),
-                    )  # fmt: skip
+                    text, values = fail_ref(ref["id"], str(error))
+                    await context.fetch(text, *values)
                 else:
                     ref["result_cid"] = await self._settings.content.put(file.dump())
 
         await _run_all(put(ref) for ref in refs)
 
-    async def _append_versions(self, context: JobContext, job: Job, stored: list[Any]) -> None:
+    async def _append_versions(self, context: JobContext, job: Job, stored: Sequence[Ref]) -> None:
         """Appends one version to each entity with files that were stored now, several entities at once.
 
         It has the components of the newest version and these files alone: those of earlier runs may have been replaced
         since by other chunks.
         """
         read = {ref["pi_position"] for ref in stored if ref["status"] == RefStatus.DONE}
-        positions = {ref["pi_position"] for ref in stored}
-        pis = await context.fetch(
-            f"SELECT position, pi, current_tip FROM {tables.PIS} WHERE chunk = $1 ORDER BY position", job.text_key
-        )
+        own: dict[int, list[Ref]] = {}
+        for ref in stored:
+            own.setdefault(ref["pi_position"], []).append(ref)
         room = asyncio.Semaphore(APPENDED_AT_ONCE)
 
-        async def append(pi: Any) -> None:
+        async def append(entity: ChunkEntity) -> None:
             async with room:
-                own = [ref for ref in stored if ref["pi_position"] == pi["position"]]
-                await self._append(context, job, pi, own, only_if_new=pi["position"] not in read)
+                position = entity["position"]
+                await self._append(context, job, entity, own[position], only_if_new=position not in read)
 
-        await _run_all(append(pi) for pi in pis if pi["position"] in positions)
+        entities = await read_entities(context.fetch, job.text_key)
+        await _run_all(append(entity) for entity in entities if entity["position"] in own)
 
-    async def _append(self, context: JobContext, job: Job, pi: Any, refs: list[Any], *, only_if_new: bool) -> None:
+    async def _append(
+        self, context: JobContext, job: Job, entity: ChunkEntity, refs: Sequence[Ref], *, only_if_new: bool
+    ) -> None:
         """Appends one version to an entity, and notes what it contains."""
+        cids = [(ref, cid) for ref in refs if (cid := ref["result_cid"]) is not None]
         append = Append(
-            job.text_key, job["run"], pi["position"], pi["pi"], pi["current_tip"],
-            {ref["filename"]: ref["result_cid"] for ref in refs},
-            {ref["id"]: ref["result_cid"] for ref in refs},
+            job.text_key, job["run"], entity["position"], entity["pi"], entity["current_tip"],
+            {ref["filename"]: cid for ref, cid in cids},
+            {ref["id"]: cid for ref, cid in cids},
             f"OCR of {len(refs)} refs (batch {job['batch_id']}, chunk {job['chunk_id']})",
             only_if_new,
         )  # fmt: skip
         try:
             await append_version(context, self._settings.content, append, starts=self._settings.starts)
         except EntityError as error:
-            await context.fetch(
-                f"UPDATE {tables.PIS} SET entity_error = $3 WHERE chunk = $1 AND position = $2",
-                job.text_key, pi["position"], str.__str__(str(error)),
-            )  # fmt: skip
+            text, values = fail_entity(job.text_key, entity["position"], str(error))
+            await context.fetch(text, *values)
 
     async def _report(self, job: Job, error: str | None) -> ChunkCallback:
         """Writes the callback in the transaction that ends the job, and returns it."""
         context = _context(job)
         callback = await callbacks.build_callback(context.fetch, job.values, context.dialect, error)
-        job.also(
-            f"""UPDATE {tables.REFS} SET chunk_ended = TRUE
-WHERE chunk = :chunk AND status = '{RefStatus.ERROR}' AND NOT chunk_ended""",
-            chunk=job.text_key,
-        )
+        text, values = end_refs(job.text_key)
+        job.also(text, **values)
         if job["callback_url"] is not None:
             for text, values in (
                 await callbacks.ensure_endpoint(context.fetch, self._settings, job["callback_url"], context.dialect),
@@ -154,9 +167,9 @@ async def _run_all(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
             raise result
 
 
-def _has_file(ref: Any) -> bool:
+def _has_file(ref: Ref) -> bool:
     """Whether a ref has a file with a text, which is to be published."""
-    return bool(ref["status"] == RefStatus.DONE or ref["reason"] == SkipReason.HAS_TEXT)
+    return ref["status"] == RefStatus.DONE or ref["reason"] == SkipReason.HAS_TEXT
 
 
 def _count(callback: ChunkCallback) -> Row:

@@ -11,6 +11,10 @@ from tabellion.engine.retention import PruneStep, RetentionRule
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.pipelines.batches import callbacks, tables
+from tabellion.pipelines.batches.batch_rows import delete_batch
+from tabellion.pipelines.batches.chunk_rows import delete_chunks
+from tabellion.pipelines.batches.entity_rows import delete_entities
+from tabellion.pipelines.batches.ref_rows import delete_refs
 from tabellion.pipelines.batches.states import ENDED, quote_list
 
 CHUNKS_AT_ONCE = 10  #: that one transaction removes with their refs
@@ -75,17 +79,11 @@ class ClosedBatches(RetentionRule):
 
 
 def _chunks(names: Sequence[str]) -> list[tuple[str, Sequence[Any]]]:
-    marks = ", ".join(f"${number}" for number in range(1, len(names) + 1))
-    columns = ((tables.REFS, "chunk"), (tables.PIS, "chunk"), (tables.CHUNKS, "id"))
-    return [(f"DELETE FROM {table} WHERE {column} IN ({marks})", names) for table, column in columns]
+    return [delete_refs(names), delete_entities(names), delete_chunks(names)]
 
 
 def _batch(batch: str) -> list[tuple[str, Sequence[Any]]]:
     return [
         (f"DELETE FROM {tables.RECEIVED} WHERE batch_id = $1", [batch]),
-        (
-            f"""DELETE FROM {tables.BATCHES} WHERE id = $1
-  AND NOT EXISTS (SELECT 1 FROM {tables.CHUNKS} WHERE batch_id = $1)""",
-            [batch],
-        ),
+        delete_batch(batch),
     ]

@@ -106,6 +106,13 @@ REF_STATUS = f"""CASE WHEN c.phase IN ({quote_list(ENDED)})
   AND (r.status IN ({quote_list(OPEN_REFS)}) OR (r.status = '{RefStatus.DONE}' AND r.result_cid IS NULL))
   THEN '{RefStatus.ERROR}' ELSE r.status END"""
 
+#: The code and parameters of the error of a chunk `c`: in its row since its end was reported, and with its last attempt
+#: before.
+REPORTED_CODE, REPORTED_PARAMS = (
+    f"CASE WHEN c.phase = '{ChunkPhase.ERROR}' AND c.report = '{CallbackReport.WRITTEN}' THEN c.{column} END"
+    for column in ("error_code", "error_params")
+)
+
 
 def is_id(text: str) -> bool:
     """Whether a text can be the id of a batch or a chunk."""

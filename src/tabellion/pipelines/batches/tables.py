@@ -142,7 +142,14 @@ def _second(dialect: Dialect) -> list[str]:
     ]
 
 
+#: The code and parameters of an error, beside its text. Rows of earlier versions have the text alone.
+_THIRD = tuple(
+    f"ALTER TABLE {table} ADD COLUMN {name} text"
+    for table in (CHUNKS, PIS, REFS)
+    for name in ("error_code", "error_params")
+)
+
 SCHEMA = Schema(
-    "batches", (_first, _second), (BATCHES, CHUNKS, PIS, REFS, ENTITIES, VERSIONS, RECEIVED), needs=(DELIVERY,),
+    "batches", (_first, _second, _THIRD), (BATCHES, CHUNKS, PIS, REFS, ENTITIES, VERSIONS, RECEIVED), needs=(DELIVERY,),
     fix="tabellion migrate --with batches --sql",
 )  # fmt: skip

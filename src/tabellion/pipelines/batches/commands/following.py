@@ -14,6 +14,7 @@ from tabellion.delivery.outbox import webhooks_queue
 from tabellion.engine.store import Store
 from tabellion.errors import TabellionError
 from tabellion.pipelines.batches import changes, failures, lookup
+from tabellion.pipelines.batches.batch_rows import BatchHeader
 from tabellion.pipelines.batches.failures import RefError
 from tabellion.pipelines.batches.lookup import Batch
 from tabellion.pipelines.batches.pipeline import PIPELINE
@@ -24,7 +25,7 @@ from tabellion.pipelines.batches.served import SUBMIT_DEADLINE
 from tabellion.pipelines.batches.settings import settings_of
 from tabellion.pipelines.batches.spooling import add_lines, spool
 from tabellion.pipelines.batches.states import LONGEST_ID, REFS_QUEUE, BatchStatus, is_id
-from tabellion.pipelines.batches.submit import BatchConflict, BatchHeader, submit_batch
+from tabellion.pipelines.batches.submit import BatchConflict, submit_batch
 from tabellion.web.problems import Problem
 
 if TYPE_CHECKING:

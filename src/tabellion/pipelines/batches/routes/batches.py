@@ -12,6 +12,7 @@ from starlette.responses import Response
 from tabellion.answers import Answer, Doc
 from tabellion.messages import Message
 from tabellion.pipelines.batches import changes, failures, lookup
+from tabellion.pipelines.batches.batch_rows import BatchHeader
 from tabellion.pipelines.batches.callbacks import ChunkCallback, find_callback, message_id
 from tabellion.pipelines.batches.lookup import Batch, Chunk, UndeliveredCallbacks
 from tabellion.pipelines.batches.rate_limiter import RateLimiter
@@ -27,7 +28,7 @@ from tabellion.pipelines.batches.routes.process import as_problem
 from tabellion.pipelines.batches.served import ServedBatches, served_batches
 from tabellion.pipelines.batches.spooling import SpooledBatch, add_lines, spool
 from tabellion.pipelines.batches.states import is_id, work_name
-from tabellion.pipelines.batches.submit import BatchConflict, BatchHeader, SubmittedBatch, submit_batch
+from tabellion.pipelines.batches.submit import BatchConflict, SubmittedBatch, submit_batch
 from tabellion.web import cursors, strict_json
 from tabellion.web import limits as bounds
 from tabellion.web.answers import answer

@@ -43,8 +43,8 @@ const table = new Rows(byId("chunks"), (chunk) => {
     renew(name, [one.run, one.total_pis, one.error, one.phase, one.failed_pis], () => el("div", {},
       el("span", { class: "row tight" }, el("strong", { class: "wrap" }, one.chunk_id), one.run > 1 ? el("span", { class: "badge idle" }, t("batch.run", { n: one.run })) : null),
       el("span", { class: "small muted" }, t("batches.entities", { n: one.total_pis, count: number(one.total_pis) })),
-      one.error ? el("span", { class: "small text-bad cut-2", title: one.error }, localized(one, "error")) : null,
-      one.failed_pis ? el("span", { class: "small text-bad cut-2", title: one.pi_error }, t("batch.failed_pis", { n: one.failed_pis, count: number(one.failed_pis), error: one.pi_error })) : null));
+      one.error ? el("span", { class: "small text-bad cut-2", title: localized(one, "error") }, localized(one, "error")) : null,
+      one.failed_pis ? el("span", { class: "small text-bad cut-2", title: localized(one, "pi_error") }, t("batch.failed_pis", { n: one.failed_pis, count: number(one.failed_pis), error: localized(one, "pi_error") })) : null));
     renew(badgeCell, one.phase, () => phaseBadge(one.phase));
     progress.update(one);
     renew(sent, [one.received_at, one.callback], () => [delivery(one)]);
