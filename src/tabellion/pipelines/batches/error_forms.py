@@ -15,7 +15,7 @@ from tabellion.monitor.fingerprint import form, shape
 
 Fetch = Callable[..., Awaitable[list[Any]]]  #: runs one statement
 Form = dict[str, Any]  #: a code and its parameters
-Place = tuple[str, str]  #: a queue, and the key of a row
+AttemptedRow = tuple[str, str]  #: a queue, and the key of a row
 
 #: Attempts after which the error of their row is as it was before.
 _SILENT = "'limited', 'released', 'superseded', 'parked'"
@@ -34,7 +34,7 @@ def restore_error(text: str, code: str | None, params: str | None) -> str:
     return Message.from_stored(text, form(text, code, params))
 
 
-async def read_forms(fetch: Fetch, places: Iterable[Place]) -> dict[Place, Form]:
+async def read_forms(fetch: Fetch, places: Iterable[AttemptedRow]) -> dict[AttemptedRow, Form]:
     """The forms of errors that the engine has written: those of the last attempts of these rows. Errors that are not
     messages have none."""
     wanted = set(places)

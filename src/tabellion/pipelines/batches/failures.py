@@ -9,7 +9,7 @@ from tabellion.answers import Answer, Doc
 from tabellion.messages import Message, Translatable, translatable
 from tabellion.monitor.fingerprint import form, shape
 from tabellion.pipelines.batches import tables
-from tabellion.pipelines.batches.error_forms import Form, Place, kind, marks, read_forms, split_error
+from tabellion.pipelines.batches.error_forms import Form, AttemptedRow, kind, marks, read_forms, split_error
 from tabellion.pipelines.batches.states import (
     ENDED,
     FETCHING_QUEUE,
@@ -82,7 +82,7 @@ class _Failed(TypedDict):
 async def _group(store: Store, rows: Sequence[_Failed]) -> list[list[tuple[_Failed, Form | None]]]:
     """Errors of the same kind with their forms, the most frequent kind first."""
     uncoded = [(row["queue"], row["key"]) for row in rows if row["error_code"] is None and row["queue"]]
-    found: dict[Place, Form] = {}
+    found: dict[AttemptedRow, Form] = {}
     for start in range(0, len(uncoded), PLACES_AT_ONCE):
         found |= await read_forms(store.database.fetch, uncoded[start : start + PLACES_AT_ONCE])
     forms = [
