@@ -89,7 +89,7 @@ OWNERS = {
 SEVERAL_MEANINGS = {
     "Change": "pipelines/documents/review/editing.py pipelines/documents/states.py",
     "Document": "pipelines/documents/outputs.py pipelines/documents/routes/documents.py",
-    "Fetch": "pipelines/batches/error_forms.py pipelines/documents/output_pointers.py pipelines/websites/site/robots.py",
+    "Fetch": "pipelines/documents/output_pointers.py pipelines/websites/site/robots.py",
     "Handler": "pipelines/batches/queues.py pipelines/documents/queues.py",
     "Id": (
         "pipelines/batches/commands/batches.py pipelines/batches/request.py pipelines/websites/routes/website_files.py"

@@ -12,12 +12,13 @@ from tabellion.accounts import shared_secrets
 from tabellion.answers import Answer
 from tabellion.delivery import deliveries, endpoints, outbox
 from tabellion.engine import sql
+from tabellion.engine.database import FetchRows
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.values import json_text
 from tabellion.messages import Message
 from tabellion.pipelines.batches import tables
 from tabellion.pipelines.batches.entity_rows import ChunkEntity, read_entities
-from tabellion.pipelines.batches.error_forms import Fetch, read_forms, restore_error
+from tabellion.pipelines.batches.error_forms import read_forms, restore_error
 from tabellion.pipelines.batches.ref_rows import Ref, read_refs
 from tabellion.pipelines.batches.settings import origin_of
 from tabellion.pipelines.batches.states import ENDED, GOOD_REFS, REFS_QUEUE, ChunkPhase, RefStatus, quote_list
@@ -96,7 +97,9 @@ def message_id(chunk: Mapping[str, Any]) -> str:
     return f"msg_{hashlib.sha256(name.encode()).hexdigest()[:32]}"
 
 
-async def build_callback(fetch: Fetch, chunk: Mapping[str, Any], dialect: Dialect, error: str | None) -> ChunkCallback:
+async def build_callback(
+    fetch: FetchRows, chunk: Mapping[str, Any], dialect: Dialect, error: str | None
+) -> ChunkCallback:
     """The callback of a chunk whose refs have all ended, or which ended with this error. Errors that are stored with a
     code are messages, which are sent as their sentences."""
     pis, refs = await read_entities(fetch, chunk["id"]), await read_refs(fetch, chunk["id"])
@@ -150,7 +153,7 @@ FROM {tables.CHUNKS} WHERE id = $1 AND phase IN ({quote_list(ENDED)})""",
     return chunk, json_text(await build_callback(store.database.fetch, chunk, store.dialect, error))
 
 
-async def fetch_callback_secret(fetch: Fetch, settings: BatchSettings, callback_url: str) -> str:
+async def fetch_callback_secret(fetch: FetchRows, settings: BatchSettings, callback_url: str) -> str:
     """The secret that signs the callbacks to this URL.
 
     Without a configured one it is derived from a secret in the database, which all machines share: one for each
@@ -162,7 +165,7 @@ async def fetch_callback_secret(fetch: Fetch, settings: BatchSettings, callback_
     return _derive_secret(await shared_secrets.fetch_secret(fetch, SECRET), callback_url)
 
 
-async def find_callback_secret(fetch: Fetch, settings: BatchSettings, callback_url: str) -> str | None:
+async def find_callback_secret(fetch: FetchRows, settings: BatchSettings, callback_url: str) -> str | None:
     """The same, or None while no callback was signed here: nothing can be verified yet, and nothing is created."""
     configured = settings.configured_secret(callback_url)
     if configured is not None:
@@ -176,7 +179,7 @@ def _derive_secret(key: bytes, callback_url: str) -> str:
 
 
 async def ensure_endpoint(
-    fetch: Fetch, settings: BatchSettings, callback_url: str, dialect: Dialect
+    fetch: FetchRows, settings: BatchSettings, callback_url: str, dialect: Dialect
 ) -> tuple[str, dict[str, Any]]:
     """The statement that adds the endpoint of a callback URL, or gives it the secret that is configured now."""
     secret = await fetch_callback_secret(fetch, settings, callback_url)
@@ -235,7 +238,7 @@ def _entity_error(pi: ChunkEntity) -> str:
     return restore_error(pi["entity_error"], pi["error_code"], pi["error_params"]) if pi["entity_error"] else ""
 
 
-async def _first_error(fetch: Fetch, pi: ChunkEntity, refs: Sequence[Ref]) -> str:
+async def _first_error(fetch: FetchRows, pi: ChunkEntity, refs: Sequence[Ref]) -> str:
     """Why no entity has a result: the error of the first one, or of its first failed ref. The others are in `results`.
 
     The code of a ref's error is still with its attempt while its chunk is ended.

@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from tabellion.engine.database import FetchRows
 from tabellion.engine.sql import Dialect
 from tabellion.pipelines.batches import tables
-from tabellion.pipelines.batches.error_forms import Fetch, marks, split_error
+from tabellion.pipelines.batches.error_forms import marks, split_error
 from tabellion.pipelines.batches.row_lists import select_rows
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class ChunkEntity(TypedDict):
 _COLUMNS = ", ".join(ChunkEntity.__annotations__)
 
 
-async def read_entities(fetch: Fetch, chunk: str) -> list[ChunkEntity]:
+async def read_entities(fetch: FetchRows, chunk: str) -> list[ChunkEntity]:
     """The entities of a chunk."""
     return await fetch(f"SELECT {_COLUMNS} FROM {tables.PIS} WHERE chunk = $1 ORDER BY position", chunk)
 

@@ -7,14 +7,14 @@ code with the attempt; when a chunk ends, the codes of its refs are copied to th
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
+from tabellion.engine.database import FetchRows
 from tabellion.messages import Message
 from tabellion.monitor.fingerprint import form, shape
 
-Fetch = Callable[..., Awaitable[list[Any]]]  #: runs one statement
-Form = dict[str, Any]  #: a code and its parameters
+ErrorForm = dict[str, Any]  #: a code and its parameters
 AttemptedRow = tuple[str, str]  #: a queue, and the key of a row
 
 #: Attempts after which the error of their row is as it was before.
@@ -34,7 +34,7 @@ def restore_error(text: str, code: str | None, params: str | None) -> str:
     return Message.from_stored(text, form(text, code, params))
 
 
-async def read_forms(fetch: Fetch, places: Iterable[AttemptedRow]) -> dict[AttemptedRow, Form]:
+async def read_forms(fetch: FetchRows, places: Iterable[AttemptedRow]) -> dict[AttemptedRow, ErrorForm]:
     """The forms of errors that the engine has written: those of the last attempts of these rows. Errors that are not
     messages have none."""
     wanted = set(places)
@@ -62,12 +62,12 @@ def _last(queue: str, key: str, chosen: str) -> str:
     AND l.settled_at IS NOT NULL AND l.outcome NOT IN ({_SILENT})"""
 
 
-def kind(text: str, known: Form | None) -> str:
+def kind(text: str, known: ErrorForm | None) -> str:
     """What errors of one kind have in common: the code, also of the messages within it, or else the text's shape."""
     return shape(text) if not known else _kind_of(known)
 
 
-def _kind_of(known: Form) -> str:
+def _kind_of(known: ErrorForm) -> str:
     inner = []
     for name, value in sorted((known.get("params") or {}).items()):
         if isinstance(value, dict) and "code" in value:

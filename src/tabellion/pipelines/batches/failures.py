@@ -9,7 +9,7 @@ from tabellion.answers import Answer, Doc
 from tabellion.messages import Message, Translatable, translatable
 from tabellion.monitor.fingerprint import form, shape
 from tabellion.pipelines.batches import tables
-from tabellion.pipelines.batches.error_forms import Form, AttemptedRow, kind, marks, read_forms, split_error
+from tabellion.pipelines.batches.error_forms import AttemptedRow, ErrorForm, kind, marks, read_forms, split_error
 from tabellion.pipelines.batches.states import (
     ENDED,
     FETCHING_QUEUE,
@@ -79,10 +79,10 @@ class _Failed(TypedDict):
     n: int
 
 
-async def _group(store: Store, rows: Sequence[_Failed]) -> list[list[tuple[_Failed, Form | None]]]:
+async def _group(store: Store, rows: Sequence[_Failed]) -> list[list[tuple[_Failed, ErrorForm | None]]]:
     """Errors of the same kind with their forms, the most frequent kind first."""
     uncoded = [(row["queue"], row["key"]) for row in rows if row["error_code"] is None and row["queue"]]
-    found: dict[AttemptedRow, Form] = {}
+    found: dict[AttemptedRow, ErrorForm] = {}
     for start in range(0, len(uncoded), PLACES_AT_ONCE):
         found |= await read_forms(store.database.fetch, uncoded[start : start + PLACES_AT_ONCE])
     forms = [
@@ -91,7 +91,7 @@ async def _group(store: Store, rows: Sequence[_Failed]) -> list[list[tuple[_Fail
     ]
     # A text that was stored with a code, and without one by an earlier version, is one error.
     kinds = {shape(row["error"]): kind(row["error"], known) for row, known in zip(rows, forms, strict=True) if known}
-    alike: dict[str, list[tuple[_Failed, Form | None]]] = {}
+    alike: dict[str, list[tuple[_Failed, ErrorForm | None]]] = {}
     for row, known in zip(rows, forms, strict=True):
         own = kind(row["error"], known)
         alike.setdefault(own if known else kinds.get(own, own), []).append((row, known))

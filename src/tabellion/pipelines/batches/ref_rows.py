@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from tabellion.engine.database import FetchRows
 from tabellion.engine.sql import NOW, Dialect
 from tabellion.pipelines.batches import tables
-from tabellion.pipelines.batches.error_forms import Fetch, last_attempt, marks, split_error
+from tabellion.pipelines.batches.error_forms import last_attempt, marks, split_error
 from tabellion.pipelines.batches.row_lists import in_list, select_rows
 from tabellion.pipelines.batches.states import REFS_QUEUE, RefStatus, SkipReason
 
@@ -42,12 +43,12 @@ class Ref(TypedDict):
 _COLUMNS = ", ".join(Ref.__annotations__)
 
 
-async def read_refs(fetch: Fetch, chunk: str) -> list[Ref]:
+async def read_refs(fetch: FetchRows, chunk: str) -> list[Ref]:
     """The refs of a chunk."""
     return await fetch(f"SELECT {_COLUMNS} FROM {tables.REFS} WHERE chunk = $1 ORDER BY id", chunk)
 
 
-async def read_unloaded_refs(fetch: Fetch, chunk: str) -> list[Ref]:
+async def read_unloaded_refs(fetch: FetchRows, chunk: str) -> list[Ref]:
     """The refs of a chunk whose files have not been loaded."""
     return await fetch(
         f"""SELECT {_COLUMNS} FROM {tables.REFS}
