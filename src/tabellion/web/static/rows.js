@@ -1,4 +1,5 @@
 // Rows that stay: what has not changed is not drawn again, so that nothing jumps or flickers.
+import { el } from "./base.js";
 
 /** The rows of a table by key: existing rows are changed in place. */
 export class Rows {
@@ -30,6 +31,17 @@ export class Rows {
     }
   }
 }
+
+/** Makes the row of an item, whose cells are replaced when it has changed; the focus stays at the same control. */
+export const rowOf = (cells) => ({ id }) => {
+  const row = el("tr", { dataset: { row: id } }), controls = () => [...row.querySelectorAll("a, button, input")];
+  row.update = (item) => {
+    const place = controls().indexOf(document.activeElement);
+    renew(row, item, cells);
+    if (place >= 0) (controls()[place] ?? controls()[0])?.focus({ preventScroll: true });
+  };
+  return row;
+};
 
 /** Replaces the children of an element only if `facts` have changed. */
 export function renew(host, facts, make) {
