@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.browser import axe
 from tests.browser.installation import Installation, Visitor, open_installation
+from tests.browser.watch import until
 from tests.pipelines.ocr.deeds import deed
 
 
@@ -47,6 +49,52 @@ def test_an_uploaded_file_is_shown_live(reader: Visitor) -> None:
     expect(page.locator("#text")).to_contain_text("registered on page 2")
     expect(page.locator("#page-place")).to_have_text("Page 2 of 2")
     assert page.url.endswith("?page=2")
+
+
+def test_the_focus_stays_when_a_row_is_added(reader: Visitor) -> None:
+    """Above the focused one, by an update."""
+    key = submitted(reader.installation, deed(1), "5")
+    page = reader.open("/extractions")
+    link = page.locator(f"tr[data-row='{key}'] a")
+    link.focus()
+    other = submitted(reader.installation, deed(1), "6")
+    expect(page.locator(f"tr[data-row='{other}']")).to_be_visible()
+    expect(link).to_be_focused()
+
+
+def test_rows_that_were_loaded_meanwhile_stay(reader: Visitor) -> None:
+    """The answer to an update that was requested before them does not have them."""
+    submitted(reader.installation, deed(1), "4")
+    [one] = reader.installation.api("GET", "/api/extractions?limit=1")["extractions"]
+    held: list[Route] = []
+    holding = False
+
+    def answer(route: Route) -> None:
+        query = parse_qs(urlsplit(route.request.url).query)
+        start, limit = int(query.get("cursor", ["0"])[0]), int(query["limit"][0])
+        listed = [one | {"id": str(number)} for number in range(start, start + limit)]
+        route.fulfill(json={"extractions": listed, "next": str(start + limit)})
+
+    def answer_or_hold(route: Route) -> None:
+        if holding and "cursor=" not in route.request.url:
+            held.append(route)
+        else:
+            answer(route)
+
+    reader.page.route("**/api/extractions?*", answer_or_hold)
+    page = reader.open("/extractions")
+    rows = page.locator("#rows tr[data-row]")
+    expect(rows).to_have_count(50)
+    holding = True
+    page.evaluate("dispatchEvent(new Event('online'))")
+    until(page, lambda: bool(held))
+    page.locator("#more").click()
+    expect(rows).to_have_count(100)
+    holding = False
+    with page.expect_event("requestfinished", lambda request: request == held[0].request):
+        answer(held[0])
+    reader.watch.settle(page)
+    expect(rows).to_have_count(100)
 
 
 def test_a_failure_names_the_failed_step_and_is_retried(reader: Visitor) -> None:

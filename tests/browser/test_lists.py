@@ -230,16 +230,33 @@ def test_documents_stay_when_a_request_fails(boss: Visitor) -> None:
     """The rows are still shown below the error, and the answer is shown once it arrives."""
     boss.watch.cut = True
     page = boss.open("/documents")
-    before = rows(page)
+    before, icons = rows(page), page.locator("#rows .icon").count()
     page.route("**/api/documents?*", lambda route: route.abort("connectionrefused"))
     page.locator("select[name=status]").select_option("failed")
     expect(page.locator("#trouble")).to_contain_text("The server is not responding")
     assert rows(page) == before
+    assert page.locator("#rows .icon").count() == icons
     expect(page.locator("#pager")).to_be_hidden()
     page.unroute("**/api/documents?*")
     page.evaluate("dispatchEvent(new Event('online'))")
     expect(page.locator("#trouble")).to_be_hidden()
     expect(page.locator("#nothing")).to_be_visible()
+
+
+def test_more_new_documents_than_are_loaded_leave_no_gap(boss: Visitor) -> None:
+    """The list is that of the newest documents, although it was opened when only old ones were there."""
+    documents = boss.installation.api("GET", "/api/documents?limit=200")["documents"]
+    cursor = boss.installation.api("GET", "/api/documents?limit=100")["next"]
+    boss.page.route("**/api/documents?*", lambda route: route.continue_(url=f"{route.request.url}&cursor={cursor}"))
+    page = boss.open("/documents")
+    assert rows(page) == len(documents) - 100
+    page.unroute("**/api/documents?*")
+    page.evaluate("dispatchEvent(new Event('online'))")
+    expect(page.locator(f"#rows tr[data-row='{documents[0]['id']}']")).to_be_visible()
+    shown = page.locator("#rows tr").evaluate_all("rows => rows.map(row => row.dataset.row)")
+    assert shown == [one["id"] for one in documents[: len(shown)]]
+    page.locator("#more").click()
+    wait_for_rows(page, len(shown) + 50)
 
 
 def test_documents_distinguish_checks_from_review(boss: Visitor) -> None:

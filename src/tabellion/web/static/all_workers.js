@@ -3,7 +3,8 @@
 import { api, byId, el, explain, moment, number, t } from "./base.js";
 import { put } from "./charts.js";
 import { localized } from "./messages.js";
-import { liveAge, breakable, renew, repeatWhileVisible, Rows, short } from "./monitor.js";
+import { liveAge, breakable, repeatWhileVisible, short } from "./monitor.js";
+import { renew, Rows } from "./rows.js";
 
 const EVERY = 5000; // milliseconds
 

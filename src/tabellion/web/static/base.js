@@ -530,20 +530,3 @@ if (flashed) {
 }
 
 keys([{ key: "?", does: t("base.key_help"), run: showHelp }]);
-
-/** The table row of an item in `rows`: made once; its cells are replaced when the item has changed, the focus stays. */
-export function drawRow(rows, item, cells) {
-  const known = rows.get(item.id);
-  if (!known) {
-    const row = el("tr", { dataset: { row: item.id } }, cells(item));
-    rows.set(item.id, { row, item });
-    return row;
-  }
-  if (JSON.stringify(known.item) !== JSON.stringify(item)) {
-    const focused = known.row.contains(document.activeElement);
-    known.row.replaceChildren(...cells(item));
-    if (focused) known.row.querySelector("a").focus({ preventScroll: true });
-    known.item = item;
-  }
-  return known.row;
-}

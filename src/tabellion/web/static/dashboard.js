@@ -2,7 +2,8 @@
 
 import { badge, byId, el, empty, icon, keys, language, may, money, number, rowKeys, t } from "./base.js";
 import { Bars, put, formatShare, spark } from "./charts.js";
-import { liveAge, breakable, count, pauseOrResume, queuePath, renew, Rows, short, showHindrances, watch } from "./monitor.js";
+import { liveAge, breakable, count, pauseOrResume, queuePath, short, showHindrances, watch } from "./monitor.js";
+import { renew, Rows } from "./rows.js";
 import { localized } from "./messages.js";
 
 const format = (options) => { const formatter = new Intl.DateTimeFormat(language, options); return (at) => formatter.format(at); };

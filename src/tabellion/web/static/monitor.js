@@ -1,8 +1,9 @@
-// Shared by the dashboard and the page of a queue: the live overview, ages that keep counting, updated rows, actions.
+// Shared by the dashboard and the page of a queue: the live overview, ages that keep counting, actions.
 
 import { api, badge, byId, confirm, data, duration, el, events, explain, field, formDialog, language, number, t, toast } from "./base.js";
 import { localized } from "./messages.js";
 import { put } from "./charts.js";
+import { renew } from "./rows.js";
 
 let ahead = 0; // how far the server's clock is ahead of this machine's, in milliseconds
 
@@ -68,47 +69,6 @@ export function watch(show) {
   events("/api/overview/events", { overview: onOverview, trouble: () => showDown("dashboard.unreadable") }, {
     ondown: () => { timer ||= setTimeout(() => showDown("dashboard.stale"), PATIENCE); },
   });
-}
-
-// -- rows that stay ----------------------------------------------------------------------------------------------
-
-/** The rows of a table by key: existing rows are changed in place, so that nothing jumps or flickers. */
-export class Rows {
-  constructor(body, make) {
-    this.body = body;
-    this.make = make;
-    this.known = new Map();
-  }
-
-  update(items, key) {
-    const currentKeys = new Set(items.map(key));
-    for (const [name, row] of this.known) {
-      if (!currentKeys.has(name)) {
-        row.remove();
-        this.known.delete(name);
-      }
-    }
-    let after = null;
-    for (const item of items) {
-      let row = this.known.get(key(item));
-      if (row === undefined) {
-        row = this.make(item);
-        this.known.set(key(item), row);
-      }
-      row.update(item);
-      const place = after ? after.nextElementSibling : this.body.firstElementChild;
-      if (place !== row) this.body.insertBefore(row, place);
-      after = row;
-    }
-  }
-}
-
-/** Replaces the children of an element only if `facts` have changed. */
-export function renew(host, facts, make) {
-  const mark = JSON.stringify(facts);
-  if (host.mark === mark) return;
-  host.mark = mark;
-  host.replaceChildren(...[make(facts)].flat(Infinity).filter(Boolean));
 }
 
 // -- how things are written --------------------------------------------------------------------------------------

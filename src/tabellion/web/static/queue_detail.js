@@ -3,7 +3,8 @@
 import { api, badge, byId, data, el, empty, explain, icon, keys, language, may, money, moment, notice, number, rowKeys, t, toast } from "./base.js";
 import { Bars, put, formatShare } from "./charts.js";
 import { localized } from "./messages.js";
-import { liveAge, count, pauseOrResume, renew, retry, Rows, short, showHindrances, watch } from "./monitor.js";
+import { liveAge, count, pauseOrResume, retry, short, showHindrances, watch } from "./monitor.js";
+import { renew, Rows } from "./rows.js";
 
 const STATES = ["ready", "waiting", "running", "done", "failed"];
 const PAGE = 50, MOST = 200, PAUSE = 1500;

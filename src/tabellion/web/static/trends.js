@@ -4,7 +4,8 @@ import { api, badge, byId, duration, el, explain, language, number, t } from "./
 import { Bars, put } from "./charts.js";
 import { onOverview } from "./dashboard.js";
 import { localized } from "./messages.js";
-import { liveAge, breakable, renew, repeatWhileVisible, Rows, short } from "./monitor.js";
+import { liveAge, breakable, repeatWhileVisible, short } from "./monitor.js";
+import { renew, Rows } from "./rows.js";
 
 const EVERY = 300000; // milliseconds
 const format = (options) => { const formatter = new Intl.DateTimeFormat(language, options); return (at) => formatter.format(at); };

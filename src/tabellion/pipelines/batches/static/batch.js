@@ -6,7 +6,8 @@ import { Pace } from "./batch_pace.js";
 import { hasEnded, isFinal, parts, refsBar, statusBadges } from "./batch_parts.js";
 import { put, formatShare } from "./charts.js";
 import { localized } from "./messages.js";
-import { now, renew, Rows, short, showHindrances, watch } from "./monitor.js";
+import { now, short, showHindrances, watch } from "./monitor.js";
+import { renew, Rows } from "./rows.js";
 
 // Milliseconds between two samples: while the batch is worked on, if it is so large that counting its refs takes time, and after its end.
 const BUSY = 1000, LARGE = 3000, IDLE = 10000, MANY = 20000;

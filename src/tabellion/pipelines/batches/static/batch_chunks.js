@@ -2,7 +2,8 @@
 import { api, badge, byId, data, el, empty, explain, icon, may, moment, number, t, toast } from "./base.js";
 import { put } from "./charts.js";
 import { localized } from "./messages.js";
-import { liveAge, renew, Rows, short } from "./monitor.js";
+import { liveAge, short } from "./monitor.js";
+import { renew, Rows } from "./rows.js";
 import { phaseBadge, refsProgress } from "./batch_parts.js";
 
 const PAGE = 50, MOST = 200;

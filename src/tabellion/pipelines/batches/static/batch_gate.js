@@ -2,7 +2,8 @@
 import { badge, byId, data, el, icon, language, notice, number, t } from "./base.js";
 import { localized } from "./messages.js";
 import { LineChart } from "./line_chart.js";
-import { liveAge, now, renew, short } from "./monitor.js";
+import { liveAge, now, short } from "./monitor.js";
+import { renew } from "./rows.js";
 
 const CLOCK = new Intl.DateTimeFormat(language, { timeStyle: "medium", hourCycle: "h23" });
 const perSecond = (rate) => t("batch.per_second", { rate: number(rate, rate < 10 ? 1 : 0) });

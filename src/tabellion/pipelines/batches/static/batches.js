@@ -3,7 +3,8 @@ import { api, byId, capital, el, empty, explain, flash, number, notice, Problem,
 import { refsProgress, statusBadges } from "./batch_parts.js";
 import { put } from "./charts.js";
 import { localized } from "./messages.js";
-import { liveAge, renew, Rows, short, watch } from "./monitor.js";
+import { liveAge, short, watch } from "./monitor.js";
+import { renew, Rows } from "./rows.js";
 
 const PAGE = 20, MOST = 100, PAUSE = 1500;
 const form = /** @type {HTMLFormElement | null} */ (byId("batch-form"));

@@ -1,11 +1,11 @@
 // Registries: forms that submit searches, and a live list of the companies that were looked up.
-import { ago, api, byId, data, el, empty, events, explain, liveMark, moment, notice, t, toast } from "./base.js";
+import { ago, api, byId, data, el, empty, events, explain, liveMark, moment, t, toast } from "./base.js";
+import { liveList } from "./live_list.js";
 import { localized } from "./messages.js";
 import { state } from "./registry_states.js";
 
 const documents = /** @type {HTMLFormElement | null} */ (byId("document-form"));
 const companies = /** @type {HTMLFormElement | null} */ (byId("company-form"));
-let due = 0;
 
 const filledValues = (form) => Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value).trim()]).filter(([, value]) => value));
 
@@ -22,34 +22,22 @@ function choose() {
   }
 }
 
-function drawRow(session) {
+function cells(session) {
   const under = session.status === "failed" && session.error ? el("div", { class: "small text-bad" }, localized(session, "error"))
     : session.status === "scraping_company_data" && session.note ? el("div", { class: "small muted" }, localized(session, "note")) : null;
-  return el("tr", {},
+  return [
     el("td", {}, el("a", { href: `/registries/${encodeURIComponent(session.id)}` }, session.company ?? session.id)),
     el("td", {}, state(session.status), under),
     el("td", { class: "not-narrow" }, session.found ? `${session.found.name ?? ""} ${session.found.neq ? `(${session.found.neq})` : ""}` : ""),
     el("td", { class: "number wide-only" }, session.names.length || ""),
-    el("td", { class: "right nowrap muted", title: moment(session.created_at) }, ago(session.created_at)));
+    el("td", { class: "right nowrap muted", title: moment(session.created_at), dataset: { at: session.created_at ?? "" } }, ago(session.created_at)),
+  ];
 }
 
-async function load() {
-  try {
-    const sessions = (await api("GET", "/api/search-sessions")).data.search_sessions;
-    byId("trouble").hidden = true;
-    byId("rows").replaceChildren(...sessions.map(drawRow));
-    byId("rows").setAttribute("aria-busy", "false");
-    byId("nothing").hidden = sessions.length > 0;
-    byId("nothing").replaceChildren(empty("search", t("registries.none"), t("registries.none_note")));
-  } catch (error) {
-    byId("trouble").hidden = false;
-    byId("trouble").replaceChildren(notice("bad", "stop", explain(error)));
-  }
-}
-
-function refresh() {
-  due ||= setTimeout(async () => { await load(); due = 0; }, 500);
-}
+const list = liveList({
+  name: "search_sessions", path: "search-sessions", cells,
+  nothing: () => empty("search", t("registries.none"), t("registries.none_note")),
+});
 
 async function send(form, path, then) {
   const button = form.querySelector("button");
@@ -76,8 +64,7 @@ if (documents) {
 if (companies) {
   companies.addEventListener("submit", (event) => {
     event.preventDefault();
-    send(companies, "/api/search-sessions", () => { companies.reset(); load(); });
+    send(companies, "/api/search-sessions", () => { companies.reset(); list.refresh(); });
   });
 }
-events("/api/overview/events", { overview: refresh }, liveMark(load));
-load();
+events("/api/overview/events", { overview: list.refresh }, liveMark(list.refresh));
