@@ -217,7 +217,7 @@ def test_behind_a_public_url_nobody_is_local(tmp_path: Path) -> None:
         assert web.process(chunk(), headers={"X-Forwarded-For": "10.1.0.1"}).status_code == 202
 
 
-@pytest.mark.parametrize("header", ["Origin", "Sec-FetchRows-Site"])
+@pytest.mark.parametrize("header", ["Origin", "Sec-Fetch-Site"])
 def test_a_page_in_a_browser_needs_a_secret(shared: LiveBatches, header: str) -> None:
     """The name of a foreign site may lead to this machine: its pages would be local callers."""
     problem(shared.process(chunk(), headers={header: "https://elsewhere.example"}), 401, "auth_missing")
