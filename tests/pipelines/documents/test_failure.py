@@ -58,6 +58,8 @@ def test_the_column_holds_valid_json() -> None:
         (Message("attempt.lease_lost", worker="w", how="x", since="y"), "worker_crashed"),
         (Message("waiting.outputs_failed", detail="full"), "outputs_failed"),
         (Message("attempt.raised", error="ValueError", detail="x", place=""), "try_failed"),
+        (Message("attempt.result_invalid", type="list"), "try_failed"),
+        (Message("attempt.result_running", state="status = 2"), "try_failed"),
     ],
 )  # fmt: skip
 def test_engine_errors_get_their_code_from_the_message(message: Message, code: str) -> None:
@@ -73,7 +75,7 @@ def test_engine_errors_get_their_code_from_the_message(message: Message, code: s
 def test_the_code_of_every_ending_of_the_engine_is_tested() -> None:
     """A message of the engine that a document can end with has a case above; the others are parts of messages."""
     cases = test_engine_errors_get_their_code_from_the_message.pytestmark[0].args[1]  # type: ignore[attr-defined]
-    parts = {"attempt.lease_not_renewed", "attempt.rate_limited", "attempt.worker_on"}
+    parts = {"attempt.lease_not_renewed", "attempt.no_message", "attempt.rate_limited", "attempt.worker_on"}
     known = {code for code in domain("en", "messages") if code.startswith("attempt.")}
     assert known - {message.code for message, _ in cases} == parts
 
