@@ -17,7 +17,9 @@ TEXT = b"\n".join(
 )
 STATES: dict[str, Any] = {"ready": "ready", "running": "running", "done": "done", "failed": "failed"}
 
-waiting, computing, empty = (Queue(name, **STATES) for name in ("waiting", "computing", "empty"))
+waiting, computing, computing_longer, empty = (
+    Queue(name, **STATES) for name in ("waiting", "computing", "computing_longer", "empty")
+)
 
 
 @waiting.handler
@@ -30,6 +32,12 @@ async def wait(job: Job) -> None:
 def compute(job: Job) -> dict[str, int]:
     """Compress a text of 350 kB, about 8 ms of one processor."""
     return {"result": len(zlib.compress(TEXT, 6))}
+
+
+@computing_longer.handler
+def compute_longer(job: Job) -> dict[str, int]:
+    """Compress it ten times: about what reading a page of text takes."""
+    return {"result": sum(len(zlib.compress(TEXT, 6)) for _ in range(10))}
 
 
 @empty.handler

@@ -5,7 +5,7 @@ when all nodes are up; times are those of the register, from the first claim to 
 are Linux's, of the server's processes and the nodes' apart, and depend less than rates on what else runs here.
 
     waiting    jobs that wait 0.1 to 0.3 s, 50 slots a node, on 1, 2 and 4 nodes
-    computing  jobs of about 8 ms of processor time, one slot a node, on 1 and 2 nodes
+    computing  jobs of about 8 ms and of about 80 ms of processor time, one slot a node, on 1 and 2 nodes
     celery     jobs that wait 0.5 to 1.5 s on nodes of `tabellion worker --celery` with Valkey, 2 × 25 slots a node
     ceiling    empty jobs, and waiting jobs with 250 slots a node: where another node adds nothing
     trickle    one job every 50 ms on 1 and 8 nodes: each wakes all of them
@@ -66,6 +66,7 @@ class Work:
 WORKS = {
     "waiting": Work("waiting", 50, 3000, "jobs that wait 0.1 to 0.3 s, 50 slots a node"),
     "computing": Work("computing", 1, 800, "jobs that compute for about 8 ms, 1 slot a node"),
+    "computing_longer": Work("computing_longer", 1, 150, "jobs that compute for about 80 ms, 1 slot a node"),
     "celery": Work(
         "waiting",
         25,
@@ -82,6 +83,7 @@ WORKS = {
 REQUIRED: dict[str, dict[int, float | None]] = {
     "waiting": {1: None, 2: 1.8, 4: 3.5},
     "computing": {1: None, 2: 1.8},
+    "computing_longer": {1: None, 2: 1.8},
     "celery": {1: None, 2: 1.8, 4: 3.5},
     "empty": {1: None, 2: None, 4: None},
     "wide": {1: None, 2: None, 4: None, 8: None},
@@ -89,7 +91,7 @@ REQUIRED: dict[str, dict[int, float | None]] = {
 }
 STEPS = {
     "waiting": ("waiting",),
-    "computing": ("computing",),
+    "computing": ("computing", "computing_longer"),
     "celery": ("celery",),
     "ceiling": ("empty", "wide"),
     "trickle": ("trickle",),
