@@ -363,11 +363,16 @@ async def test_a_locked_row_is_not_waited_for(pg_store: Store) -> None:
 
 
 @asynchronous
-@pytest.mark.parametrize("tried", ["the same queue", "another queue of the table"])
+@pytest.mark.parametrize("tried", ["the same queue", "a queue that follows", "a queue of other rows"])
 async def test_a_trial_changes_no_order_under_a_limit(pg_store: Store, tried: str) -> None:
     """While a starting worker tries the first row in line, a claim under a limit waits for that row."""
     queue = await tasks(pg_store, 2, limit=1)
-    following = Queue("tasks", name="following", ready="done", running="checking", done="checked", failed="refused")
+    states: dict[str, Any] = {"running": "checking", "done": "checked", "failed": "refused"}
+    queues = {
+        "the same queue": queue,
+        "a queue that follows": Queue("tasks", name="following", ready="done", **states),
+        "a queue of other rows": Queue("tasks", name="others", ready="new", where="id > 2", **states),
+    }
     await run(
         pg_store,
         """CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS
@@ -375,7 +380,7 @@ $$ BEGIN IF NEW.status IN ('working', 'checking') THEN PERFORM pg_sleep(0.5); EN
         "CREATE TRIGGER dawdle BEFORE UPDATE ON tasks FOR EACH ROW EXECUTE FUNCTION dawdle()",
     )
     async with Store(pg_store.url) as other:
-        trial = asyncio.create_task(problems(pg_store, queue if tried == "the same queue" else following))
+        trial = asyncio.create_task(problems(pg_store, queues[tried]))
         async with asyncio.timeout(10):
             while not await other.database.fetch("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"):
                 await asyncio.sleep(0.005)

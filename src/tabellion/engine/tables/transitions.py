@@ -134,7 +134,7 @@ async def _check_by_trial(database: Database, bound: Bound) -> tuple[list[Refusa
     """
     refusals: dict[str, Refusal] | None = None
     entered: set[StateName] = set()
-    for key, state in await _rows_to_try(database, bound):
+    for key, state, in_line in await _rows_to_try(database, bound):
         lock = f"SELECT 1 FROM {sql.name(bound.queue.table)} AS t WHERE t.{sql.column(bound.key.name)} = "
         lock += moves.native_key(bound, "$1")
         if state in STATES:
@@ -142,8 +142,8 @@ async def _check_by_trial(database: Database, bound: Bound) -> tuple[list[Refusa
         if bound.dialect == "postgresql":
             lock += " FOR UPDATE SKIP LOCKED"  # do not wait for a row that is being worked on
         try:
-            # In every other state the row may be the first in line of another queue on this table.
-            ready_in = bound.queue if state == "ready" else None
+            # A row that is not in this queue's line may be the first one in that of another queue on the table.
+            ready_in = bound.queue if in_line else None
             answers = await database.try_out(ready_in, (lock, [key]), _trials(bound, key, state))
         except Busy:
             continue
@@ -165,8 +165,8 @@ async def _check_by_trial(database: Database, bound: Bound) -> tuple[list[Refusa
     return list(different.values()), entered
 
 
-async def _rows_to_try(database: Database, bound: Bound) -> list[tuple[str, str]]:
-    """Keys and states of a few rows: ready ones as a claim finds them, otherwise those nearest to ready."""
+async def _rows_to_try(database: Database, bound: Bound) -> list[tuple[str, str, bool]]:
+    """Keys and states of a few rows, and whether a claim may find them: otherwise those nearest to ready."""
     key, table = f"t.{sql.column(bound.key.name)}", sql.name(bound.queue.table)
     ready = f"SELECT CAST({key} AS text) AS key, 'ready' AS state FROM {table} AS t"
     ready += f" WHERE {sql.holds(bound.queue.states['ready'], bound.dialect)} {moves.extra_condition(bound)}"
@@ -177,15 +177,14 @@ async def _rows_to_try(database: Database, bound: Bound) -> list[tuple[str, str]
     others = f"""SELECT * FROM (SELECT CAST({key} AS text) AS key, CASE {states} ELSE '' END AS state
 FROM {table} AS t WHERE {key} IS NOT NULL LIMIT {ROWS_SEEN}) AS s
 ORDER BY CASE state WHEN 'ready' THEN 1 WHEN 'failed' THEN 2 WHEN 'running' THEN 3 ELSE 4 END"""
-    rows = []
     for query in (ready, others):
         try:
             rows = await database.fetch(f"{query} LIMIT {ROWS_TRIED}")
         except Busy:
             continue  # a large table without an index: claims will be as slow, and `doctor` reports it
         if rows:
-            break
-    return [(row["key"], row["state"]) for row in rows]
+            return [(row["key"], row["state"], query is ready) for row in rows]
+    return []
 
 
 def _trials(bound: Bound, key: str, state: str) -> Sequence[TrialStatements]:
