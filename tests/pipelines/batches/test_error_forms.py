@@ -34,7 +34,7 @@ def chunk_in(url: str) -> lookup.Chunk:
 
 def in_french(form: dict[str, object]) -> str:
     """Return the sentence of a form."""
-    message = restore_error("", str(form["code"]), split_error(Message.from_stored("", form))[2])
+    message = Message.from_stored("", form)
     assert isinstance(message, Message)
     return translate("fr", message.code, **message.params)
 
@@ -135,13 +135,27 @@ def test_a_chunk_that_ended_without_its_handler_has_the_code_of_its_attempt(
   lease_until, settled_at, outcome, error, error_code, error_params)
 VALUES ('batch-fetching', 'ocr:b1:0', 1, $1, 1, 0, 0, 'w', {"now(), now(), now(), now()" if "postgres" in url else
   "1, 1, 1, 1"}, 'failed', 'timed out after 30 s', 'attempt.timed_out', $2)""",
-        "00000000-0000-0000-0000-000000000001", '{"seconds": 30}',
+        "00000000-0000-0000-0000-000000000001", '{"n": 30}',
     )  # fmt: skip
-    expected = {"error": {"code": "attempt.timed_out", "params": {"seconds": 30}}}
+    expected = {"error": {"code": "attempt.timed_out", "params": {"n": 30}}}
     assert chunk_in(url)["translatable"] == expected
     work(url, settings, deliver=False)
     forget_attempts(url)
     assert chunk_in(url)["translatable"] == expected
+
+
+def test_a_code_of_another_text_does_not_count() -> None:
+    """The engine writes only texts: the code of an earlier error may still be beside a later one."""
+    gone = Message("batch.image_gone")
+    text, code, params = split_error(gone)
+    restored = restore_error(text, code, params)
+    assert isinstance(restored, Message)
+    assert restored.form == gone.form
+    assert type(restore_error("the disk is full", code, params)) is str
+    nested = Message("attempt.deadline", detail=Message("waiting.configuration", detail="x"), n=60)
+    restored = restore_error(*split_error(nested))
+    assert isinstance(restored, Message)
+    assert restored.form == nested.form
 
 
 def test_rows_of_earlier_versions_are_read(tmp_path: Path, url: str, images: Images) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tabellion.engine.database import FetchRows
-from tabellion.messages import Message
+from tabellion.messages import DEFAULT, Message, translate
 from tabellion.monitor.fingerprint import form, shape
 
 ErrorForm = dict[str, Any]  #: a code and its parameters
@@ -31,7 +31,19 @@ def split_error(error: str) -> tuple[str, str | None, str | None]:
 
 def restore_error(text: str, code: str | None, params: str | None) -> str:
     """The message of a stored error; the text alone if it was stored without a code."""
-    return Message.from_stored(text, form(text, code, params))
+    return Message.from_stored(text, stored_form(text, code, params))
+
+
+def stored_form(text: str, code: str | None, params: str | None) -> ErrorForm:
+    """The code and parameters of a stored error; empty if it has none, or if they are not those of its text.
+
+    The engine, and processes of an earlier version, write a text and leave the code of an earlier error beside it.
+    """
+    known = form(text, code, params)
+    error = Message.from_stored(text, known)
+    if code is not None and isinstance(error, Message) and translate(DEFAULT, error.code, **error.params) != text:
+        return {}
+    return known
 
 
 async def read_forms(fetch: FetchRows, places: Iterable[AttemptedRow]) -> dict[AttemptedRow, ErrorForm]:

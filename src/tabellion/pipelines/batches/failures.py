@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Annotated, NotRequired, TypedDict
 
 from tabellion.answers import Answer, Doc
 from tabellion.messages import Message, Translatable, translatable
-from tabellion.monitor.fingerprint import form, shape
+from tabellion.monitor.fingerprint import shape
 from tabellion.pipelines.batches import tables
-from tabellion.pipelines.batches.error_forms import AttemptedRow, ErrorForm, kind, marks, read_forms, split_error
+from tabellion.pipelines.batches.error_forms import (
+    AttemptedRow,
+    ErrorForm,
+    kind,
+    marks,
+    read_forms,
+    split_error,
+    stored_form,
+)
 from tabellion.pipelines.batches.states import (
     ENDED,
     FETCHING_QUEUE,
@@ -81,21 +89,28 @@ class _Failed(TypedDict):
 
 async def _group(store: Store, rows: Sequence[_Failed]) -> list[list[tuple[_Failed, ErrorForm | None]]]:
     """Errors of the same kind with their forms, the most frequent kind first."""
-    uncoded = [(row["queue"], row["key"]) for row in rows if row["error_code"] is None and row["queue"]]
-    found: dict[AttemptedRow, ErrorForm] = {}
-    for start in range(0, len(uncoded), PLACES_AT_ONCE):
-        found |= await read_forms(store.database.fetch, uncoded[start : start + PLACES_AT_ONCE])
-    forms = [
-        form(row["error"], row["error_code"], row["error_params"]) or found.get((row["queue"], row["key"]))
-        for row in rows
-    ]
-    # A text that was stored with a code, and without one by an earlier version, is one error.
-    kinds = {shape(row["error"]): kind(row["error"], known) for row, known in zip(rows, forms, strict=True) if known}
-    alike: dict[str, list[tuple[_Failed, ErrorForm | None]]] = {}
+    forms = [stored_form(row["error"], row["error_code"], row["error_params"]) for row in rows]
+    # Of texts without a code that have one shape, the most frequent one is looked up: their kind is the same.
+    first: dict[tuple[str, str], AttemptedRow] = {}
     for row, known in zip(rows, forms, strict=True):
-        own = kind(row["error"], known)
-        alike.setdefault(own if known else kinds.get(own, own), []).append((row, known))
-    return sorted(alike.values(), key=lambda group: -sum(row["n"] for row, _ in group))
+        if not known and row["queue"]:
+            first.setdefault((row["queue"], shape(row["error"])), (row["queue"], row["key"]))
+    found, places = dict[AttemptedRow, ErrorForm](), list(first.values())
+    for start in range(0, len(places), PLACES_AT_ONCE):
+        found |= await read_forms(store.database.fetch, places[start : start + PLACES_AT_ONCE])
+    kinds: list[str] = []
+    coded: dict[str, str] = {}  # the kind of each shape that has a code in some row
+    for row, known in zip(rows, forms, strict=True):
+        alike = shape(row["error"])
+        similar = known or found.get(first.get((row["queue"], alike), ("", "")))
+        kinds.append(kind(row["error"], similar))
+        if similar:
+            coded[alike] = kinds[-1]
+    groups: dict[str, list[tuple[_Failed, ErrorForm | None]]] = {}
+    for row, known, own in zip(rows, forms, kinds, strict=True):
+        # A text that was stored with a code, and without one by an earlier version, is one error.
+        groups.setdefault(coded.get(own, own), []).append((row, known or found.get((row["queue"], row["key"]))))
+    return sorted(groups.values(), key=lambda group: -sum(row["n"] for row, _ in group))
 
 
 def _choose(ref: str, pi: str, chunk: str, none: str) -> str:
