@@ -53,7 +53,7 @@ def test_any_other_return_value_fails_the_job_with_a_hint(result: object) -> Non
     """A wrong return value can never become right, so it is not retried."""
     settlement = settle_result(run_of().job, result)
     assert settlement.outcome == "failed"
-    assert settlement.error == Message("attempt.result_invalid", type=type(result).__name__)
+    assert settlement.error == Message("attempt.result_invalid", kind=type(result).__name__)
 
 
 def test_permanent_fails_at_once() -> None:

@@ -58,7 +58,7 @@ def test_the_column_holds_valid_json() -> None:
         (Message("attempt.lease_lost", worker="w", how="x", since="y"), "worker_crashed"),
         (Message("waiting.outputs_failed", detail="full"), "outputs_failed"),
         (Message("attempt.raised", error="ValueError", detail="x", place=""), "try_failed"),
-        (Message("attempt.result_invalid", type="list"), "try_failed"),
+        (Message("attempt.result_invalid", kind="list"), "try_failed"),
         (Message("attempt.result_running", state="status = 2"), "try_failed"),
     ],
 )  # fmt: skip

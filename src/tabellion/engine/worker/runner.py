@@ -200,7 +200,7 @@ def settle_result(job: Job, result: object) -> Settlement:
     if result is None:
         return Settlement(job, "done")
     if type(result) is not dict and not isinstance(result, Mapping):
-        error = Message("attempt.result_invalid", type=type(result).__name__)
+        error = Message("attempt.result_invalid", kind=type(result).__name__)
         return Settlement(job, "failed", error=error)
     values = cast("Mapping[str, Any]", result)
     running = job.queue.states["running"]

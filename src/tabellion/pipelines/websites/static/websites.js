@@ -11,7 +11,8 @@ const site = new URLSearchParams(location.search).get("url");
 
 function reason(website) {
   const failed = website.phases.find((phase) => phase.state === "failed");
-  if (failed?.error) return el("span", { class: "small text-bad cut", title: failed.error }, localized(failed, "error"));
+  const error = failed && localized(failed, "error");
+  if (error) return el("span", { class: "small text-bad cut", title: error }, error);
   const running = website.phases.find((phase) => phase.note);
   if (running) return el("span", { class: "small muted cut" }, localized(running, "note"));
   const summary = website.results.find((one) => one.summary)?.summary;
