@@ -44,10 +44,10 @@ LONGEST = 400
 OWNERS = {
     "batch_callbacks": "pipelines/batches/receiving.py pipelines/batches/retention.py",
     "batch_chunks": "pipelines/batches/chunk_rows.py",
-    "batch_entities": "pipelines/batches/entities.py",
+    "batch_entities": "pipelines/batches/entity_versions.py",
     "batch_pis": "pipelines/batches/entity_rows.py",
     "batch_refs": "pipelines/batches/ref_rows.py",
-    "batch_versions": "pipelines/batches/entities.py",
+    "batch_versions": "pipelines/batches/entity_versions.py",
     "batches": "pipelines/batches/batch_rows.py",
     "extraction_queue": "extractions/lookup.py",
     **dict.fromkeys(

@@ -13,8 +13,8 @@ from tabellion.errors import Permanent
 from tabellion.messages import Message
 from tabellion.pipelines.batches import callbacks
 from tabellion.pipelines.batches.callbacks import ChunkCallback
-from tabellion.pipelines.batches.entities import Append, EntityError, append_version
 from tabellion.pipelines.batches.entity_rows import ChunkEntity, fail_entity, read_entities
+from tabellion.pipelines.batches.entity_versions import Append, EntityError, append_version
 from tabellion.pipelines.batches.error_forms import read_forms, split_error
 from tabellion.pipelines.batches.ref_rows import Ref, end_refs, fail_ref, read_refs
 from tabellion.pipelines.batches.states import (

@@ -8,7 +8,7 @@ from tabellion.engine.store import Store
 from tabellion.monitor.verify import MOST, Violation, confirm, only_places
 from tabellion.pipelines.batches import tables
 from tabellion.pipelines.batches.content import ContentMissing, ContentStore
-from tabellion.pipelines.batches.entities import Version, descends
+from tabellion.pipelines.batches.entity_versions import Version, descends
 from tabellion.pipelines.batches.states import OPEN_REFS, ChunkPhase, quote_list
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from tabellion.engine.context import JobContext, OpenContext
 from tabellion.engine.environment import Environment
-from tabellion.pipelines.batches import entities
+from tabellion.pipelines.batches import entity_versions
 from tabellion.pipelines.batches.content import ContentError, ContentStore, IpfsContent, open_content
-from tabellion.pipelines.batches.entities import (
+from tabellion.pipelines.batches.entity_versions import (
     HIGHEST,
     MOST_STEPS,
     Append,
@@ -32,7 +32,7 @@ from tests.pipelines.batches.kubo import running_node
 from tests.pipelines.batches.material import LOOPBACK
 
 Value = TypeVar("Value")
-append_version = partial(entities.append_version, starts=True)
+append_version = partial(entity_versions.append_version, starts=True)
 FIRST = Append("ocr:b:0", 1, 0, "pi", "tip0", {"a.ref.json": "cid-a"}, {"r0": "cid-a"}, "first")
 
 
@@ -125,16 +125,16 @@ def test_a_crash_after_the_swap_is_not_repeated(url: str, tmp_path: Path, monkey
     """The next attempt finds the version that the crashed one appended."""
 
     async def work(context: JobContext, content: ContentStore) -> None:
-        swap = entities._swap
+        swap = entity_versions._swap
 
         async def crash(*values: Any) -> bool:
             await swap(*values)
             raise ConnectionError("the worker died here")
 
-        monkeypatch.setattr(entities, "_swap", crash)
+        monkeypatch.setattr(entity_versions, "_swap", crash)
         with pytest.raises(ConnectionError):
             await append_version(context, content, FIRST)
-        monkeypatch.setattr(entities, "_swap", swap)
+        monkeypatch.setattr(entity_versions, "_swap", swap)
         made = await append_version(context, content, FIRST)
         assert [one["tip"] for one in await history(context, "pi")] == [made.tip]
 
@@ -210,10 +210,10 @@ def test_an_entity_whose_tip_is_not_stored_is_refused_unless_it_may_start(url: s
 
     async def work(context: JobContext, content: ContentStore) -> None:
         with pytest.raises(TipMissing, match=r"tip0.*unknown_tip"):
-            await entities.append_version(context, content, FIRST)
+            await entity_versions.append_version(context, content, FIRST)
         assert await context.fetch("SELECT * FROM batch_entities") == []
         await append_version(context, content, FIRST)
-        made = await entities.append_version(context, content, replace(FIRST, chunk="ocr:b:1"))
+        made = await entity_versions.append_version(context, content, replace(FIRST, chunk="ocr:b:1"))
         assert made.number == 2
 
     run(url, tmp_path, work)
@@ -224,7 +224,7 @@ def test_an_entity_goes_on_from_the_tip_of_the_request(url: str, tmp_path: Path)
 
     async def work(context: JobContext, content: ContentStore) -> None:
         tip = await put_version(content, 6, None, title="cid-t")
-        made = await entities.append_version(context, content, replace(FIRST, current_tip=tip))
+        made = await entity_versions.append_version(context, content, replace(FIRST, current_tip=tip))
         assert made.number == 7
         assert json.loads(await content.get(made.tip))["components"] == {"title": "cid-t", "a.ref.json": "cid-a"}
 
