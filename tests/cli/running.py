@@ -19,6 +19,8 @@ from tests.waiting import eventually
 
 CLEAN = ("TABELLION_", "DATABASE_URL", "GEMINI_", "GOOGLE_", "OPENAI_", "DEEPINFRA_")  #: of the tester's own machine
 
+SET = {"TABELLION_POLL": "0.1", "TABELLION_GRACE": "10", "PYTHONFAULTHANDLER": "1"}
+
 
 class Service:
     """One `tabellion up`, with the JSON lines it prints."""
@@ -29,7 +31,7 @@ class Service:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tabellion", "up", "--data", str(data), "--port", "0", "--json", *words],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
-            start_new_session=True, env=kept | {"TABELLION_POLL": "0.1", "TABELLION_GRACE": "10"} | variables,
+            start_new_session=True, env=kept | SET | variables,
         )  # fmt: skip
         self.lines: list[dict[str, Any]] = []
         self.errors = ""
@@ -98,8 +100,15 @@ class Service:
         return self.wait(within)
 
     def wait(self, within: float = 60) -> int:
-        """Wait until it has ended; return the exit code."""
-        code = self.process.wait(within)
+        """Wait until it has ended; return the exit code. If it does not end, say where its threads are."""
+        try:
+            code = self.process.wait(within)
+        except subprocess.TimeoutExpired as error:
+            self.process.send_signal(signal.SIGABRT)
+            self.process.wait(10)
+            for reader in self._readers:
+                reader.join(10)
+            raise AssertionError(f"it has not ended within {within:g} s: {self.lines[-3:]}\n{self.errors}") from error
         for reader in self._readers:
             reader.join(10)
         return code

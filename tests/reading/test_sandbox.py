@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tabellion.errors import Permanent
-from tabellion.reading import landlock, seccomp
+from tabellion.reading import landlock, sandbox, seccomp
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import MEBI, Limits
 from tabellion.reading.sandbox import ReaderLost, Sandbox, Stopped
@@ -300,6 +300,18 @@ def test_a_task_can_be_stopped(pool: Sandbox) -> None:
     with pytest.raises(Stopped):
         next(items)
     assert not alive(pid)
+
+
+def test_a_task_can_be_stopped_while_its_child_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child that does not get ready does not keep a reading that was cancelled."""
+    monkeypatch.setattr(sandbox, "START", "import time; time.sleep(600)")
+    stop = threading.Event()
+    with Sandbox(size=1, allowed=ALLOWED) as pool, ThreadPoolExecutor(1) as threads:
+        reading = threads.submit(lambda: list(pool.run(HERE + "echo", {}, stop=stop)))
+        eventually(lambda: pool._busy)
+        stop.set()
+        with pytest.raises(Stopped):
+            reading.result(60)
 
 
 def test_a_fork_does_not_wait_for_what_its_parent_holds() -> None:

@@ -103,7 +103,7 @@ class Sandbox:
     def is_isolated(self) -> bool:
         """Whether children have no network."""
         with self._room:
-            self._give(child := self._take())
+            self._give(child := self._take(threading.Event()))
         return child.is_isolated
 
     isolated = is_isolated  #: the name it had before
@@ -151,7 +151,7 @@ class Sandbox:
         }  # fmt: skip
         with self._turn(stop):
             for is_retry in (False, True):
-                child = self._take(fresh=is_retry)
+                child = self._take(stop, fresh=is_retry)
                 try:
                     yield from child.work(request, file, limits, stop)
                     return
@@ -173,7 +173,7 @@ class Sandbox:
         finally:
             room.release()
 
-    def _take(self, *, fresh: bool = False) -> _Child:
+    def _take(self, stop: threading.Event, *, fresh: bool = False) -> _Child:
         with self._lock:
             if self._closed:
                 raise RuntimeError("the sandbox is closed")
@@ -186,7 +186,7 @@ class Sandbox:
             child = child or _Child()
             self._busy.add(child)
         try:
-            child.begin()
+            child.begin(stop)
         except BaseException:
             self._give(child)
             raise
@@ -244,12 +244,12 @@ class _Child:
                 stdin=subprocess.DEVNULL, stdout=self._errors, stderr=self._errors,
             )  # fmt: skip
 
-    def begin(self) -> None:
-        """Waits until it is ready, the first time."""
+    def begin(self, stop: threading.Event) -> None:
+        """Waits until it is ready, the first time; kills it if `stop` is set meanwhile."""
         if self._began:
             return
         try:
-            message = self._receive(time.monotonic() + START_SECONDS, Limits(), threading.Event())
+            message = self._receive(time.monotonic() + START_SECONDS, Limits(), stop)
         except (Unreadable, ReaderLost) as error:  # not because of a document
             raise RuntimeError(f"a process for reading documents could not be started: {error}") from None
         self._began = self.fit = True
