@@ -125,8 +125,6 @@ class Installation:
                 self.states[name] = newcomer.sign_in(name)
         with self.stranger(browser, self.states[name], **options) as visitor:
             yield visitor
-            # A live page may make a request at the very end: its handler would fail when the page is closed.
-            visitor.page.unroute_all(behavior="ignoreErrors")
 
     def add_doubtful(self) -> dict[str, Any]:
         """Add a unique invoice whose total is wrong by ten; return its review item."""
