@@ -26,6 +26,7 @@ from tabellion.engine.tables.transitions import check_transitions
 from tabellion.engine.values import for_insert, parse_json
 from tabellion.errors import (
     AWAY,
+    Busy,
     DeclarationError,
     DeclarationProblem,
     LeaseLost,
@@ -149,6 +150,7 @@ class Store:
         """Checks every queue against this database, its changes of state included; one error lists every problem.
 
         State changes are tried once per store: a database that was unreachable has the same rules when it is back.
+        If other sessions use the rows that it would try, the next check tries them.
         """
         problems = []
         for queue in queues:
@@ -158,7 +160,10 @@ class Store:
                 problems += [(queue, problem) for problem in error.problems]
                 continue
             if queue not in self._tried:
-                found = await check_transitions(self.database, bound)
+                try:
+                    found = await check_transitions(self.database, bound)
+                except Busy:
+                    continue
                 problems += [(queue, problem) for problem in found]
                 if not found:
                     self._tried.add(queue)

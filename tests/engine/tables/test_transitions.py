@@ -11,7 +11,7 @@ import pytest
 
 from tabellion import DeclarationError, Queue, Store
 from tabellion.engine.tables.transitions import check_transitions, try_transitions
-from tabellion.errors import DeclarationProblem
+from tabellion.errors import Busy, DeclarationProblem
 from tabellion.testing import Clock
 from tests.engine.conftest import EmptyDatabases, store_on
 from tests.engine.made_tables import STATES, asynchronous, attempts, claim_one, row, rows, run, tasks, tasks_queue
@@ -347,7 +347,7 @@ async def test_a_missing_right(pg_store: Store) -> None:
 
 @asynchronous
 async def test_a_locked_row_is_not_waited_for(pg_store: Store) -> None:
-    """Locked rows are skipped; where all are locked, the trial reports nothing."""
+    """Locked rows are skipped; where all are locked, the trial says so, and the store tries again at its next check."""
     store = pg_store
     queue = await tasks(store, 2)
     await refuse(store, "NEW.status = 'failed'")
@@ -357,7 +357,11 @@ async def test_a_locked_row_is_not_waited_for(pg_store: Store) -> None:
             await other.execute("SELECT 1 FROM tasks WHERE id = 1 FOR UPDATE")
             assert len(await problems(store, queue)) > 0
             await other.execute("SELECT 1 FROM tasks FOR UPDATE")
-            assert await problems(store, queue) == []
+            with pytest.raises(Busy, match="other sessions use every row of tasks"):
+                await problems(store, queue)
+            await store.check([queue])
+        with pytest.raises(DeclarationError, match="failed says"):
+            await store.check([queue])
     finally:
         await other.close()
 

@@ -39,17 +39,25 @@ class Refusal:
 
 
 async def check_transitions(database: Database, bound: Bound) -> list[DeclarationProblem]:
-    """The changes of state that this queue needs and the table refuses, each with its fix; changes nothing."""
+    """The changes of state that this queue needs and the table refuses, each with its fix; changes nothing.
+
+    Raises `Busy` if nothing is refused by rule and other sessions use every row that was tried.
+    """
     return [refusal.problem for refusal in await try_transitions(database, bound) if refusal.stops_work]
 
 
 async def try_transitions(database: Database, bound: Bound) -> list[Refusal]:
     """The same, including refusals that do not stop a worker."""
+    by_rule: list[Refusal] = []
     try:
         by_rule = await _check_rules(database, bound)
         by_trial, entered = await _check_by_trial(database, bound) if bound.queue.try_states else ([], set())
     except Forbidden as error:
         return [Refusal("running", _forbidden(bound, error, str(error)))]
+    except Busy:
+        if not by_rule:
+            raise
+        by_trial, entered = [], set()
     # If a row could enter a state, our reading of the rules was wrong.
     by_rule = [refusal for refusal in by_rule if refusal.state not in entered]
     known = {refusal.state for refusal in by_rule}
@@ -134,7 +142,8 @@ async def _check_by_trial(database: Database, bound: Bound) -> tuple[list[Refusa
     """
     refusals: dict[str, Refusal] | None = None
     entered: set[StateName] = set()
-    for key, state, in_line in await _rows_to_try(database, bound):
+    rows = await _rows_to_try(database, bound)
+    for key, state, in_line in rows:
         lock = f"SELECT 1 FROM {sql.name(bound.queue.table)} AS t WHERE t.{sql.column(bound.key.name)} = "
         lock += moves.native_key(bound, "$1")
         if state in STATES:
@@ -158,6 +167,8 @@ async def _check_by_trial(database: Database, bound: Bound) -> tuple[list[Refusa
         )
         if not refusals:
             break
+    if rows and refusals is None:
+        raise Busy(f"other sessions use every row of {bound.queue.table} that was tried")
     # Two ways into the same state that are refused with the same error are one problem.
     different: dict[tuple[StateName, str], Refusal] = {}
     for refusal in sorted((refusals or {}).values(), key=lambda refusal: not refusal.stops_work):
