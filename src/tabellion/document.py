@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from tabellion.config import Config
     from tabellion.models.base import Model
     from tabellion.reading.limits import Limits
-    from tabellion.reading.pages import OCR, DocumentSource
+    from tabellion.reading.page import OCR
+    from tabellion.reading.pages import DocumentSource
     from tabellion.reading.sandbox import Sandbox
     from tabellion.reading.types.doctype import DocumentType
 

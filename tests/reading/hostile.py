@@ -10,10 +10,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from tabellion.reading import pages
 from tabellion.reading.child import contents
 from tabellion.reading.errors import Unreadable
-from tabellion.reading.page import Page
+from tabellion.reading.header import Header
+from tabellion.reading.page import Page, serialize_page
+from tabellion.reading.page_reading import read
 from tabellion.reading.sniff import Kind
 
 Items = Iterator[dict[str, Any]]
@@ -120,7 +121,7 @@ def environment(file: int | None) -> Items:
 
 def deadly(file: int, **arguments: Any) -> Items:
     """Reads like the real task, and dies on every second page."""
-    for item in pages.read(file, **arguments):
+    for item in read(file, **arguments):
         if "page" in item and item["page"]["number"] % 2 == 0:
             ctypes.string_at(0)
         yield item
@@ -132,10 +133,10 @@ def mad(file: int, **arguments: Any) -> Items:
 
 def endless(file: int, *, count: int = 1, shift: int = 0, **arguments: Any) -> Items:
     """Announces some pages and sends pages without end."""
-    yield {"document": pages.Header(Kind.PDF, count, 10).as_dict()}
+    yield {"document": Header(Kind.PDF, count, 10).as_dict()}
     first = arguments["first"]
     while True:
-        yield {"page": pages.serialize_page(Page(first + shift, 100.0, 100.0, "text"))}
+        yield {"page": serialize_page(Page(first + shift, 100.0, 100.0, "text"))}
         first += 1
 
 
@@ -148,5 +149,5 @@ def boundless(file: int, **arguments: Any) -> Items:
 
 
 def dies_at_the_end(file: int, **arguments: Any) -> Items:
-    yield from pages.read(file, **arguments)
+    yield from read(file, **arguments)
     ctypes.string_at(0)

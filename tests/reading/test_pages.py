@@ -13,8 +13,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
-from tabellion.reading.page import Page, Word
-from tabellion.reading.pages import Header, document, language, open_document, parse_page, serialize_page
+from tabellion.reading.page import Page
+from tabellion.reading.pages import open_document
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.sniff import Kind
 from tests.reading import papers
@@ -66,47 +66,6 @@ def test_limits_reach_the_child(sandbox: Sandbox) -> None:
     assert caught.value.code == "too_many_pages"
 
 
-def test_pages_round_trip_as_json() -> None:
-    """Invalid JSON is rejected."""
-    page = Page(3, 100.0, 50.0, "ocr", 0.5, (Word("a", (0.1, 0.2, 0.3, 0.4), 0.9, 2),), 90, "no", "timed_out", 0.05)
-    assert parse_page(serialize_page(page)) == page
-    with pytest.raises(ValueError, match="no such source"):
-        parse_page({**serialize_page(page), "source": "elsewhere"})
-
-
-def test_headers_round_trip_as_json() -> None:
-    """A header is read back unchanged."""
-    header = Header(Kind.PDF, 2, 10, ("note",), {"facturx": {"profile": "BASIC"}}, (("a.xml", b"\xff"),))
-    assert Header.from_dict(header.as_dict()) == header
-
-
-@pytest.mark.parametrize(
-    "text", ["Rechnung Nr. 2026-118 vom 14.03.2026, Gesamtbetrag 99,93 €", "Общая сумма 12,00", "合計 1,200"]
-)
-def test_real_text_has_quality(text: str) -> None:
-    """Words and numbers of several languages count as text."""
-    assert language([Word(piece, (0, 0, 1, 1)) for piece in text.split()]) > 0.9
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "(cid:12)(cid:44) (cid:3)",
-        "\ue001\ue002\ue003 \uf020",
-        "\ufffd\ufffd\ufffd",
-        "5HFKQXQJ 1U YRP JHVDPWEHWUDJ QHWWR PZVW VNRQWR " * 3,
-    ],
-)
-def test_text_of_fonts_without_a_table_has_no_quality(text: str) -> None:
-    """Glyph numbers, private use and replacement characters are garbage."""
-    assert language([Word(piece, (0, 0, 1, 1)) for piece in text.split()]) < 0.5
-
-
-def test_no_words_have_no_quality() -> None:
-    """An empty text layer is worth nothing."""
-    assert language([]) == 0.0
-
-
 def scan(lines: Sequence[str] = papers.LINES) -> bytes:
     """A PDF that is only an image."""
     return papers.pdf_of(papers.drawing(lines))
@@ -156,16 +115,6 @@ def test_an_empty_page_of_a_pdf_is_not_read_by_ocr(sandbox: Sandbox) -> None:
     with open_document(papers.raw_pdf(b"/MediaBox[0 0 200 100]", b""), sandbox=sandbox) as opened:
         (page,) = opened
     assert (page.source, page.words, page.error) == ("text", (), None)
-
-
-def test_skipped_pages_come_as_failed() -> None:
-    """A task that knows of a fatal page skips it."""
-    header, pages = document(papers.pdf(pages=3), skip={2: "it was deadly"}, first=2)
-    assert header.count == 3
-    assert [(page.number, page.source, page.error) for page in pages] == [
-        (2, "failed", "it was deadly"),
-        (3, "text", None),
-    ]
 
 
 def test_a_page_that_kills_its_child_fails_alone() -> None:

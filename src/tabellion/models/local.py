@@ -20,8 +20,8 @@ from tabellion.models.errors import Rejected
 if TYPE_CHECKING:
     from tabellion.models.local_form import SchemaForm
     from tabellion.reading.field import Field
+    from tabellion.reading.header import Header
     from tabellion.reading.page import Page
-    from tabellion.reading.pages import Header
     from tabellion.reading.sandbox import Sandbox
 
 ROWS, COLUMNS = 60, 100  #: of a page that plain text is laid out on

@@ -17,8 +17,7 @@ from tabellion.reading.fields.reader import read_fields, read_fields_and_alterna
 from tabellion.reading.grounding.ground import ground
 from tabellion.reading.grounding.index import Index
 from tabellion.reading.issue import Issue
-from tabellion.reading.page import Page
-from tabellion.reading.pages import parse_page
+from tabellion.reading.page import Page, parse_page
 from tabellion.reading.recognise import recognise
 from tabellion.reading.types import rules, typefile
 from tabellion.reading.types.doctype import DocumentType

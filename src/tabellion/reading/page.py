@@ -14,6 +14,7 @@ from tabellion.messages import Message, Translatable, restore_text, translatable
 from tabellion.reading.errors import CODES
 
 Box = tuple[float, float, float, float]
+OCR = Literal["auto", "never", "always"]  #: when pages are read by OCR
 TextSource = Literal["text", "ocr", "model", "failed"]  #: where a page's words came from
 
 
@@ -114,3 +115,10 @@ def parse_page(data: Mapping[str, Any]) -> Page:
         code if code in CODES else None,
         float(data.get("slope", 0.0)), None if data.get("damage") is None else str(restore_text(data, "damage")),
     )  # fmt: skip
+
+
+def build_failed_page(
+    number: int, error: str, width: float = 0.0, height: float = 0.0, *, code: str = "pdf_damaged"
+) -> Page:  # fmt: skip
+    """A page that could not be read, with the reason."""
+    return Page(number, width, height, "failed", 0.0, error=error, error_code=code)

@@ -22,10 +22,11 @@ from tabellion.reading.child import FRAME
 from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.errors import INVALID, Unreadable
 from tabellion.reading.field import Field
+from tabellion.reading.header import Header
 from tabellion.reading.issue import Issue
 from tabellion.reading.limits import Limits
-from tabellion.reading.page import Page, serialize_page
-from tabellion.reading.pages import OCR, DocumentSource, Header, OpenDocument, build_failed_page, open_document, plain
+from tabellion.reading.page import OCR, Page, build_failed_page, serialize_page
+from tabellion.reading.pages import DocumentSource, OpenDocument, open_document, plain
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.types import typefile
 from tabellion.reading.types.rules import Verdict, verdict

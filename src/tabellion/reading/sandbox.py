@@ -1,7 +1,7 @@
 """A pool of started child processes that read documents and can be killed.
 
     with Sandbox() as sandbox:
-        for item in sandbox.run("tabellion.reading.pages:read", {...}, file):
+        for item in sandbox.run("tabellion.reading.page_reading:read", {...}, file):
             ...
 
 A child that crashes, hangs or uses too much memory fails only its own document, with `Unreadable`.

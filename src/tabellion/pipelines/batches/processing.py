@@ -22,8 +22,8 @@ from tabellion.pipelines.batches.images import HostLimited, download_image
 from tabellion.pipelines.batches.settings import LOCAL
 from tabellion.reading.default_sandbox import default_sandbox
 from tabellion.reading.errors import Unreadable
-from tabellion.reading.page import Page
-from tabellion.reading.pages import OCR, open_document
+from tabellion.reading.page import OCR, Page
+from tabellion.reading.pages import open_document
 from tabellion.storage.lake import LakeError
 
 if TYPE_CHECKING:

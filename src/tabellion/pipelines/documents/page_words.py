@@ -13,8 +13,8 @@ from pathlib import Path
 from tabellion.messages import Message
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.limits import Limits
-from tabellion.reading.page import Page
-from tabellion.reading.pages import OCR, open_document
+from tabellion.reading.page import OCR, Page
+from tabellion.reading.pages import open_document
 from tabellion.reading.sandbox import Sandbox
 from tabellion.storage.files import ENDING, PRIVATE_FILE
 

@@ -20,7 +20,7 @@ from tabellion.models.media import MOST_PAGES
 from tabellion.pipelines.documents.page_words import Words
 from tabellion.pipelines.documents.webhooks import document_outbox
 from tabellion.reading.limits import Limits
-from tabellion.reading.pages import OCR
+from tabellion.reading.page import OCR
 from tabellion.reading.sandbox import Sandbox
 from tabellion.reading.types import typefile
 from tabellion.reading.types.doctype import DocumentType

@@ -12,8 +12,9 @@ from tabellion.pipelines.ocr.page import PageText
 from tabellion.pipelines.ocr.settings import OcrSettings
 from tabellion.reading.boosting.boost import boost
 from tabellion.reading.default_sandbox import default_sandbox
-from tabellion.reading.page import Page
-from tabellion.reading.pages import OCR, Header, open_document
+from tabellion.reading.header import Header
+from tabellion.reading.page import OCR, Page
+from tabellion.reading.pages import open_document
 
 Mended = tuple[Page, PageText]  #: a page, and its text after correction
 

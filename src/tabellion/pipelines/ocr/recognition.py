@@ -26,7 +26,7 @@ from tabellion.pipelines.ocr.settings import LOCAL, OcrSettings
 from tabellion.reading.boosting.boost import boost
 from tabellion.reading.errors import Unreadable
 from tabellion.reading.page import Page
-from tabellion.reading.pages import RUBBISH, STAMP
+from tabellion.reading.page_reading import RUBBISH, STAMP
 
 
 class Recognition:

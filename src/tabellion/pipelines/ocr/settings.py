@@ -13,7 +13,7 @@ from tabellion.extractions.columns import ColumnChoice, column_choice
 from tabellion.extractions.storage import ExtractionFiles, files_of
 from tabellion.models.base import Ask, Model
 from tabellion.reading.limits import Limits
-from tabellion.reading.pages import OCR
+from tabellion.reading.page import OCR
 from tabellion.reading.sandbox import Sandbox
 
 if TYPE_CHECKING:
