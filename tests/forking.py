@@ -48,7 +48,7 @@ IMPORTED = (
 NOT_IMPORTED = ("tabellion.__main__", "tabellion.models.fake.__main__", "tabellion.celery", "tabellion.reading.image",
                 "tabellion.reading.ocr")  # fmt: skip
 #: What the children of reading sandboxes import: a process of its own forks them, so that they are not larger.
-READING = tuple(f"tabellion.reading.{name}" for name in ("child", "field_extraction", "pages", "pdf"))
+READING = tuple(f"tabellion.reading.{name}" for name in ("child", "field_extraction", "page_reading", "pdf"))
 #: Variables that an interpreter, the C library or a library reads when it starts: another value needs a real start.
 EARLY = ("PYTHON", "LC_", "LANG", "TZ", "LD_PRELOAD", "MALLOC_")
 BEFORE = dict(os.environ)  #: before any test changes them
