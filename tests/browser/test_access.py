@@ -10,6 +10,7 @@ from playwright.sync_api import Browser
 
 from tests.browser import axe
 from tests.browser.installation import ADDRESSES, Installation, Visitor
+from tests.browser.screen import row
 
 LOOKS = [("light", "en-GB"), ("dark", "fr-FR")]
 STRANGERS = ["/sign-in", "/enter", "/docs"]
@@ -55,7 +56,7 @@ def test_a_page_has_no_serious_violation(
     admins[locale].watch.check()
 
 
-@pytest.mark.parametrize(("scheme", "locale"), LOOKS[1:])
+@pytest.mark.parametrize(("scheme", "locale"), LOOKS)
 def test_dialogs_and_drawers_have_no_serious_violation(
     installation: Installation, chromium: Browser, scheme: str, locale: str
 ) -> None:
@@ -63,7 +64,9 @@ def test_dialogs_and_drawers_have_no_serious_violation(
     item = installation.add_doubtful()
     with installation.visitor(chromium, color_scheme=scheme, locale=locale) as visitor:
         page = visitor.review(item)
-        assert axe.findings(page) == [], "claimed"
+        page.locator("#field-customer").fill("Somebody")
+        page.locator(row("total")).focus()
+        assert axe.findings(page) == [], "in use"
         for key, opened in (("t", "#drawer"), ("?", "dialog"), ("Alt+r", "dialog"), ("p", "dialog")):
             page.keyboard.press(key)
             page.locator(opened).wait_for()

@@ -55,20 +55,6 @@ def test_a_company_is_searched_and_its_rights_downloaded(clerk: Visitor) -> None
     assert came.value.path().read_bytes().startswith(b"%PDF")
 
 
-def test_a_row_stays_while_its_company_is_looked_up(clerk: Visitor) -> None:
-    """So does the focus, although its cells change."""
-    clerk.installation.api("POST", "/api/queues/companies/pause", {"reason": "wait for the page"})
-    clerk.installation.api("POST", "/api/search-sessions", {"company": "Nulle part ailleurs inc."})
-    page = clerk.open("/registries")
-    row = page.locator("tbody tr", has_text="Nulle part ailleurs")
-    element = row.element_handle()
-    row.locator("a").focus()
-    clerk.installation.api("POST", "/api/queues/companies/resume")
-    expect(row).to_contain_text("no result", timeout=LONG)
-    assert element.evaluate("row => row.isConnected")
-    expect(row.locator("a")).to_be_focused()
-
-
 def test_a_failed_search_is_tried_again(clerk: Visitor) -> None:
     """A company that is not found can be queued again on its page."""
     body = json.dumps({"company": "Nulle part inc."}).encode()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import APIResponse, Browser, Route, expect
@@ -196,30 +195,6 @@ def test_a_saved_change_can_be_undone(reviewer: Visitor) -> None:
     assert field(reviewer, item, "customer")["value"] == read
 
 
-def test_three_readings_are_shown_side_by_side(reviewer: Visitor) -> None:
-    """The person's, the one at that time and the newest; one of them is chosen."""
-    item = reviewer.installation.add_doubtful()
-    page = reviewer.page
-
-    def answered(route: Any) -> None:
-        answer = route.fetch()
-        body = answer.json()
-        for one in body.get("fields", []):
-            if one["name"] == "customer":
-                one |= {"locked": True, "manually_corrected": True, "state": "corrected", "corrected_by": "anna"}
-                one["three_way"] = {"human": one["value"], "old_model": "Read then", "new_model": "Read now"}
-        route.fulfill(response=answer, json=body)
-
-    page.route(f"**/api/review/items/{item['id']}", answered)
-    page.route(f"**/api/review/items/{item['id']}/claim", answered)
-    reviewer.review(item)
-    page.locator(row("customer")).focus()
-    three = page.locator(f"{row('customer')} .threeway")
-    expect(three.get_by_role("row")).to_contain_text(["colleague", "Read then", "Read now"])
-    three.get_by_role("row", name="Read now").get_by_role("button").click()
-    expect(page.locator("#field-customer")).to_have_value("Read now")
-
-
 def test_history_shows_who_changed_what(reviewer: Visitor) -> None:
     """Values before and after, newest first, in a drawer that t opens and closes."""
     item = reviewer.installation.add_doubtful()
@@ -235,29 +210,6 @@ def test_history_shows_who_changed_what(reviewer: Visitor) -> None:
     expect(drawer).to_contain_text("claimed")
     page.keyboard.press("t")
     expect(drawer).to_be_hidden()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_screen_in_use_has_no_serious_violation(
-    own_installation: Installation, chromium: Browser, scheme: str
-) -> None:
-    """Claimed, with a current field, a draft, a drawer and a question."""
-    try:
-        axe.source()
-    except axe.UnavailableError as error:
-        pytest.skip(str(error))
-    with own_installation.visitor(chromium, color_scheme=scheme) as visitor:
-        page = visitor.review(own_installation.add_doubtful())
-        page.locator("#field-customer").fill("Somebody")
-        page.locator(row("total")).focus()
-        assert axe.findings(page) == []
-        page.keyboard.press("t")
-        expect(page.locator("#drawer").get_by_role("listitem").first).to_be_visible()
-        assert axe.findings(page) == []
-        page.keyboard.press("t")
-        page.keyboard.press("Alt+r")
-        page.get_by_role("dialog").wait_for()
-        assert axe.findings(page) == []
 
 
 def test_statistics_show_how_people_work(own_installation: Installation, chromium: Browser, tmp_path: Path) -> None:
