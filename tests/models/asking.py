@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from tabellion.models.base import Ask, Blob, Model, Part, Reply, Schema
-from tabellion.models.errors import ModelError
+from tabellion.models.errors import Fault, ModelError
 
 Error = TypeVar("Error", bound=ModelError)
 
@@ -28,6 +28,16 @@ SCHEMA: dict[str, Any] = {
     },
     "required": ["vendor", "total"],
 }
+
+#: Answers that are no results: the fake server's knob, the fault, and the hint for the next call.
+BAD: list[tuple[str, Fault, dict[str, Any]]] = [
+    ("truncate", "truncated", {"split": 2}),
+    ("empty", "empty", {"split": 2}),
+    ("repeat", "repetition", {"temperature": 0.2}),
+    ("schema", "schema", {"temperature": 0.2}),
+    ("html", "html", {}),
+    ("huge=17", "too_large", {}),
+]
 
 
 def ask(

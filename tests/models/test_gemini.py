@@ -15,7 +15,7 @@ from tabellion.models.base import Ask, Blob
 from tabellion.models.errors import BadOutput, Fault, KeyRefused, ModelError, Rejected, Throttled, Unavailable
 from tabellion.models.fake.serving import Serving
 from tabellion.models.gemini import Gemini
-from tests.models.asking import CANARY, KEY, PAGE, SCHEMA, TEXT, ask, failing, png
+from tests.models.asking import BAD, CANARY, KEY, PAGE, SCHEMA, TEXT, ask, failing, png
 from tests.models.scripted import Answer, RecordedRequest, scripted
 
 
@@ -94,16 +94,6 @@ def test_the_servers_retry_hint_is_used(fake: Serving, knob: str, hint: float | 
     """RetryInfo, then the text, then the header."""
     error = failing(Throttled, gemini(fake, knob))
     assert error.hint == hint
-
-
-BAD: list[tuple[str, Fault, dict[str, Any]]] = [
-    ("truncate", "truncated", {"split": 2}),
-    ("empty", "empty", {"split": 2}),
-    ("repeat", "repetition", {"temperature": 0.2}),
-    ("schema", "schema", {"temperature": 0.2}),
-    ("html", "html", {}),
-    ("huge=17", "too_large", {}),
-]
 
 
 @pytest.mark.parametrize(("knob", "fault", "hint"), BAD)

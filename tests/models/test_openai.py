@@ -19,7 +19,7 @@ from tabellion.models.errors import BadOutput, Fault, KeyRefused, ModelError, Re
 from tabellion.models.fake.serving import Serving
 from tabellion.models.openai import OpenAI
 from tabellion.models.strict import make_strict
-from tests.models.asking import KEY, PAGE, SCHEMA, TEXT, ask, failing
+from tests.models.asking import BAD, KEY, PAGE, SCHEMA, TEXT, ask, failing
 from tests.models.scripted import Answer, RecordedRequest, scripted
 
 
@@ -82,16 +82,6 @@ def test_the_servers_retry_hint_is_used(fake: Serving, knob: str, hint: float | 
     assert failing(Throttled, openai(fake, knob)).hint == hint
 
 
-BAD: list[tuple[str, Fault, dict[str, Any]]] = [
-    ("truncate", "truncated", {"split": 2}),
-    ("empty", "empty", {"split": 2}),
-    ("repeat", "repetition", {"temperature": 0.2}),
-    ("schema", "schema", {"temperature": 0.2}),
-    ("html", "html", {}),
-    ("huge=17", "too_large", {}),
-]
-
-
 @pytest.mark.parametrize(("knob", "fault", "hint"), BAD)
 def test_every_bad_answer_has_its_fault(fake: Serving, knob: str, fault: Fault, hint: dict[str, Any]) -> None:
     """Never a result; the hint says what to do differently, and the cost is kept."""
@@ -102,21 +92,9 @@ def test_every_bad_answer_has_its_fault(fake: Serving, knob: str, fault: Fault, 
         assert error.usage.input
 
 
-@pytest.mark.parametrize("knob", ["hang", "drip", "latency=30"])
-def test_the_deadline_ends_everything(fake: Serving, knob: str) -> None:
-    """A server that hangs, drips or is slow is abandoned."""
-    error = failing(Unavailable, openai(fake, knob), asked=Ask(deadline=0.5))
-    assert str(error) == "openai: no complete answer within 0.5 s"
-
-
 def test_a_wrong_key_is_not_an_error_of_the_request(fake: Serving) -> None:
     """401, and the gate pauses."""
     failing(KeyRefused, OpenAI("bad-key", f"{fake.url}/v1"))
-
-
-def test_a_refused_connection() -> None:
-    """It is an outage, not an error of the request."""
-    assert "cannot be reached" in str(failing(Unavailable, OpenAI(KEY, "http://127.0.0.1:9")))
 
 
 def answer(text: Any = "ok", finish: str = "stop", **more: Any) -> Answer:
