@@ -664,22 +664,6 @@ def test_f24_the_databases_clock_jumps(url: str, owner: Owner, step: float) -> N
     assert owner.outcomes(1).count("done") == 1
 
 
-def test_f38_many_start_on_an_empty_database(url: str, owner: Owner) -> None:
-    """F38: twenty stores create the register at the same time; all of them find it."""
-
-    async def start() -> list[int]:
-        stores = [Store(url, connections=1) for _ in range(20)]
-        versions = await asyncio.gather(*(store.migrate() for store in stores))
-        await asyncio.gather(*(store.close() for store in stores))
-        return list(versions)
-
-    versions = asyncio.run(start())
-    assert len(set(versions)) == 1
-    assert owner("SELECT count(*) AS n, max(version) AS v FROM tabellion_schema") == [
-        {"n": versions[0], "v": versions[0]}
-    ]
-
-
 def test_f38_a_migration_while_workers_run(url: str, owner: Owner) -> None:
     """F38: repeated migrations while a worker runs disturb nothing."""
     owner.insert(*range(1, 101))

@@ -6,9 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tabellion import DeclarationError, Environment, Event, Job, Permanent, Queue, RateLimited, Store, Worker
+from tabellion import Environment, Job, Permanent, Queue, Store, Worker
 
 TABLES = {
     "sqlite": [
@@ -104,69 +102,3 @@ def test_the_snippet_of_the_design_runs_as_printed(url: str, tmp_path: Path) -> 
         found = asyncio.run(rows(place, "search_sessions"))
         assert len(found) == sessions
         assert all(row["status"] == "pending_name_selection" and row["req_completed"] for row in found)
-
-
-def test_the_numbering_of_seed_000_is_rejected() -> None:
-    """Status 4 for both OCR_PROCESSING and ERREUR is reported as a collision."""
-    with pytest.raises(DeclarationError, match="running and failed match the same rows: both are status_id = 4"):
-        Queue("extraction_queue", name="ocr", status="status_id", ready=3, running=4, done=5, failed=4)
-    extraction = Queue("extraction_queue", name="extraction", status="status_id", ready=1, running=2, done=3, failed=4)
-    ocr = Queue("extraction_queue", name="ocr", status="status_id", ready=3, running=4, done=5, failed=7)
-    for queue in (extraction, ocr):
-        queue.handler(lambda job: None)
-    with pytest.raises(DeclarationError, match=r"status_id = 4 means ocr\.running and extraction\.failed"):
-        Worker([Environment("prod", "sqlite://")], [extraction, ocr])
-
-
-def test_three_phases_share_an_in_progress_flag(url: str) -> None:
-    """Seed 002: three queues on one table, distinguished by status and locked by a boolean, follow each other."""
-
-    async def prepare_sites() -> None:
-        async with Store(url) as store:
-            key = "INTEGER PRIMARY KEY" if store.dialect == "sqlite" else "serial PRIMARY KEY"
-            await store.database.fetch(
-                f"""CREATE TABLE sites (id {key}, status text NOT NULL DEFAULT 'not-started',
-                in_progress boolean NOT NULL DEFAULT false, trail text NOT NULL DEFAULT '')"""
-            )
-            for _ in range(10):
-                await store.database.fetch("INSERT INTO sites (trail) VALUES ('')")
-
-    asyncio.run(prepare_sites())
-
-    def phase(name: str, status: str, following: str) -> Queue:
-        queue = Queue(
-            "sites",
-            name=name,
-            ready={"status": status, "in_progress": False},
-            running={"in_progress": True},
-            done={"status": following, "in_progress": False},
-            failed={"status": "failed", "in_progress": False},
-            retry_base=0.01,
-        )
-
-        @queue.handler
-        async def work(job: Job) -> dict[str, Any]:
-            if name == "prompts" and job.key == 3 and job.deferrals == 0:
-                raise RateLimited(after=0.05)
-            return {"trail": job["trail"] + name[0]}
-
-        return queue
-
-    phases = [
-        phase("website", "not-started", "prompt-forming"),
-        phase("prompts", "prompt-forming", "model-analysis"),
-        phase("analysis", "model-analysis", "completed"),
-    ]
-    limited: list[str] = []
-
-    def listen(event: Event) -> None:
-        if event.name == "limited":
-            limited.append(event.key)
-
-    Worker([Environment("one", url)], phases, poll=0.05, listeners=[listen]).run(until_idle=True)
-
-    found = asyncio.run(rows(url, "sites"))
-    assert {row["trail"] for row in found} == {"wpa"}
-    assert {row["status"] for row in found} == {"completed"}
-    assert not any(row["in_progress"] for row in found)
-    assert limited == ["3"]

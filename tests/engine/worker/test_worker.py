@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tabellion import Environment, Event, Job, Permanent, Queue, Store, Worker
+from tabellion import Environment, Job, Permanent, Queue, Store, Worker
 from tabellion.errors import ConfigurationError, DeclarationError
 from tests.table_owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
@@ -198,27 +198,6 @@ def test_events_come_in_order(url: str, owner: Owner) -> None:
     assert (done.worker, done.environment, done.queue, done.key, done.attempt) == ("w1", "prod", "jobs", "1", 2)
 
 
-def test_a_listener_that_raises_is_harmless(url: str, owner: Owner) -> None:
-    """The worker continues, and the other listeners are informed."""
-    owner.insert(1)
-    queue = jobs_queue()
-    recorder = EventRecorder()
-
-    def bad(event: Event) -> None:
-        raise ValueError(event.name)
-
-    @queue.handler
-    async def work(job: Job) -> None:
-        pass
-
-    drain(make_worker(url, queue, listeners=[bad, recorder]))
-    assert owner.status(1) == "done"
-    assert "listener_failed" in recorder.names
-    assert [name for name in recorder.names if name != "listener_failed"] == [
-        "worker_started", "environment_up", "claimed", "done", "worker_stopping", "worker_stopped",
-    ]  # fmt: skip
-
-
 def test_an_id_in_use_is_refused(url: str, owner: Owner, tmp_path: Path) -> None:
     """A second live worker with the same id, possibly on another machine, is refused; the first continues."""
     queue = jobs_queue()
@@ -307,6 +286,14 @@ def test_a_queue_without_a_handler_is_rejected(url: str) -> None:
         make_worker(url, jobs_queue())
 
 
+def test_queues_that_cannot_be_together_are_rejected(sqlite_url: str) -> None:
+    """A worker checks its queues against each other."""
+    queue = jobs_queue()
+    queue.handler(lambda job: None)
+    with pytest.raises(DeclarationError, match="two queues are named 'jobs'"):
+        Worker([Environment("prod", sqlite_url)], [queue, queue])
+
+
 def test_run_raises_declaration_errors(sqlite_url: str) -> None:
     """`run()` raises them too, and restores the process's signal handlers."""
     queue = jobs_queue()
@@ -342,25 +329,6 @@ def test_a_job_folder_is_created_on_demand_and_removed(url: str, owner: Owner, t
     assert set(folders) == {2, 3}
     assert len(set(folders.values())) == 2
     assert list(base.iterdir()) == []
-
-
-def test_folders_of_dead_workers_are_removed_at_start(sqlite_url: str, tmp_path: Path) -> None:
-    """A killed worker's folder is removed by the next one to start; that of a live one is not."""
-    with owning(sqlite_url) as owner:
-        owner.insert(1)
-        with worker_process(sqlite_url, tmp_path, id="dead", seconds=60, scratch=True, lease=60.0) as dead:
-            dead.await_start(1)
-            dead.send(signal.SIGKILL)
-            dead.wait()
-        left = tmp_path / "temp" / "dead"
-        assert list(left.glob("*/half-written"))
-        owner.insert(2)
-        with worker_process(sqlite_url, tmp_path, id="alive", seconds=60, scratch=True, lease=60.0) as alive:
-            alive.await_start(2)
-            assert not left.exists()
-            with worker_process(sqlite_url, tmp_path, id="third") as third:
-                third.await_event("environment_up")
-            assert list((tmp_path / "temp" / "alive").glob("*/half-written"))
 
 
 def test_a_row_between_two_stages_keeps_a_worker_from_being_idle(
