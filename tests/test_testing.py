@@ -10,6 +10,7 @@ import pytest
 
 from tabellion import Job, Permanent, Queue, RateLimited, Store
 from tabellion.testing import Clock, run_job, work_off
+from tests.engine.made_tables import asynchronous
 
 STATES: dict[str, Any] = {"ready": "new", "running": "working", "done": "done", "failed": "failed"}
 
@@ -130,32 +131,27 @@ def test_draining_a_queue(tmp_path: Path) -> None:
     assert calls == [1, 2, 3, 2]
 
 
-def test_draining_shows_a_refused_result(tmp_path: Path) -> None:
+@asynchronous
+async def test_draining_shows_a_refused_result(tmp_path: Path) -> None:
     """A result the database refuses is a failure, with the reason in it."""
-
-    async def story() -> None:
-        queue = queue_with(lambda job: {"reslt": 1})
-        async with Store(f"sqlite:///{tmp_path}/work.db") as store:
-            await store.database.fetch("CREATE TABLE tasks (id integer PRIMARY KEY, status text, result text)")
-            await store.add(queue, id=1)
-            [result] = await work_off(store, queue)
-            assert result.outcome == "failed"
-            assert "did you mean 'result'" in (result.error or "")
-
-    asyncio.run(story())
+    queue = queue_with(lambda job: {"reslt": 1})
+    async with Store(f"sqlite:///{tmp_path}/work.db") as store:
+        await store.database.fetch("CREATE TABLE tasks (id integer PRIMARY KEY, status text, result text)")
+        await store.add(queue, id=1)
+        [result] = await work_off(store, queue)
+        assert result.outcome == "failed"
+        assert "did you mean 'result'" in (result.error or "")
 
 
-def test_draining_stops_at_its_limit(tmp_path: Path) -> None:
+@asynchronous
+async def test_draining_stops_at_its_limit(tmp_path: Path) -> None:
     """A handler that is rate limited for no time does not run forever."""
 
     def handler(job: Job) -> None:
         raise RateLimited(after=0)
 
-    async def story() -> None:
-        queue = queue_with(handler)
-        async with Store(f"sqlite:///{tmp_path}/work.db") as store:
-            await store.database.fetch("CREATE TABLE tasks (id integer PRIMARY KEY, status text)")
-            await store.add(queue, id=1)
-            assert len(await work_off(store, queue, limit=5)) == 5
-
-    asyncio.run(story())
+    queue = queue_with(handler)
+    async with Store(f"sqlite:///{tmp_path}/work.db") as store:
+        await store.database.fetch("CREATE TABLE tasks (id integer PRIMARY KEY, status text)")
+        await store.add(queue, id=1)
+        assert len(await work_off(store, queue, limit=5)) == 5

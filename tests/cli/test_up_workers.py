@@ -11,6 +11,7 @@ import pytest
 from tabellion.cli import up_workers
 from tabellion.cli.up_workers import WorkerProcesses
 from tabellion.errors import TabellionError
+from tests.engine.made_tables import asynchronous
 from tests.waiting import eventually
 
 
@@ -37,16 +38,13 @@ def test_workers_that_crash_are_started_again(tmp_path: Path, monkeypatch: pytes
     assert starts.read_text() == "xxx"
 
 
-def test_workers_that_are_stopped_end_without_an_error() -> None:
+@asynchronous
+async def test_workers_that_are_stopped_end_without_an_error() -> None:
     """Also when they are stopped before they ran."""
-
-    async def story() -> None:
-        workers = WorkerProcesses(2, None, ["prod"], 1.0, [])
-        workers._command = [sys.executable, "-c", "import time; time.sleep(600)"]
-        workers.stop()
-        await workers.run()
-
-    asyncio.run(story())
+    workers = WorkerProcesses(2, None, ["prod"], 1.0, [])
+    workers._command = [sys.executable, "-c", "import time; time.sleep(600)"]
+    workers.stop()
+    await workers.run()
 
 
 @pytest.mark.parametrize(("celery", "second"), [(False, "SIGTERM"), (True, "SIGQUIT")])

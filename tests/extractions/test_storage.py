@@ -14,6 +14,7 @@ from tabellion.errors import ConfigurationError
 from tabellion.extractions.storage import AddressRefused, DownloadFailed, ExtractionFiles, FileMissing, files_of
 from tabellion.net.guard import Rules
 from tabellion.storage.lake import Lake
+from tests.engine.made_tables import asynchronous
 
 PDF = b"%PDF-1.7 deed"
 
@@ -24,55 +25,46 @@ def written(folder: Path, name: str = "deed.pdf", data: bytes = PDF) -> Path:
     return folder / name
 
 
-def test_a_file_is_stored_once_and_comes_back(lake: Lake, tmp_path: Path) -> None:
+@asynchronous
+async def test_a_file_is_stored_once_and_comes_back(lake: Lake, tmp_path: Path) -> None:
     """In a folder or a bucket; the address does not depend on the machine that stored it."""
     stored = ExtractionFiles(lake)
-
-    async def go() -> None:
-        first = await stored.save(written(tmp_path / "one"))
-        assert first == await stored.save(written(tmp_path / "two"))
-        assert first.startswith("extractions/")
-        assert first.endswith(".pdf")
-        (tmp_path / "job").mkdir()
-        assert (await stored.download(first, tmp_path / "job")).read_bytes() == PDF
-        with pytest.raises(FileMissing, match="there is no file at"):
-            await stored.download("extractions/00/other.pdf", tmp_path / "job")
-
-    asyncio.run(go())
+    first = await stored.save(written(tmp_path / "one"))
+    assert first == await stored.save(written(tmp_path / "two"))
+    assert first.startswith("extractions/")
+    assert first.endswith(".pdf")
+    (tmp_path / "job").mkdir()
+    assert (await stored.download(first, tmp_path / "job")).read_bytes() == PDF
+    with pytest.raises(FileMissing, match="there is no file at"):
+        await stored.download("extractions/00/other.pdf", tmp_path / "job")
 
 
-def test_an_object_is_opened_only_in_an_allowed_bucket(s3_url: str, tmp_path: Path) -> None:
+@asynchronous
+async def test_an_object_is_opened_only_in_an_allowed_bucket(s3_url: str, tmp_path: Path) -> None:
     """The lake's own bucket is allowed; any other must be configured."""
-
-    async def go() -> None:
-        await Lake(s3_url).put("scans/a.pdf", PDF)
-        for stored in (ExtractionFiles(Lake(s3_url)), ExtractionFiles(Lake(tmp_path), opened=[f"{s3_url}/scans"])):
-            assert (await stored.download(f"{s3_url}/scans/a.pdf", tmp_path)).read_bytes() == PDF
-            with pytest.raises(AddressRefused, match=r"extractions\.open"):
-                await stored.download("s3://another/a.pdf", tmp_path)
-        with pytest.raises(AddressRefused):
-            await ExtractionFiles(Lake(tmp_path)).download(f"{s3_url}/scans/a.pdf", tmp_path)
-
-    asyncio.run(go())
+    await Lake(s3_url).put("scans/a.pdf", PDF)
+    for stored in (ExtractionFiles(Lake(s3_url)), ExtractionFiles(Lake(tmp_path), opened=[f"{s3_url}/scans"])):
+        assert (await stored.download(f"{s3_url}/scans/a.pdf", tmp_path)).read_bytes() == PDF
+        with pytest.raises(AddressRefused, match=r"extractions\.open"):
+            await stored.download("s3://another/a.pdf", tmp_path)
+    with pytest.raises(AddressRefused):
+        await ExtractionFiles(Lake(tmp_path)).download(f"{s3_url}/scans/a.pdf", tmp_path)
 
 
-def test_a_local_file_is_opened_only_in_an_allowed_folder(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_local_file_is_opened_only_in_an_allowed_folder(tmp_path: Path) -> None:
     """A link that leads out of an allowed folder is not followed."""
     inside, outside = written(tmp_path / "scans"), written(tmp_path / "secrets")
     (tmp_path / "scans" / "link.pdf").symlink_to(outside)
     (tmp_path / "job").mkdir()
     stored = ExtractionFiles(Lake(tmp_path / "lake"), opened=[str(tmp_path / "scans")])
-
-    async def go() -> None:
-        for address in (str(inside), inside.as_uri()):
-            assert (await stored.download(address, tmp_path / "job")).read_bytes() == PDF
-        for address in (str(outside), f"{tmp_path}/scans/../secrets/deed.pdf", f"{tmp_path}/scans/link.pdf"):
-            with pytest.raises(AddressRefused, match=r"extractions\.open"):
-                await stored.download(address, tmp_path / "job")
-        with pytest.raises(FileMissing):
-            await stored.download(f"{tmp_path}/scans/none.pdf", tmp_path / "job")
-
-    asyncio.run(go())
+    for address in (str(inside), inside.as_uri()):
+        assert (await stored.download(address, tmp_path / "job")).read_bytes() == PDF
+    for address in (str(outside), f"{tmp_path}/scans/../secrets/deed.pdf", f"{tmp_path}/scans/link.pdf"):
+        with pytest.raises(AddressRefused, match=r"extractions\.open"):
+            await stored.download(address, tmp_path / "job")
+    with pytest.raises(FileMissing):
+        await stored.download(f"{tmp_path}/scans/none.pdf", tmp_path / "job")
 
 
 @pytest.mark.parametrize(
@@ -113,21 +105,18 @@ def test_a_file_over_the_limit_is_rejected(tmp_path: Path) -> None:
         asyncio.run(stored.download(str(written(tmp_path)), tmp_path))
 
 
-def test_a_stored_file_is_found_whatever_the_order_of_environments(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_stored_file_is_found_whatever_the_order_of_environments(tmp_path: Path) -> None:
     """Its address is its hash, and all environments store such files in one place; other paths are kept apart."""
     prod, dev = Environment("prod", "sqlite:///a.db"), Environment("dev", "sqlite:///b.db")
     before = Config(environments=(prod, dev), lake=str(tmp_path / "lake"))
     after = Config(environments=(dev, prod), lake=str(tmp_path / "lake"))
     (tmp_path / "job").mkdir()
-
-    async def go() -> None:
-        address = await files_of(before, dev).save(written(tmp_path / "fetched"))
-        assert (await files_of(after, dev).download(address, tmp_path / "job")).read_bytes() == PDF
-        await files_of(before, prod).lake.put("scans/a.pdf", PDF)
-        with pytest.raises(FileMissing):
-            await files_of(before, dev).download("scans/a.pdf", tmp_path / "job")
-
-    asyncio.run(go())
+    address = await files_of(before, dev).save(written(tmp_path / "fetched"))
+    assert (await files_of(after, dev).download(address, tmp_path / "job")).read_bytes() == PDF
+    await files_of(before, prod).lake.put("scans/a.pdf", PDF)
+    with pytest.raises(FileMissing):
+        await files_of(before, dev).download("scans/a.pdf", tmp_path / "job")
 
 
 def test_each_environment_has_its_own_folder(tmp_path: Path) -> None:

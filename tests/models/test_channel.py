@@ -13,6 +13,7 @@ from tabellion.models.channel import AT_ONCE, SendLimiter, _turn, client, deadli
 from tabellion.models.errors import BadOutput, Rejected, Unavailable
 from tabellion.models.fake.serving import Serving
 from tabellion.models.openai import OpenAI
+from tests.engine.made_tables import asynchronous
 from tests.models.scripted import Answer, scripted
 
 
@@ -120,19 +121,16 @@ def test_calls_start_in_turns() -> None:
     assert asyncio.run(story()) == (AT_ONCE, 3 * AT_ONCE)
 
 
-def test_a_slow_request_does_not_block_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+@asynchronous
+async def test_a_slow_request_does_not_block_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn ends by itself."""
     monkeypatch.setattr("tabellion.models.channel.AT_ONCE", 1)
     monkeypatch.setattr("tabellion.models.channel.LONGEST_TURN", 0.01)
-
-    async def story() -> None:
-        turns = SendLimiter()
-        async with turns.take(), turns.take():
-            pass
-        async with turns.take():
-            pass
-
-    asyncio.run(story())
+    turns = SendLimiter()
+    async with turns.take(), turns.take():
+        pass
+    async with turns.take():
+        pass
 
 
 def test_many_calls_all_end(fake: Serving) -> None:

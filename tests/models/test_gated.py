@@ -15,6 +15,7 @@ from tabellion.errors import ConfigurationError, GateClosed, Permanent
 from tabellion.models.base import Ask, Blob, Part, Reply, Schema
 from tabellion.models.errors import BadOutput, KeyRefused, Rejected, Throttled, Unavailable
 from tabellion.models.gated import GatedModel, memo_key
+from tests.engine.made_tables import asynchronous
 from tests.table_owner import Owner, jobs_queue, owning
 from tests.waiting import eventually
 from tests.workers import make_worker, working
@@ -174,19 +175,16 @@ def test_a_bad_answer_is_kept_as_evidence_and_retried_differently(url: str, owne
         (BadOutput("rubbish", "json", raw="x"), BadOutput, 0, 0),
     ],
 )
-def test_each_problem_is_reported_to_the_gate(
+@asynchronous
+async def test_each_problem_is_reported_to_the_gate(
     url: str, error: Exception, expected: type[Exception], failures: int, refusals: int
 ) -> None:
     """Refusals and failures are, errors of the request itself are not."""
-
-    async def go() -> None:
-        async with OpenContext(Environment("prod", url), {"parrot": FAST}) as context:
-            with pytest.raises(expected):
-                await GatedModel(Parrot(raises(error)), context=context).call(["Hello"])
-        state = await state_of(url)
-        assert (state.failures, state.refusals) == (failures, refusals)  # type: ignore[attr-defined]
-
-    asyncio.run(go())
+    async with OpenContext(Environment("prod", url), {"parrot": FAST}) as context:
+        with pytest.raises(expected):
+            await GatedModel(Parrot(raises(error)), context=context).call(["Hello"])
+    state = await state_of(url)
+    assert (state.failures, state.refusals) == (failures, refusals)  # type: ignore[attr-defined]
 
 
 def test_a_rejected_key_closes_the_gate(url: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from tabellion.monitor.answer_cache import AnswerCache
 from tabellion.testing import Clock
+from tests.engine.made_tables import asynchronous
 
 
-def test_a_slow_query_is_repeated_much_later() -> None:
+@asynchronous
+async def test_a_slow_query_is_repeated_much_later() -> None:
     """An answer is reused for twenty times as long as it took; an instant one is repeated each time."""
     clock, asked = Clock(0.0), []
     pace = AnswerCache(20, clock)
@@ -22,19 +22,17 @@ def test_a_slow_query_is_repeated_much_later() -> None:
         asked.append("quick")
         return len(asked)
 
-    async def story() -> None:
-        assert await pace.answer(("q", "done"), slow) == 1
-        clock.advance(39.0)
-        assert await pace.answer(("q", "done"), slow) == 1
-        clock.advance(1.0)
-        assert await pace.answer(("q", "done"), slow) == 2
-        assert await pace.answer(("q", "ready"), quick) == 3
-        assert await pace.answer(("q", "ready"), quick) == 4
-
-    asyncio.run(story())
+    assert await pace.answer(("q", "done"), slow) == 1
+    clock.advance(39.0)
+    assert await pace.answer(("q", "done"), slow) == 1
+    clock.advance(1.0)
+    assert await pace.answer(("q", "done"), slow) == 2
+    assert await pace.answer(("q", "ready"), quick) == 3
+    assert await pace.answer(("q", "ready"), quick) == 4
 
 
-def test_a_change_is_visible_at_once() -> None:
+@asynchronous
+async def test_a_change_is_visible_at_once() -> None:
     """Queries whose name starts like this are repeated, and no others."""
     clock, asked = Clock(0.0), []
     pace = AnswerCache(20, clock)
@@ -44,11 +42,8 @@ def test_a_change_is_visible_at_once() -> None:
         clock.advance(2.0)
         return len(asked)
 
-    async def story() -> None:
-        await pace.answer(("one", "done"), slow)
-        await pace.answer(("other", "done"), slow)
-        pace.forget("one")
-        assert await pace.answer(("one", "done"), slow) == 3
-        assert await pace.answer(("other", "done"), slow) == 2
-
-    asyncio.run(story())
+    await pace.answer(("one", "done"), slow)
+    await pace.answer(("other", "done"), slow)
+    pace.forget("one")
+    assert await pace.answer(("one", "done"), slow) == 3
+    assert await pace.answer(("other", "done"), slow) == 2

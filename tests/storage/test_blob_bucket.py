@@ -21,6 +21,7 @@ from tabellion.storage.blob_cache import BlobCache
 from tabellion.storage.blobs import BATCH, BlobDamaged, Blobs, BlobsUnavailable, StoredBlob
 from tabellion.storage.bucket import PART, Bucket
 from tabellion.storage.configured_blobs import open_blobs
+from tests.engine.made_tables import asynchronous
 from tests.faults.proxy import Proxy
 from tests.storage.test_blobs import received
 
@@ -220,22 +221,19 @@ def test_a_file_set_aside_by_a_process_that_died_is_restored(here: BucketBlobs, 
     assert objects(here) == [here.relative(sha256)]
 
 
-def test_arrivals_are_known_until_they_were_examined(here: BucketBlobs) -> None:
+@asynchronous
+async def test_arrivals_are_known_until_they_were_examined(here: BucketBlobs) -> None:
     """The bucket is not listed for it; one that came again is examined again."""
-
-    async def run() -> None:
-        start = time.time() - 1
-        async with here.receive() as sink:
-            await sink.write(b"1")
-        sha256 = sink.blob.sha256
-        assert await here.list_arrivals(start, time.time() + 1) == [sha256]
-        assert await here.list_arrivals(time.time() + 5, time.time() + 9) == []
-        await here.clear_arrivals([sha256], start)  # it arrived later
-        assert await here.list_arrivals(start, time.time() + 1) == [sha256]
-        await here.clear_arrivals([sha256, "0" * 64], time.time() + 1)
-        assert await here.list_arrivals(start, time.time() + 1) == []
-
-    asyncio.run(run())
+    start = time.time() - 1
+    async with here.receive() as sink:
+        await sink.write(b"1")
+    sha256 = sink.blob.sha256
+    assert await here.list_arrivals(start, time.time() + 1) == [sha256]
+    assert await here.list_arrivals(time.time() + 5, time.time() + 9) == []
+    await here.clear_arrivals([sha256], start)  # it arrived later
+    assert await here.list_arrivals(start, time.time() + 1) == [sha256]
+    await here.clear_arrivals([sha256, "0" * 64], time.time() + 1)
+    assert await here.list_arrivals(start, time.time() + 1) == []
 
 
 def test_a_removal_that_the_bucket_refused_is_examined_again(

@@ -19,6 +19,7 @@ import pytest
 
 from tabellion.storage.blobs import BATCH, Blobs, StoredBlob, TooLarge, memory_usage
 from tabellion.storage.files import NoSpace
+from tests.engine.made_tables import asynchronous
 
 ROOT = Path(__file__).parents[3]
 RECEIVE = """
@@ -202,22 +203,19 @@ def test_the_clients_file_name_is_stored_and_never_used(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["blobs"]
 
 
-def test_the_start_of_a_file_is_available(tmp_path: Path) -> None:
+@asynchronous
+async def test_the_start_of_a_file_is_available(tmp_path: Path) -> None:
     """To detect its type it need not be read again; an unfinished file is not a blob."""
-
-    async def run() -> None:
-        async with Blobs(tmp_path).receive() as sink:
-            await sink.write(b"%PDF")
-            with pytest.raises(RuntimeError, match="not complete yet"):
-                _ = sink.blob
-            await sink.write(b"-1.7" + b"x" * 10_000)
-            assert sink.head == b"%PDF-1.7" + b"x" * 4088
-            blob = await sink.finish()
-            with pytest.raises(RuntimeError, match="nothing more"):
-                await sink.write(b"more")
-        assert sink.blob is blob
-
-    asyncio.run(run())
+    async with Blobs(tmp_path).receive() as sink:
+        await sink.write(b"%PDF")
+        with pytest.raises(RuntimeError, match="not complete yet"):
+            _ = sink.blob
+        await sink.write(b"-1.7" + b"x" * 10_000)
+        assert sink.head == b"%PDF-1.7" + b"x" * 4088
+        blob = await sink.finish()
+        with pytest.raises(RuntimeError, match="nothing more"):
+            await sink.write(b"more")
+    assert sink.blob is blob
 
 
 def test_a_waiting_file_is_neither_in_memory_nor_open(tmp_path: Path) -> None:
@@ -240,115 +238,100 @@ def test_a_waiting_file_is_neither_in_memory_nor_open(tmp_path: Path) -> None:
     assert len(everything(tmp_path)) == 2
 
 
-def test_many_files_together_share_one_memory_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@asynchronous
+async def test_many_files_together_share_one_memory_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond it bytes are written to disk at once; an aborted file returns its share."""
     monkeypatch.setattr("tabellion.storage.blobs.MOST_HELD", 10_000)
     blobs = Blobs(tmp_path / "blobs")
-
-    async def run() -> None:
-        sinks = [blobs.receive() for _ in range(30)]
-        for _ in range(3):
-            for number, sink in enumerate(sinks):
-                await sink.write(b"%02d" % number * 500)
-                assert memory_usage.bytes <= 10_000
-        for sink in sinks[10:]:
-            await sink.discard()
-        kept = [await sink.finish() for sink in sinks[:10]]
-        assert [blob.bytes for blob in kept] == [3000] * 10
-        assert memory_usage.bytes == 0
-
-    asyncio.run(run())
+    sinks = [blobs.receive() for _ in range(30)]
+    for _ in range(3):
+        for number, sink in enumerate(sinks):
+            await sink.write(b"%02d" % number * 500)
+            assert memory_usage.bytes <= 10_000
+    for sink in sinks[10:]:
+        await sink.discard()
+    kept = [await sink.finish() for sink in sinks[:10]]
+    assert [blob.bytes for blob in kept] == [3000] * 10
+    assert memory_usage.bytes == 0
 
 
-def test_a_blob_is_removed_unless_it_was_stored_again(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_blob_is_removed_unless_it_was_stored_again(tmp_path: Path) -> None:
     """The caller says how old it must be."""
-
-    async def run() -> None:
-        blobs = Blobs(tmp_path / "blobs")
-        async with blobs.receive() as sink:
-            await sink.write(b"1")
-        sha256 = sink.blob.sha256
-        assert not await blobs.remove(sha256, older=60)
-        os.utime(sink.blob.path, (0, 0))
-        async with blobs.receive() as again:
-            await again.write(b"1")
-        assert not await blobs.remove(sha256, older=60)
-        assert await blobs.has(sha256)
-        assert await blobs.remove(sha256)
-        assert not await blobs.has(sha256)
-        assert not await blobs.remove(sha256)
-
-    asyncio.run(run())
+    blobs = Blobs(tmp_path / "blobs")
+    async with blobs.receive() as sink:
+        await sink.write(b"1")
+    sha256 = sink.blob.sha256
+    assert not await blobs.remove(sha256, older=60)
+    os.utime(sink.blob.path, (0, 0))
+    async with blobs.receive() as again:
+        await again.write(b"1")
+    assert not await blobs.remove(sha256, older=60)
+    assert await blobs.has(sha256)
+    assert await blobs.remove(sha256)
+    assert not await blobs.has(sha256)
+    assert not await blobs.remove(sha256)
 
 
-def test_a_blob_that_is_still_needed_is_restored(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_blob_that_is_still_needed_is_restored(tmp_path: Path) -> None:
     """It is out of reach while that is checked; if the check fails it stays where it was."""
+    blobs = Blobs(tmp_path / "blobs")
 
-    async def run() -> None:
-        blobs = Blobs(tmp_path / "blobs")
-
-        async def come() -> StoredBlob:
-            async with blobs.receive() as sink:
-                await sink.write(b"1")
-            return sink.blob
-
-        async def gone(answer: bool) -> bool:
-            assert not await blobs.has(sha256)
-            return answer
-
-        async def broken() -> bool:
-            raise OSError(errno.EIO, "no answer")
-
-        sha256 = (await come()).sha256
-        assert not await blobs.remove(sha256, needed=lambda: gone(True))
-        assert blobs.path(sha256).read_bytes() == b"1"
-        with pytest.raises(OSError, match="no answer"):
-            await blobs.remove(sha256, needed=broken)
-        assert await blobs.has(sha256)
-
-        async def came_again() -> bool:
-            await come()
-            return False
-
-        assert await blobs.remove(sha256, needed=came_again)
-        assert await blobs.has(sha256)
-        assert await blobs.remove(sha256, needed=lambda: gone(False))
-        assert everything(tmp_path / "blobs") == []
-
-    asyncio.run(run())
-
-
-def test_a_blob_moved_away_by_a_killed_process_is_restored(tmp_path: Path) -> None:
-    """That process never knew whether it was needed."""
-
-    async def run() -> None:
-        blobs = Blobs(tmp_path / "blobs")
+    async def come() -> StoredBlob:
         async with blobs.receive() as sink:
             await sink.write(b"1")
-        blobs._set_aside(sink.blob.path, 0.0)
-        assert await blobs.recover() == 0
-        assert (await blobs.recover(older=0), await blobs.has(sink.blob.sha256)) == (1, True)
-        assert everything(tmp_path / "blobs") == [sink.blob.path]
+        return sink.blob
 
-    asyncio.run(run())
+    async def gone(answer: bool) -> bool:
+        assert not await blobs.has(sha256)
+        return answer
+
+    async def broken() -> bool:
+        raise OSError(errno.EIO, "no answer")
+
+    sha256 = (await come()).sha256
+    assert not await blobs.remove(sha256, needed=lambda: gone(True))
+    assert blobs.path(sha256).read_bytes() == b"1"
+    with pytest.raises(OSError, match="no answer"):
+        await blobs.remove(sha256, needed=broken)
+    assert await blobs.has(sha256)
+
+    async def came_again() -> bool:
+        await come()
+        return False
+
+    assert await blobs.remove(sha256, needed=came_again)
+    assert await blobs.has(sha256)
+    assert await blobs.remove(sha256, needed=lambda: gone(False))
+    assert everything(tmp_path / "blobs") == []
 
 
-def test_blobs_of_a_period_are_found(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_blob_moved_away_by_a_killed_process_is_restored(tmp_path: Path) -> None:
+    """That process never knew whether it was needed."""
+    blobs = Blobs(tmp_path / "blobs")
+    async with blobs.receive() as sink:
+        await sink.write(b"1")
+    blobs._set_aside(sink.blob.path, 0.0)
+    assert await blobs.recover() == 0
+    assert (await blobs.recover(older=0), await blobs.has(sink.blob.sha256)) == (1, True)
+    assert everything(tmp_path / "blobs") == [sink.blob.path]
+
+
+@asynchronous
+async def test_blobs_of_a_period_are_found(tmp_path: Path) -> None:
     """By when their content was last stored."""
-
-    async def run() -> None:
-        blobs = Blobs(tmp_path / "blobs")
-        created = {}
-        for number in range(3):
-            async with blobs.receive() as sink:
-                await sink.write(f"{number}".encode())
-            os.utime(sink.blob.path, (number, number))
-            created[number] = sink.blob.sha256
-        assert sorted(await blobs.list_arrivals(0, 9)) == sorted(created.values())
-        assert await blobs.list_arrivals(1, 1.5) == [created[1]]
-        assert await blobs.list_arrivals(time.time() + 60, time.time() + 90) == []
-
-    asyncio.run(run())
+    blobs = Blobs(tmp_path / "blobs")
+    created = {}
+    for number in range(3):
+        async with blobs.receive() as sink:
+            await sink.write(f"{number}".encode())
+        os.utime(sink.blob.path, (number, number))
+        created[number] = sink.blob.sha256
+    assert sorted(await blobs.list_arrivals(0, 9)) == sorted(created.values())
+    assert await blobs.list_arrivals(1, 1.5) == [created[1]]
+    assert await blobs.list_arrivals(time.time() + 60, time.time() + 90) == []
 
 
 def test_a_local_file_is_copied(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tabellion.storage import files
+from tests.engine.made_tables import asynchronous
 
 ROOT = Path(__file__).parents[3]
 WRITE = """
@@ -241,7 +242,8 @@ def test_files_and_folders_are_private(tmp_path: Path) -> None:
     assert modes == ["0o700", "0o700", "0o600"]
 
 
-def test_a_cancelled_write_waits_for_the_disk(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_cancelled_write_waits_for_the_disk(tmp_path: Path) -> None:
     """It has ended when the cancellation is reported: nothing is written during the cleanup."""
     started, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
@@ -250,21 +252,19 @@ def test_a_cancelled_write_waits_for_the_disk(tmp_path: Path) -> None:
         go_on.wait(30)
         ended.set()
 
-    async def run() -> None:
-        task = asyncio.create_task(files.in_thread(work))
-        await asyncio.to_thread(started.wait, 30)
-        task.cancel()
-        await asyncio.sleep(0)
-        assert not task.done()
-        go_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert ended.is_set()
-
-    asyncio.run(run())
+    task = asyncio.create_task(files.in_thread(work))
+    await asyncio.to_thread(started.wait, 30)
+    task.cancel()
+    await asyncio.sleep(0)
+    assert not task.done()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended.is_set()
 
 
-def test_what_a_cancelled_caller_does_not_get_is_released() -> None:
+@asynchronous
+async def test_what_a_cancelled_caller_does_not_get_is_released() -> None:
     """A descriptor that a thread opened meanwhile is not lost; the caller that gets one keeps it."""
     started, go_on, released = threading.Event(), threading.Event(), list[int]()
 
@@ -273,15 +273,12 @@ def test_what_a_cancelled_caller_does_not_get_is_released() -> None:
         go_on.wait(30)
         return 7
 
-    async def run() -> None:
-        task = asyncio.create_task(files.in_thread.acquire(released.append, work))
-        await asyncio.to_thread(started.wait, 30)
-        task.cancel()
-        go_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert released == [7]
-        assert await files.in_thread.acquire(released.append, work) == 7
-        assert released == [7]
-
-    asyncio.run(run())
+    task = asyncio.create_task(files.in_thread.acquire(released.append, work))
+    await asyncio.to_thread(started.wait, 30)
+    task.cancel()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert released == [7]
+    assert await files.in_thread.acquire(released.append, work) == 7
+    assert released == [7]

@@ -21,6 +21,7 @@ from tabellion.engine.gates.passes import Slot
 from tabellion.engine.gates.row import GateRow
 from tabellion.engine.gates.state import CallOutcomes, GateSettings, ThrottledCall, TurnResult
 from tabellion.errors import GateClosed, Unreachable
+from tests.engine.made_tables import asynchronous
 from tests.table_owner import Owner, jobs_queue
 from tests.waiting import eventually
 from tests.workers import EventRecorder, Gauge, make_worker, working
@@ -43,94 +44,85 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_callers_are_admitted_no_faster_than_the_rate(url: str) -> None:
+@asynchronous
+async def test_callers_are_admitted_no_faster_than_the_rate(url: str) -> None:
     """Twenty calls at 50 per second take up the rest of twenty intervals, and each call is counted."""
-
-    async def go() -> None:
-        async with opened(url, GateSettings(rate=50, min_rate=50, max_rate=50)) as gates:
-            gate = gates.get_gate("gemini")
-            async with Store(url) as store:
-                began = await store.now()
-
-            async def call() -> None:
-                (await gate.admit()).record_success(0.01)
-
-            await asyncio.gather(*(call() for _ in range(20)))
+    async with opened(url, GateSettings(rate=50, min_rate=50, max_rate=50)) as gates:
+        gate = gates.get_gate("gemini")
         async with Store(url) as store:
-            state, _ = await GateRow(store, "gemini", FAST).read()
-            assert isinstance(state.limiter, Adaptive)
-            assert state.limiter.next_at - began >= 20 / 50 - BURST - 0.001
-            assert state.calls == 20
-            assert state.spent == pytest.approx(0.2)
+            began = await store.now()
 
-    asyncio.run(go())
+        async def call() -> None:
+            (await gate.admit()).record_success(0.01)
+
+        await asyncio.gather(*(call() for _ in range(20)))
+    async with Store(url) as store:
+        state, _ = await GateRow(store, "gemini", FAST).read()
+        assert isinstance(state.limiter, Adaptive)
+        assert state.limiter.next_at - began >= 20 / 50 - BURST - 0.001
+        assert state.calls == 20
+        assert state.spent == pytest.approx(0.2)
 
 
-def test_five_failures_close_it_for_all_processes(url: str) -> None:
+@asynchronous
+async def test_five_failures_close_it_for_all_processes(url: str) -> None:
     """After five failures another process is refused at once, with the reason; a reset admits it again."""
+    async with opened(url) as ours, opened(url) as theirs:
+        theirs_gate = theirs.get_gate("gemini")
+        (await theirs_gate.admit()).record_success(None)
+        for _ in range(5):
+            admitted = await ours.get_gate("gemini").admit()
+            admitted.record_failure("gemini returned HTTP 503")
+            closed = await admitted.flush()
+        assert "gemini returned HTTP 503" in closed
 
-    async def go() -> None:
-        async with opened(url) as ours, opened(url) as theirs:
-            theirs_gate = theirs.get_gate("gemini")
-            (await theirs_gate.admit()).record_success(None)
-            for _ in range(5):
-                admitted = await ours.get_gate("gemini").admit()
-                admitted.record_failure("gemini returned HTTP 503")
-                closed = await admitted.flush()
-            assert "gemini returned HTTP 503" in closed
+        async def is_reported_closed() -> bool:
+            try:
+                (await theirs_gate.admit()).record_abandoned()
+            except GateClosed as error:
+                return "gemini returned HTTP 503" in str(error) and 30 < error.after <= 60
+            return False
 
-            async def is_reported_closed() -> bool:
-                try:
-                    (await theirs_gate.admit()).record_abandoned()
-                except GateClosed as error:
-                    return "gemini returned HTTP 503" in str(error) and 30 < error.after <= 60
+        await until(is_reported_closed)
+        async with Store(url) as store:
+            await GateRow(store, "gemini", FAST).edit({}, reset=True)
+
+        async def open_again() -> bool:
+            try:
+                (await theirs_gate.admit()).record_success(None)
+            except GateClosed:
                 return False
+            return True
 
-            await until(is_reported_closed)
-            async with Store(url) as store:
-                await GateRow(store, "gemini", FAST).edit({}, reset=True)
-
-            async def open_again() -> bool:
-                try:
-                    (await theirs_gate.admit()).record_success(None)
-                except GateClosed:
-                    return False
-                return True
-
-            await until(open_again)
-
-    asyncio.run(go())
+        await until(open_again)
 
 
-def test_callers_in_other_event_loops_are_served(sqlite_url: str) -> None:
+@asynchronous
+async def test_callers_in_other_event_loops_are_served(sqlite_url: str) -> None:
     """A handler in another thread's event loop gets slots and reports results like any other."""
+    async with opened(sqlite_url) as gates:
+        gate = gates.get_gate("gemini")
+        failures: list[BaseException] = []
 
-    async def go() -> None:
-        async with opened(sqlite_url) as gates:
-            gate = gates.get_gate("gemini")
-            failures: list[BaseException] = []
+        def elsewhere() -> None:
+            async def call() -> None:
+                (await gate.admit()).record_success(1.0)
 
-            def elsewhere() -> None:
-                async def call() -> None:
-                    (await gate.admit()).record_success(1.0)
+            try:
+                asyncio.run(call())
+            except BaseException as error:
+                failures.append(error)
 
-                try:
-                    asyncio.run(call())
-                except BaseException as error:
-                    failures.append(error)
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        await asyncio.to_thread(thread.join, 10)
+        assert not failures
 
-            thread = threading.Thread(target=elsewhere)
-            thread.start()
-            await asyncio.to_thread(thread.join, 10)
-            assert not failures
+        async def counted() -> bool:
+            async with Store(sqlite_url) as store:
+                return (await GateRow(store, "gemini", FAST).read())[0].spent == 1.0
 
-            async def counted() -> bool:
-                async with Store(sqlite_url) as store:
-                    return (await GateRow(store, "gemini", FAST).read())[0].spent == 1.0
-
-            await until(counted)
-
-    asyncio.run(go())
+        await until(counted)
 
 
 def test_a_closed_gate_stops_claims_of_its_own_queue_only(url: str, owner: Owner) -> None:
@@ -209,31 +201,25 @@ def test_a_worker_claims_no_more_jobs_than_may_call(url: str, owner: Owner) -> N
     assert gauge.most["waiting"] < 6
 
 
-def test_a_script_can_open_a_context_outside_a_worker(url: str) -> None:
+@asynchronous
+async def test_a_script_can_open_a_context_outside_a_worker(url: str) -> None:
     """A script opens a context on an environment and is admitted like a job."""
-
-    async def go() -> None:
-        async with OpenContext(Environment("prod", url), {"gemini": FAST}) as context:
-            (await context.admit("gemini", None)).record_success(0.5)
-        async with Store(url) as store:
-            assert (await GateRow(store, "gemini", FAST).read())[0].spent == 0.5
-
-    asyncio.run(go())
+    async with OpenContext(Environment("prod", url), {"gemini": FAST}) as context:
+        (await context.admit("gemini", None)).record_success(0.5)
+    async with Store(url) as store:
+        assert (await GateRow(store, "gemini", FAST).read())[0].spent == 0.5
 
 
-def test_a_call_beyond_the_daily_budget_is_not_made(url: str) -> None:
+@asynchronous
+async def test_a_call_beyond_the_daily_budget_is_not_made(url: str) -> None:
     """The estimate is checked before the call: one above the budget is refused with its price, as are later ones."""
-
-    async def go() -> None:
-        async with opened(url, GateSettings(rate=500, min_rate=500, budget=1.0)) as gates:
-            gate = gates.get_gate("gemini")
-            (await gate.admit(0.4)).record_success(0.4)
-            with pytest.raises(GateClosed, match=r"the next call may cost \$0\.70"):
-                await gate.admit(0.7)
-            with pytest.raises(GateClosed, match="over budget"):
-                await gate.admit(0.1)
-
-    asyncio.run(go())
+    async with opened(url, GateSettings(rate=500, min_rate=500, budget=1.0)) as gates:
+        gate = gates.get_gate("gemini")
+        (await gate.admit(0.4)).record_success(0.4)
+        with pytest.raises(GateClosed, match=r"the next call may cost \$0\.70"):
+            await gate.admit(0.7)
+        with pytest.raises(GateClosed, match="over budget"):
+            await gate.admit(0.1)
 
 
 class BrokenRow(GateRow):
@@ -252,30 +238,27 @@ class BrokenRow(GateRow):
 
 
 @pytest.mark.parametrize("error", [Unreachable("away"), ValueError("no JSON")])
-def test_a_failing_database_is_retried_after_a_pause(
+@asynchronous
+async def test_a_failing_database_is_retried_after_a_pause(
     sqlite_url: str, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever a turn raises, the gate keeps running, pauses between retries and loses no report."""
     monkeypatch.setattr(gate_module, "AGAIN", 0.05)
-
-    async def go() -> None:
-        async with Store(sqlite_url) as store:
-            row = BrokenRow(store, 2, error)
-            gate = Gate(row)
-            running = asyncio.create_task(gate.run())
-            admitted = await gate.admit()
-            assert row.turns == 3
-            admitted.record_throttle(None)
-            await admitted.flush()
-            assert (await row.read())[0].refusals == 1
-            row._failures = 10**6
-            gate.add_outcome({"failed": 1, "why": "503"})
-            for _ in range(2000):
-                await asyncio.sleep(0)
-            assert row.turns < 50
-            running.cancel()
-
-    asyncio.run(go())
+    async with Store(sqlite_url) as store:
+        row = BrokenRow(store, 2, error)
+        gate = Gate(row)
+        running = asyncio.create_task(gate.run())
+        admitted = await gate.admit()
+        assert row.turns == 3
+        admitted.record_throttle(None)
+        await admitted.flush()
+        assert (await row.read())[0].refusals == 1
+        row._failures = 10**6
+        gate.add_outcome({"failed": 1, "why": "503"})
+        for _ in range(2000):
+            await asyncio.sleep(0)
+        assert row.turns < 50
+        running.cancel()
 
 
 def test_a_database_that_stays_down_closes_the_gate_until_it_is_back(
@@ -343,24 +326,21 @@ class Recorder(GateRow):
         return await super().turn(news, want)
 
 
-def test_a_refusal_reports_the_age_of_its_call(sqlite_url: str) -> None:
+@asynchronous
+async def test_a_refusal_reports_the_age_of_its_call(sqlite_url: str) -> None:
     """The rate is learned from when calls were made, not from when their refusals arrived."""
-
-    async def go() -> None:
-        async with Store(sqlite_url) as store:
-            row = Recorder(store)
-            gate = Gate(row)
-            running = asyncio.create_task(gate.run())
-            admitted = await gate.admit()
-            await asyncio.sleep(0.02)
-            admitted.record_throttle(3.0)
-            await admitted.flush()
-            running.cancel()
-            [refusal] = row.refusals
-            assert (refusal.hint, refusal.epoch) == (3.0, 0)
-            assert refusal.age >= 0.02
-
-    asyncio.run(go())
+    async with Store(sqlite_url) as store:
+        row = Recorder(store)
+        gate = Gate(row)
+        running = asyncio.create_task(gate.run())
+        admitted = await gate.admit()
+        await asyncio.sleep(0.02)
+        admitted.record_throttle(3.0)
+        await admitted.flush()
+        running.cancel()
+        [refusal] = row.refusals
+        assert (refusal.hint, refusal.epoch) == (3.0, 0)
+        assert refusal.age >= 0.02
 
 
 class TwoSlots(GateRow):
@@ -372,23 +352,20 @@ class TwoSlots(GateRow):
         return TurnResult((0.05, 0.07) if want else (), (0, 0), again=60.0)
 
 
-def test_a_job_that_arrives_before_its_slot_gets_it_in_time(sqlite_url: str) -> None:
+@asynchronous
+async def test_a_job_that_arrives_before_its_slot_gets_it_in_time(sqlite_url: str) -> None:
     """A slot already granted needs no turn: the caller waiting for it is woken by the clock."""
-
-    async def go() -> None:
-        async with Store(sqlite_url) as store:
-            opened = asyncio.Event()
-            gate = Gate(TwoSlots(store, "gemini", FAST), opened.set)
-            running = asyncio.create_task(gate.run())
-            gate.room(2)
-            await opened.wait()
-            gate.reserve_call("first")
-            gate.reserve_call("second")
-            async with asyncio.timeout(5):
-                await asyncio.gather(gate.admit(job="first"), gate.admit(job="second"))
-            running.cancel()
-
-    asyncio.run(go())
+    async with Store(sqlite_url) as store:
+        opened = asyncio.Event()
+        gate = Gate(TwoSlots(store, "gemini", FAST), opened.set)
+        running = asyncio.create_task(gate.run())
+        gate.room(2)
+        await opened.wait()
+        gate.reserve_call("first")
+        gate.reserve_call("second")
+        async with asyncio.timeout(5):
+            await asyncio.gather(gate.admit(job="first"), gate.admit(job="second"))
+        running.cancel()
 
 
 class ProbingRow(GateRow):
@@ -406,45 +383,39 @@ class ProbingRow(GateRow):
         return TurnResult(slots, (0, 0), again=0.0, wary=True)
 
 
-def test_a_caller_cancelled_with_its_slot_abandons_it(sqlite_url: str) -> None:
+@asynchronous
+async def test_a_caller_cancelled_with_its_slot_abandons_it(sqlite_url: str) -> None:
     """The slot of a caller cancelled as it gets it is abandoned: the next caller makes the probe."""
-
-    async def go() -> None:
-        async with Store(sqlite_url) as store:
-            row = ProbingRow(store)
-            gate = Gate(row)
-            caller = asyncio.create_task(gate.admit())
-            await asyncio.sleep(0)
-            [future] = gate._waiting
-            row.granted = 1
-            future.set_result(Slot(0.0, (0, 0)))
-            caller.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await caller
-            running = asyncio.create_task(gate.run())
-            async with asyncio.timeout(20):
-                (await gate.admit()).record_success(None)
-            assert row.abandoned == 1
-            running.cancel()
-
-    asyncio.run(go())
+    async with Store(sqlite_url) as store:
+        row = ProbingRow(store)
+        gate = Gate(row)
+        caller = asyncio.create_task(gate.admit())
+        await asyncio.sleep(0)
+        [future] = gate._waiting
+        row.granted = 1
+        future.set_result(Slot(0.0, (0, 0)))
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        running = asyncio.create_task(gate.run())
+        async with asyncio.timeout(20):
+            (await gate.admit()).record_success(None)
+        assert row.abandoned == 1
+        running.cancel()
 
 
-def test_a_slot_whose_caller_is_gone_is_abandoned(sqlite_url: str) -> None:
+@asynchronous
+async def test_a_slot_whose_caller_is_gone_is_abandoned(sqlite_url: str) -> None:
     """A slot that reaches nobody, because its caller in another loop was cancelled, blocks no other probe."""
-
-    async def go() -> None:
-        async with Store(sqlite_url) as store:
-            row = ProbingRow(store)
-            gate = Gate(row)
-            running = asyncio.create_task(gate.run())
-            await gate.admit()
-            async with asyncio.timeout(20):
-                (await gate.admit()).record_success(None)
-            assert row.abandoned == 1
-            running.cancel()
-
-    asyncio.run(go())
+    async with Store(sqlite_url) as store:
+        row = ProbingRow(store)
+        gate = Gate(row)
+        running = asyncio.create_task(gate.run())
+        await gate.admit()
+        async with asyncio.timeout(20):
+            (await gate.admit()).record_success(None)
+        assert row.abandoned == 1
+        running.cancel()
 
 
 def test_withdrawn_requests_leave_the_probe_to_others(url: str) -> None:

@@ -7,6 +7,7 @@ import asyncio
 from tabellion import Store
 from tabellion.engine.gates.row import GateRow, gates
 from tabellion.engine.gates.state import CallOutcomes, GateSettings, ThrottledCall
+from tests.engine.made_tables import asynchronous
 
 
 def test_concurrent_turns_never_grant_a_slot_twice(any_url: str) -> None:
@@ -30,19 +31,16 @@ def test_concurrent_turns_never_grant_a_slot_twice(any_url: str) -> None:
     assert slots[-1] - slots[0] > 0.3  # 19 intervals of 25 ms, less what reading the clock late adds
 
 
-def test_learned_state_is_stored_and_shared(url: str) -> None:
+@asynchronous
+async def test_learned_state_is_stored_and_shared(url: str) -> None:
     """Another store sees the lowered rate, the failures and the money spent."""
-
-    async def go() -> None:
-        async with Store(url) as store:
-            await GateRow(store, "gemini", GateSettings(rate=20)).turn(
-                CallOutcomes(ok=1, throttled=[ThrottledCall(None, 0)], failed=2, why="503", spent=0.25), 0
-            )
-        async with Store(url) as store:
-            state, _ = await GateRow(store, "gemini", GateSettings(rate=20)).read()
-            assert state.limiter.speed == 9.5
-            assert state.breaker.failures == 2
-            assert state.spent == 0.25
-            assert list(await gates(store, {"other": GateSettings()})) == ["gemini", "other"]
-
-    asyncio.run(go())
+    async with Store(url) as store:
+        await GateRow(store, "gemini", GateSettings(rate=20)).turn(
+            CallOutcomes(ok=1, throttled=[ThrottledCall(None, 0)], failed=2, why="503", spent=0.25), 0
+        )
+    async with Store(url) as store:
+        state, _ = await GateRow(store, "gemini", GateSettings(rate=20)).read()
+        assert state.limiter.speed == 9.5
+        assert state.breaker.failures == 2
+        assert state.spent == 0.25
+        assert list(await gates(store, {"other": GateSettings()})) == ["gemini", "other"]

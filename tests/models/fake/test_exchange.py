@@ -13,6 +13,7 @@ from google.genai import errors, types
 from openai import OpenAI
 
 from tabellion.testing import Serving
+from tests.engine.made_tables import asynchronous
 from tests.models.fake.samples import INVOICE, INVOICE_SCHEMA, chat, generate, send
 from tests.waiting import eventually
 
@@ -258,20 +259,17 @@ def test_hang(fake: Serving, openai: OpenAI) -> None:
     assert (line["status"], line["knob"]) == (0, "hang")
 
 
-def test_drip(fake: Serving) -> None:
+@asynchronous
+async def test_drip(fake: Serving) -> None:
     """Bytes come forever: a timeout between two of them does not fire, only a total deadline."""
-
-    async def both() -> None:
-        options = types.HttpOptions(base_url=fake.url, timeout=1000)
-        async with genai.Client(api_key="k", http_options=options).aio as theirs:
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(theirs.models.generate_content(model="m@drip", contents="x"), 1.5)
-        async with sdk.AsyncOpenAI(api_key="k", base_url=fake.url, timeout=1, max_retries=0) as ours:
-            asked = ours.chat.completions.create(model="m@drip", messages=[{"role": "user", "content": "x"}])
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(asked, 1.5)
-
-    asyncio.run(both())
+    options = types.HttpOptions(base_url=fake.url, timeout=1000)
+    async with genai.Client(api_key="k", http_options=options).aio as theirs:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(theirs.models.generate_content(model="m@drip", contents="x"), 1.5)
+    async with sdk.AsyncOpenAI(api_key="k", base_url=fake.url, timeout=1, max_retries=0) as ours:
+        asked = ours.chat.completions.create(model="m@drip", messages=[{"role": "user", "content": "x"}])
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asked, 1.5)
 
 
 def test_latency_comes_before_answers_and_server_errors(fake: Serving) -> None:

@@ -16,6 +16,7 @@ from tabellion.messages import Message
 from tabellion.net.guard import HostUnreachable, Rules
 from tabellion.pipelines.batches.images import download_image
 from tabellion.pipelines.batches.request import NewPi, UrlBlocked, UrlChecks
+from tests.engine.made_tables import asynchronous
 from tests.pipelines.batches.live import PUBLIC, LiveBatches, live_batches
 from tests.pipelines.batches.material import LOOPBACK, chunk_of, picture, rows, settings_in, stage, submit, work
 from tests.pipelines.batches.urls import BLOCKED, TOO_LONG
@@ -78,21 +79,19 @@ def test_a_url_of_2049_characters_is_refused(web: LiveBatches) -> None:
     web.sql("DELETE FROM batches")
 
 
-def test_addresses_are_checked_however_many_hosts_a_request_has() -> None:
+@asynchronous
+async def test_addresses_are_checked_however_many_hosts_a_request_has() -> None:
     """Names beyond the bound are not resolved before they are used; an address needs no resolving and is refused."""
 
     async def resolver(host: str, port: int) -> list[str]:
         return ["93.184.216.34"]
 
-    async def check() -> None:
-        checks = UrlChecks(Rules(resolver=resolver))
-        for number in range(40):
-            await checks.check(f"https://host{number}.example/x", "/x")
-        for url in ("http://127.0.0.1/x", "http://[::1]/x", "http://93.184.216.34:22/x"):
-            with pytest.raises(UrlBlocked):
-                await checks.check(url, "/x")
-
-    asyncio.run(check())
+    checks = UrlChecks(Rules(resolver=resolver))
+    for number in range(40):
+        await checks.check(f"https://host{number}.example/x", "/x")
+    for url in ("http://127.0.0.1/x", "http://[::1]/x", "http://93.184.216.34:22/x"):
+        with pytest.raises(UrlBlocked):
+            await checks.check(url, "/x")
 
 
 def test_every_address_of_a_name_must_be_public() -> None:

@@ -27,6 +27,7 @@ from tabellion.pipelines.documents.daily import Template, daily_path, is_daily
 from tabellion.pipelines.documents.outputs import write
 from tabellion.reading.types.doctype import DocumentType
 from tabellion.storage.lake import Lake, LakeError
+from tests.engine.made_tables import asynchronous
 from tests.pipelines.documents.results import LEAP, LEASE, document, lease
 
 ROOT = Path(__file__).parents[3]
@@ -106,37 +107,34 @@ def test_the_query_of_the_docs_works(tmp_path: Path) -> None:
         assert found == [("A", Decimal(21)), ("B", Decimal(3))]
 
 
-def test_a_day_becomes_one_file_per_type(lake: Lake) -> None:
+@asynchronous
+async def test_a_day_becomes_one_file_per_type(lake: Lake) -> None:
     """In a folder and in a bucket, sorted by id; the small files stay, and other days are not touched."""
-
-    async def do() -> None:
-        await put(lake, "03", "01", "02")
-        await put(lake, "04", doctype=SALE)
-        await put(lake, "05", created_at=LEAP + 86_400)
-        result = await compact(lake, DAY)
-        assert (result.rows, result.small, len(result.files), result.removed) == (4, 4, 2, 0)
-        assert [path.rpartition("-")[0] for path in result.files] == [
-            "parquet/daily/2024/02/28/000001-lease", "parquet/daily/2024/02/28/000001-sale",
-        ]  # fmt: skip
-        assert await days(lake, templates_of(())) == [DAY, date(2024, 2, 29)]
-        table = pq.read_table(io.BytesIO(await lake.get(result.files[0])))
-        assert table.column("id").to_pylist() == ["01", "02", "03"]
-        assert table.column("rent").to_pylist() == [1, 2, 3]
-        small = pq.read_table(io.BytesIO(await lake.get("parquet/2024/02/28/01.parquet")))
-        assert table.slice(0, 1).to_pylist() == small.to_pylist()
-        assert table.schema == small.schema
-        again = await compact(lake, DAY)
-        assert (again.rows, again.small, again.files) == (4, 4, [])
-        gone = await compact(lake, DAY, remove=True, grace=0)
-        assert (gone.removed, gone.kept) == (4, 0)
-        assert [entry.path for entry in await lake.list("parquet/2024/02/28")] == []
-        assert (await compact(lake, DAY, remove=True, grace=0)).files == []
-        assert await lake.has("parquet/2024/02/29/05.parquet")
-        await put(lake, "06")
-        assert (await compact(lake, DAY)).rows == 5
-        assert (await compact(lake, DAY)).files == []
-
-    asyncio.run(do())
+    await put(lake, "03", "01", "02")
+    await put(lake, "04", doctype=SALE)
+    await put(lake, "05", created_at=LEAP + 86_400)
+    result = await compact(lake, DAY)
+    assert (result.rows, result.small, len(result.files), result.removed) == (4, 4, 2, 0)
+    assert [path.rpartition("-")[0] for path in result.files] == [
+        "parquet/daily/2024/02/28/000001-lease", "parquet/daily/2024/02/28/000001-sale",
+    ]  # fmt: skip
+    assert await days(lake, templates_of(())) == [DAY, date(2024, 2, 29)]
+    table = pq.read_table(io.BytesIO(await lake.get(result.files[0])))
+    assert table.column("id").to_pylist() == ["01", "02", "03"]
+    assert table.column("rent").to_pylist() == [1, 2, 3]
+    small = pq.read_table(io.BytesIO(await lake.get("parquet/2024/02/28/01.parquet")))
+    assert table.slice(0, 1).to_pylist() == small.to_pylist()
+    assert table.schema == small.schema
+    again = await compact(lake, DAY)
+    assert (again.rows, again.small, again.files) == (4, 4, [])
+    gone = await compact(lake, DAY, remove=True, grace=0)
+    assert (gone.removed, gone.kept) == (4, 0)
+    assert [entry.path for entry in await lake.list("parquet/2024/02/28")] == []
+    assert (await compact(lake, DAY, remove=True, grace=0)).files == []
+    assert await lake.has("parquet/2024/02/29/05.parquet")
+    await put(lake, "06")
+    assert (await compact(lake, DAY)).rows == 5
+    assert (await compact(lake, DAY)).files == []
 
 
 def test_a_second_run_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,67 +316,58 @@ def test_readers_see_every_row_once_while_it_runs(tmp_path: Path) -> None:
     assert all("No such file" in one or "Cannot open" in one for one in missed)
 
 
-def test_deleted_documents_leave_the_day_files(lake: Lake) -> None:
+@asynchronous
+async def test_deleted_documents_leave_the_day_files(lake: Lake) -> None:
     """A file without rows is deleted."""
-
-    async def do() -> None:
-        await put(lake, "01", "02", "03")
-        [path] = (await compact(lake, DAY)).files
-        assert await forget(lake, LEAP, ["02", "99"]) == 1
-        assert not await lake.has("parquet/2024/02/28/02.parquet")
-        assert await forget(lake, LEAP, ["02"]) == 0
-        assert (await compact(lake, DAY)).rows == 2
-        await lake.delete("parquet/2024/02/28/01.parquet", "parquet/2024/02/28/03.parquet")
-        assert await forget(lake, LEAP, ["01", "03"]) == 2
-        assert not await lake.has(path)
-
-    asyncio.run(do())
+    await put(lake, "01", "02", "03")
+    [path] = (await compact(lake, DAY)).files
+    assert await forget(lake, LEAP, ["02", "99"]) == 1
+    assert not await lake.has("parquet/2024/02/28/02.parquet")
+    assert await forget(lake, LEAP, ["02"]) == 0
+    assert (await compact(lake, DAY)).rows == 2
+    await lake.delete("parquet/2024/02/28/01.parquet", "parquet/2024/02/28/03.parquet")
+    assert await forget(lake, LEAP, ["01", "03"]) == 2
+    assert not await lake.has(path)
 
 
-def test_a_document_deleted_while_it_runs_does_not_come_back(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+@asynchronous
+async def test_a_document_deleted_while_it_runs_does_not_come_back(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its small file was read, and deleted before the day file was written."""
+    await put(lake, "01", "02")
+    real = Lake.put_file
 
-    async def do() -> None:
-        await put(lake, "01", "02")
-        real = Lake.put_file
+    async def late(self: Lake, path: str, file: Path, *, create: bool = False) -> None:
+        await self.delete("parquet/2024/02/28/02.parquet")
+        await real(self, path, file, create=create)
 
-        async def late(self: Lake, path: str, file: Path, *, create: bool = False) -> None:
-            await self.delete("parquet/2024/02/28/02.parquet")
-            await real(self, path, file, create=create)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(Lake, "put_file", late)
-            result = await compact(lake, DAY)
-        assert result.rows == 1
-        assert await forget(lake, LEAP, ["02"]) == 0
-
-    asyncio.run(do())
+    with monkeypatch.context() as patched:
+        patched.setattr(Lake, "put_file", late)
+        result = await compact(lake, DAY)
+    assert result.rows == 1
+    assert await forget(lake, LEAP, ["02"]) == 0
 
 
-def test_in_a_bucket_the_second_of_two_runs_restarts(s3_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@asynchronous
+async def test_in_a_bucket_the_second_of_two_runs_restarts(s3_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that the first has written is lost."""
     lake = Lake(s3_url)
+    await put(lake, "01")
+    real = Lake.put_file
+    late: list[str] = []
 
-    async def do() -> None:
-        await put(lake, "01")
-        real = Lake.put_file
-        late: list[str] = []
+    async def second(self: Lake, path: str, file: Path, *, create: bool = False) -> None:
+        if not late:
+            late.append(path)
+            await put(self, "02")
+            await compact(self, DAY, remove=True, grace=0)
+            assert await lake.list("parquet/2024") == []
+        await real(self, path, file, create=create)
 
-        async def second(self: Lake, path: str, file: Path, *, create: bool = False) -> None:
-            if not late:
-                late.append(path)
-                await put(self, "02")
-                await compact(self, DAY, remove=True, grace=0)
-                assert await lake.list("parquet/2024") == []
-            await real(self, path, file, create=create)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(Lake, "put_file", second)
-            await compact(lake, DAY)
-        await put(lake, "03")
-        assert (await compact(lake, DAY)).rows == 3
-
-    asyncio.run(do())
+    with monkeypatch.context() as patched:
+        patched.setattr(Lake, "put_file", second)
+        await compact(lake, DAY)
+    await put(lake, "03")
+    assert (await compact(lake, DAY)).rows == 3
 
 
 def test_unknown_files_are_reported_and_left_alone(tmp_path: Path) -> None:
@@ -410,24 +399,21 @@ def test_unknown_files_are_reported_and_left_alone(tmp_path: Path) -> None:
     "template", ["out/{type}/{id}.parquet", "out/{sha256}-{version}.parquet", "{yyyy}/{mm}/x{dd}/{id}.parquet",
                  "p/{yyyy}-{mm}-{dd}/{yyyy}/{id}.parquet"],
 )  # fmt: skip
-def test_types_that_write_elsewhere_are_found_there(tmp_path: Path, template: str) -> None:
+@asynchronous
+async def test_types_that_write_elsewhere_are_found_there(tmp_path: Path, template: str) -> None:
     """Whether or not their paths contain the day and the id."""
     doctype = lease(f"{LEASE}output: {{parquet: '{template}'}}\n")
     lake, templates = Lake(tmp_path), templates_of([template, None])
-
-    async def do() -> None:
-        for number in range(3):
-            hashed = f"{9 - number}" * 64
-            await put(lake, f"0{number}", doctype=doctype, sha256=hashed)
-        await put(lake, "07", doctype=doctype, sha256="a" * 64, created_at=LEAP + 86_400)
-        assert await days(lake, templates) == [DAY, date(2024, 2, 29)]
-        result = await compact(lake, DAY, templates, remove=True, grace=0)
-        assert (result.rows, result.removed, result.strange) == (3, 3, [])
-        assert await days(lake, templates) == [date(2024, 2, 29)]
-        [path] = result.files
-        assert is_daily(path, Template(template).root)
-
-    asyncio.run(do())
+    for number in range(3):
+        hashed = f"{9 - number}" * 64
+        await put(lake, f"0{number}", doctype=doctype, sha256=hashed)
+    await put(lake, "07", doctype=doctype, sha256="a" * 64, created_at=LEAP + 86_400)
+    assert await days(lake, templates) == [DAY, date(2024, 2, 29)]
+    result = await compact(lake, DAY, templates, remove=True, grace=0)
+    assert (result.rows, result.removed, result.strange) == (3, 3, [])
+    assert await days(lake, templates) == [date(2024, 2, 29)]
+    [path] = result.files
+    assert is_daily(path, Template(template).root)
 
 
 def test_day_files_are_not_taken_for_small_files() -> None:

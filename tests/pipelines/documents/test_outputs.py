@@ -20,6 +20,7 @@ import pytest
 
 from tabellion.pipelines.documents.outputs import Written, json_bytes, parquet_bytes, paths, write
 from tabellion.storage.lake import Lake
+from tests.engine.made_tables import asynchronous
 from tests.pipelines.documents.results import LEAP, LEASE, document, field, lease
 
 ROOT = Path(__file__).parents[3]
@@ -126,23 +127,20 @@ def test_paths_follow_the_templates_of_the_type() -> None:
     assert paths(odd, "01", LEAP, sha256="ff")[0] == "x/lease/_._2__/2024-02-28/ff-01.json"
 
 
-def test_both_are_written_with_their_hashes(lake: Lake) -> None:
+@asynchronous
+async def test_both_are_written_with_their_hashes(lake: Lake) -> None:
     """In a folder and in a bucket; again over the old ones."""
-
-    async def do() -> None:
-        for version in (1, 2):
-            one = document(version=version)
-            done = await write(lake, one, lease())
-            contents = json_bytes(one, lease()), parquet_bytes(one, lease())
-            assert done == Written(
-                "json/2024/02/28/01.json", hashlib.sha256(contents[0]).hexdigest(),
-                "parquet/2024/02/28/01.parquet", hashlib.sha256(contents[1]).hexdigest(),
-            )  # fmt: skip
-            assert await lake.get("json/2024/02/28/01.json") == contents[0]
-            assert await lake.get("parquet/2024/02/28/01.parquet") == contents[1]
-        assert len(await lake.list()) == 2
-
-    asyncio.run(do())
+    for version in (1, 2):
+        one = document(version=version)
+        done = await write(lake, one, lease())
+        contents = json_bytes(one, lease()), parquet_bytes(one, lease())
+        assert done == Written(
+            "json/2024/02/28/01.json", hashlib.sha256(contents[0]).hexdigest(),
+            "parquet/2024/02/28/01.parquet", hashlib.sha256(contents[1]).hexdigest(),
+        )  # fmt: skip
+        assert await lake.get("json/2024/02/28/01.json") == contents[0]
+        assert await lake.get("parquet/2024/02/28/01.parquet") == contents[1]
+    assert len(await lake.list()) == 2
 
 
 def test_a_type_without_outputs_gets_none(tmp_path: Path) -> None:

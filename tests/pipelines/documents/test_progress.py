@@ -13,6 +13,7 @@ from tabellion.engine.context import OpenContext
 from tabellion.pipelines.documents.progress import Cancelled, ProgressWriter
 from tabellion.pipelines.documents.queues import documents_queue
 from tabellion.pipelines.documents.settings import Settings
+from tests.engine.made_tables import asynchronous
 from tests.pipelines.documents.papers import rows, submit_bills
 
 
@@ -105,18 +106,15 @@ def test_a_single_page_is_not_reported(url: str, settings: Settings) -> None:
     assert asyncio.run(go()) is None
 
 
-def test_a_database_that_is_down_costs_nothing(url: str, settings: Settings, sqlite_url: str) -> None:
+@asynchronous
+async def test_a_database_that_is_down_costs_nothing(url: str, settings: Settings, sqlite_url: str) -> None:
     """Progress is reported again at the next page; the error is ignored."""
     submit_bills(url, settings, 0)
-
-    async def go() -> None:
-        job = await claimed(url, settings)
-        async with OpenContext(Environment("prod", sqlite_url.replace("work.db", "none/such.db"))) as context:
-            job.context = context  # a database without the tables
-            progress = ProgressWriter(pause=0.0)
-            progress.start(job)(1, 12)
-            await asyncio.sleep(0)
-            assert progress._writing is not None
-            await progress._writing
-
-    asyncio.run(go())
+    job = await claimed(url, settings)
+    async with OpenContext(Environment("prod", sqlite_url.replace("work.db", "none/such.db"))) as context:
+        job.context = context  # a database without the tables
+        progress = ProgressWriter(pause=0.0)
+        progress.start(job)(1, 12)
+        await asyncio.sleep(0)
+        assert progress._writing is not None
+        await progress._writing

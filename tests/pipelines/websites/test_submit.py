@@ -11,6 +11,7 @@ from tabellion import Store
 from tabellion.net.guard import Blocked
 from tabellion.pipelines.websites.settings import UnknownName
 from tabellion.pipelines.websites.submit import AlreadyOpen, BacklogFull, submit
+from tests.engine.made_tables import asynchronous
 from tests.pipelines.websites.sites import prepared, rows, settings_in, work
 
 URL = "https://birch.example/"
@@ -21,32 +22,29 @@ async def set_state(store: Store, status: str, *, in_progress: bool) -> None:
     await store.database.fetch(f"UPDATE website_jobs SET status = '{status}', \"inProgress\" = {yes}")
 
 
-def test_a_second_submission_is_refused_with_the_first(url: str, tmp_path: Path) -> None:
+@asynchronous
+async def test_a_second_submission_is_refused_with_the_first(url: str, tmp_path: Path) -> None:
     """By URL and type, in any spelling; the reason says where the first one is; an ended one is in nobody's way."""
-
-    async def go() -> None:
-        store, settings = await prepared(url), settings_in(tmp_path)
-        first = await submit(store, settings, URL)
-        other = await submit(store, settings, URL, type="seo")
-        assert other != first
-        for status, in_progress, reason in (
-            ("not-started", False, "already_queued"),
-            ("not-started", True, "already_processing"),
-            ("prompt-forming", False, "in_another_phase"),
-            ("model-analysis", True, "already_processing"),
-            ("model-analysis", False, "in_another_phase"),
-        ):
-            await set_state(store, status, in_progress=in_progress)
-            with pytest.raises(AlreadyOpen) as refused:
-                await submit(store, settings, "BIRCH.example")
-            assert refused.value.job.id == first
-            assert refused.value.job.reason == reason
-            assert first in str(refused.value)
-        await set_state(store, "completed", in_progress=False)
-        assert await submit(store, settings, URL) not in (first, other)
-        await store.close()
-
-    asyncio.run(go())
+    store, settings = await prepared(url), settings_in(tmp_path)
+    first = await submit(store, settings, URL)
+    other = await submit(store, settings, URL, type="seo")
+    assert other != first
+    for status, in_progress, reason in (
+        ("not-started", False, "already_queued"),
+        ("not-started", True, "already_processing"),
+        ("prompt-forming", False, "in_another_phase"),
+        ("model-analysis", True, "already_processing"),
+        ("model-analysis", False, "in_another_phase"),
+    ):
+        await set_state(store, status, in_progress=in_progress)
+        with pytest.raises(AlreadyOpen) as refused:
+            await submit(store, settings, "BIRCH.example")
+        assert refused.value.job.id == first
+        assert refused.value.job.reason == reason
+        assert first in str(refused.value)
+    await set_state(store, "completed", in_progress=False)
+    assert await submit(store, settings, URL) not in (first, other)
+    await store.close()
 
 
 def test_of_many_submissions_at_once_one_is_taken(url: str, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tabellion.pipelines.documents.review import claims, editing, errors, fields
 from tabellion.pipelines.documents.review import item_view as whole
 from tabellion.pipelines.documents.review.editing import Change
 from tabellion.pipelines.documents.review.people import Person
+from tests.engine.made_tables import asynchronous
 from tests.pipelines.documents.review.items import ANNA, BEN, CLEO, VALUES, put, trail, types
 from tests.workers import ask
 
@@ -262,36 +263,33 @@ def test_only_the_holder_edits(url: str) -> None:
     ask(url, go)
 
 
-def test_of_concurrent_edits_of_one_version_one_succeeds(url: str) -> None:
+@asynchronous
+async def test_of_concurrent_edits_of_one_version_one_succeeds(url: str) -> None:
     """Twelve at once over three stores, all by the holder: each version has one author, and nothing is lost."""
+    stores = [Store(url, durable=False) for _ in range(3)]
+    try:
+        item = await held(stores[0])
+        conflicts: list[Any] = []
 
-    async def go() -> None:
-        stores = [Store(url, durable=False) for _ in range(3)]
-        try:
-            item = await held(stores[0])
-            conflicts: list[Any] = []
+        async def one(number: int) -> int | None:
+            try:
+                return await editing.edit(
+                    stores[number % 3], types, item, ANNA, 1, {"vendor": Change("correct", f"v{number}")}
+                )
+            except errors.ItemChanged as stale:
+                conflicts.append((stale.version, stale.fields["vendor"]["by"]))
+                return None
 
-            async def one(number: int) -> int | None:
-                try:
-                    return await editing.edit(
-                        stores[number % 3], types, item, ANNA, 1, {"vendor": Change("correct", f"v{number}")}
-                    )
-                except errors.ItemChanged as stale:
-                    conflicts.append((stale.version, stale.fields["vendor"]["by"]))
-                    return None
-
-            results = await asyncio.gather(*(one(number) for number in range(12)))
-            assert sorted(result or 0 for result in results) == [0] * 11 + [2]
-            assert conflicts == [(2, "anna")] * 11
-            winner = next(number for number, result in enumerate(results) if result)
-            assert (await field(stores[0], item, "vendor"))["value"] == f"v{winner}"
-            assert len(await trail(stores[0], item)) == 2
-            assert (await audit.verify(stores[0])).whole
-        finally:
-            for store in stores:
-                await store.close()
-
-    asyncio.run(go())
+        results = await asyncio.gather(*(one(number) for number in range(12)))
+        assert sorted(result or 0 for result in results) == [0] * 11 + [2]
+        assert conflicts == [(2, "anna")] * 11
+        winner = next(number for number, result in enumerate(results) if result)
+        assert (await field(stores[0], item, "vendor"))["value"] == f"v{winner}"
+        assert len(await trail(stores[0], item)) == 2
+        assert (await audit.verify(stores[0])).whole
+    finally:
+        for store in stores:
+            await store.close()
 
 
 def test_each_person_has_their_own_draft(url: str) -> None:

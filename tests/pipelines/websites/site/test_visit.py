@@ -22,6 +22,7 @@ from tabellion.pipelines.websites.site.sandbox import LIMITS, MODULE
 from tabellion.pipelines.websites.site.visit import visit
 from tabellion.reading.limits import MEBI
 from tabellion.reading.sandbox import Sandbox
+from tests.engine.made_tables import asynchronous
 from tests.models.scripted import Answer, RecordedRequest
 from tests.net.serving import raw_server, tls_server
 from tests.pipelines.websites.site.sites import (
@@ -141,16 +142,13 @@ def test_each_step_is_noted(tmp_path: Path) -> None:
     assert [note.code for note in notes] == ["visit.step_home", "visit.step_sitemap", "visit.step_page"]  # type: ignore[attr-defined]
 
 
-def test_requests_name_this_program(tmp_path: Path) -> None:
+@asynchronous
+async def test_requests_name_this_program(tmp_path: Path) -> None:
     """Every one of them, with an address that explains it."""
-
-    async def story() -> None:
-        async with site(BAKERY) as server:
-            await visit_site(server.url, tmp_path)
-            assert {asked.headers["user-agent"] for asked in server.asked} == {settings().user_agent}
-            assert "+https://" in settings().user_agent
-
-    asyncio.run(story())
+    async with site(BAKERY) as server:
+        await visit_site(server.url, tmp_path)
+        assert {asked.headers["user-agent"] for asked in server.asked} == {settings().user_agent}
+        assert "+https://" in settings().user_agent
 
 
 # -- robots.txt ----------------------------------------------------------------------------------------------------
