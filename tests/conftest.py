@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -47,17 +47,21 @@ if IS_ONE_OF_SEVERAL:
     Path(tempfile.tempdir).chmod(0o755)
 
 from tabellion.accounts import passwords  # noqa: E402 - compiled after this is said
+from tabellion.engine import failpoints  # noqa: E402
 from tabellion.engine.postgres.database import PostgreSQL  # noqa: E402
 from tabellion.engine.worker import environment, worker  # noqa: E402
+from tabellion.monitor import verify  # noqa: E402
 from tabellion.pipelines.documents import extraction, review_reasons  # noqa: E402
 from tabellion.reading.types import typefile  # noqa: E402
 from tabellion.storage.lake import Lake  # noqa: E402
 from tests import forking  # noqa: E402
 from tests.bucket import BUCKET, VARIABLES, CannotRun, seaweed  # noqa: E402
 from tests.databases import Databases  # noqa: E402
+from tests.pipelines.documents.receiver import Receiver, receiving  # noqa: E402
 from tests.pooler import pooler  # noqa: E402
 from tests.roles import temporary_role  # noqa: E402
 from tests.servers import PORTS, Postgres, debian_binaries, postgres  # noqa: E402
+from tests.table_owner import Owner, owning  # noqa: E402
 
 pytest_plugins = ["tests.cli.fixtures", "tests.web.fixtures"]
 _numbers = itertools.count(1)
@@ -207,6 +211,33 @@ def any_url(request: pytest.FixtureRequest) -> Iterator[str]:
     else:
         with pooler(str(request.getfixturevalue("pg_url"))) as pooled:
             yield pooled
+
+
+@pytest.fixture
+def owner(url: str) -> Iterator[Owner]:
+    """The table that many tests use, with its owner."""
+    with owning(url) as owner:
+        yield owner
+
+
+@pytest.fixture
+def arm() -> Iterator[Callable[[str], None]]:
+    """Arm failpoints for the duration of the test."""
+    yield failpoints.arm
+    failpoints.arm("")
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let verification look again without a pause."""
+    monkeypatch.setattr(verify, "PAUSE", 0.0)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """A server that accepts webhooks."""
+    with receiving() as one:
+        yield one
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ from tabellion.engine.schema import Schema
 from tabellion.errors import ConfigurationError
 from tabellion.installed_pipelines import installed_pipelines
 from tabellion.web.app import merge_policies
-from tests.pipelines.documents.receiver import LOOPBACK, Receiver, receiving
+from tests.pipelines.documents.receiver import LOOPBACK, Receiver
 from tests.waiting import eventually
 from tests.workers import ask
 
@@ -56,13 +56,6 @@ def tabellion(packages: Mapping[str, str], folder: Path, *arguments: str) -> sub
     return subprocess.run(
         [sys.executable, "-m", "tabellion", *arguments], cwd=folder, env=packages, capture_output=True, text=True
     )
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """A server that accepts webhooks."""
-    with receiving() as one:
-        yield one
 
 
 @pytest.fixture

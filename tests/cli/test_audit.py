@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tabellion.accounts.tables import GENESIS
@@ -12,12 +10,6 @@ from tests.cli.project import Project
 from tests.workers import ask
 
 pytestmark = pytest.mark.usefixtures("documents")
-
-
-@pytest.fixture
-def project(tmp_path: Path, url: str) -> Project:
-    """A project with one environment, prod."""
-    return Project(tmp_path, url)
 
 
 def test_a_trail_is_verified(project: Project) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -12,12 +11,6 @@ from tests.cli.project import Project
 from tests.workers import ask
 
 pytestmark = pytest.mark.usefixtures("documents")
-
-
-@pytest.fixture
-def project(tmp_path: Path, url: str) -> Project:
-    """A project with one environment, prod."""
-    return Project(tmp_path, url)
 
 
 def test_a_key_is_created_listed_and_revoked(project: Project) -> None:

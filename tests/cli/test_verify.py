@@ -13,11 +13,7 @@ from tabellion.pipelines.documents.pipeline import DocumentsPipeline
 from tests.cli.project import Project
 from tests.servers import free_port
 
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look again without a pause."""
-    monkeypatch.setattr(verification, "PAUSE", 0.0)
+pytestmark = pytest.mark.usefixtures("at_once")
 
 
 def test_a_sound_database(project: Project) -> None:

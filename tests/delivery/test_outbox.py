@@ -40,13 +40,6 @@ def owner(url: str) -> Iterator[Owner]:
         yield one
 
 
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """A server that accepts what it is sent."""
-    with receiving() as one:
-        yield one
-
-
 def endpoint(url: str, to: str, **options: Any) -> Endpoint:
     """Add an endpoint."""
     return ask(url, lambda store: endpoints.add(store, to, **options))

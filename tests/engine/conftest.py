@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,7 +11,6 @@ import asyncpg
 import pytest
 
 from tabellion import Store
-from tabellion.engine import failpoints
 from tabellion.engine.worker import environment as worker_environment
 from tabellion.testing import Clock
 from tests.pooler import pooler
@@ -91,20 +90,6 @@ def pg_store(empty_database: EmptyDatabases, clock: Clock) -> Store:
 def sqlite_store(tmp_path: Path, clock: Clock) -> Store:
     """A store on an empty SQLite file, using the test's clock."""
     return Store(f"sqlite:///{tmp_path}/work.db", clock=clock)
-
-
-@pytest.fixture
-def arm() -> Iterator[Callable[[str], None]]:
-    """Arm failpoints for the duration of the test."""
-    yield failpoints.arm
-    failpoints.arm("")
-
-
-@pytest.fixture
-def owner(url: str) -> Iterator[Owner]:
-    """The table with its owner."""
-    with owning(url) as owner:
-        yield owner
 
 
 @pytest.fixture

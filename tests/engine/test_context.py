@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from tabellion import Job
-from tests.table_owner import Owner, jobs_queue, owning
+from tests.table_owner import Owner, jobs_queue
 from tests.workers import drain, make_worker
-
-
-@pytest.fixture
-def owner(url: str) -> Iterator[Owner]:
-    with owning(url) as one:
-        yield one
 
 
 def test_a_handler_queries_its_own_database(url: str, owner: Owner) -> None:

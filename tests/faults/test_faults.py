@@ -36,13 +36,6 @@ from tests.workers import ROOT, EventRecorder, RunningWorker, drain, worker_proc
 CHARGED = {"retried", "crashed", "failed", "quarantined"}
 
 
-@pytest.fixture
-def owner(url: str) -> Iterator[Owner]:
-    """The table with its owner."""
-    with owning(url) as owner:
-        yield owner
-
-
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Sweep several times a second, reconnect quickly, and leave no failpoint armed."""

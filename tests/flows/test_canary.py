@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tabellion.models.fake.serving import serving
-from tests.table_owner import Owner, owning
+from tests.table_owner import Owner
 from tests.waiting import eventually
 from tests.workers import ask
 
@@ -51,12 +48,6 @@ async def read(job: Job) -> None:
         model = GatedModel(make(name, {"model": f"any-model@{knob}" if knob else "any-model"}), gate=f"{name} {knob}")
         await model.call([TEXT + " " + knob, "Extract the fields."], SCHEMA)
 """
-
-
-@pytest.fixture
-def owner(url: str) -> Iterator[Owner]:
-    with owning(url) as one:
-        yield one
 
 
 def test_no_key_and_no_document_text_leaks(url: str, owner: Owner, tmp_path: Path) -> None:

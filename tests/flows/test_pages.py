@@ -7,13 +7,10 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tabellion.models.fake.serving import serving
-from tests.table_owner import Owner, owning
+from tests.table_owner import Owner
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -37,12 +34,6 @@ async def read(job: Job) -> dict[str, str]:
 Worker([Environment("prod", os.environ["WORK_URL"])], [queue], poll=0.1,
        gates={"gemini": GateSettings(rate=200, min_rate=200)}).run()
 """
-
-
-@pytest.fixture
-def owner(url: str) -> Iterator[Owner]:
-    with owning(url) as one:
-        yield one
 
 
 def test_pages_already_paid_for_are_not_called_again(url: str, owner: Owner, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tabellion.models.fake.serving import serving
 from tabellion.testing import verify
 from tests.cli.running import Service, running
 from tests.models.bills import LINES, bill
-from tests.pipelines.documents.receiver import Receiver, receiving
+from tests.pipelines.documents.receiver import Receiver
 from tests.waiting import eventually
 from tests.workers import ask
 
@@ -35,13 +35,6 @@ rate = 200
 min_rate = 200
 max_rate = 200
 """
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """A receiver of webhooks."""
-    with receiving() as one:
-        yield one
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,15 +10,9 @@ from tabellion import GateSettings, Job, Queue
 from tabellion.models.catalog import make
 from tabellion.models.fake.serving import Serving, serving
 from tabellion.models.gated import GatedModel
-from tests.table_owner import Owner, jobs_queue, owning
+from tests.table_owner import Owner, jobs_queue
 from tests.waiting import eventually
 from tests.workers import EventRecorder, make_worker, working
-
-
-@pytest.fixture
-def owner(url: str) -> Iterator[Owner]:
-    with owning(url) as one:
-        yield one
 
 
 def reading(fake: Serving) -> Queue:

@@ -76,12 +76,6 @@ def make(url: str, **options: Any) -> HintedWorker:
     return HintedWorker([Environment("prod", url)], [queue], poll=0.05, **options)
 
 
-@pytest.fixture
-def owner(url: str) -> Iterator[Owner]:
-    with owning(url) as owner:
-        yield owner
-
-
 def end(process: ProcessWorker) -> None:
     """Stop a worker at once."""
     process.stop()

@@ -1,13 +1,14 @@
-"""Images and an orchestrator on loopback, for the tests of batches."""
+"""Images on loopback and an application, for the tests of batches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.pipelines.batches.live import LiveBatches, live_batches
 from tests.pipelines.batches.material import Images, serving_images
-from tests.pipelines.documents.receiver import Receiver, receiving
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def images() -> Iterator[Images]:
 
 
 @pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """An orchestrator that accepts callbacks."""
-    with receiving() as one:
+def web(tmp_path: Path, url: str) -> Iterator[LiveBatches]:
+    """An application for each test."""
+    with live_batches(tmp_path, {"prod": url}) as one:
         yield one

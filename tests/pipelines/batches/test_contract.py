@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,16 +15,9 @@ from tabellion.pipelines.batches.content import ContentStore
 from tabellion.pipelines.batches.staging import RefFile, Staging
 from tabellion.storage.lake import Lake
 from tests.pipelines.batches.contract import ACCEPTED, CALLBACK, REQUEST, STATUS, check
-from tests.pipelines.batches.live import LiveBatches, live_batches
+from tests.pipelines.batches.live import LiveBatches
 from tests.pipelines.batches.material import Images, Reader, chunk_of, stage, work
 from tests.pipelines.documents.receiver import Receiver
-
-
-@pytest.fixture
-def web(tmp_path: Path, url: str) -> Iterator[LiveBatches]:
-    """An application for each test."""
-    with live_batches(tmp_path, {"prod": url}) as one:
-        yield one
 
 
 class Watched(Reader):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tabellion.monitor import verify as verification
 from tabellion.monitor.verify import Violation
 from tabellion.pipelines.documents.review.queue import review_queue
 from tabellion.pipelines.documents.settings import Settings
@@ -16,11 +15,7 @@ from tests.pipelines.documents.papers import document, process_all, rows, submit
 from tests.pipelines.documents.test_reprocess import DOUBTFUL
 from tests.workers import ask
 
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look again without a pause."""
-    monkeypatch.setattr(verification, "PAUSE", 0.0)
+pytestmark = pytest.mark.usefixtures("at_once")
 
 
 def found(url: str, settings: Settings, files: int | None = None) -> list[tuple[str, str]]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tabellion import Store
-from tabellion.engine import failpoints
 from tabellion.engine.retention import clear_leftovers
 from tabellion.errors import Unreachable
 from tabellion.pipelines.websites import tables
@@ -20,13 +19,6 @@ from tabellion.storage.blobs import Blobs
 from tests.workers import ask
 
 DAY = 86_400.0
-
-
-@pytest.fixture
-def arm() -> Iterator[Callable[[str], None]]:
-    """Arm failpoints for the duration of the test."""
-    yield failpoints.arm
-    failpoints.arm("")
 
 
 async def add_job(store: Store, blobs: Blobs, id: str, status: str, days: float, *texts: str) -> list[str]:  # noqa: A002

@@ -7,17 +7,12 @@ from pathlib import Path
 import pytest
 
 from tabellion import Store
-from tabellion.monitor import verify as verification
 from tabellion.pipelines.websites.verification import verify_websites
 from tabellion.storage.blobs import Blobs
 from tests.pipelines.websites.test_retention import add_job
 from tests.workers import ask
 
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look again without a pause."""
-    monkeypatch.setattr(verification, "PAUSE", 0.0)
+pytestmark = pytest.mark.usefixtures("at_once")
 
 
 def test_jobs_and_their_files(url: str, tmp_path: Path) -> None:

@@ -5,24 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tabellion.models.errors import Rejected
-from tests.pipelines.batches.live import PUBLIC, LiveBatches, live_batches
+from tests.pipelines.batches.live import PUBLIC, LiveBatches
 from tests.pipelines.batches.material import Images, Reader, chunk_of, pi_of, stage
 from tests.waiting import eventually
 from tests.web.live import problem
-
-
-@pytest.fixture
-def web(tmp_path: Path, url: str) -> Iterator[LiveBatches]:
-    """An application for each test."""
-    with live_batches(tmp_path, {"prod": url}) as one:
-        yield one
 
 
 def pis_of(count: int, refs: int = 2, images: str = PUBLIC) -> list[dict[str, Any]]:

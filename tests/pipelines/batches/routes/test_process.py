@@ -29,13 +29,6 @@ SECRET = "a secret of the orchestrator"
 JSON = {"Content-Type": "application/json"}
 
 
-@pytest.fixture
-def web(tmp_path: Path, url: str) -> Iterator[LiveBatches]:
-    """An application for each test."""
-    with live_batches(tmp_path, {"prod": url}) as one:
-        yield one
-
-
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveBatches]:
     """An application for tests that are refused."""
