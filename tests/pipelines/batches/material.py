@@ -188,6 +188,14 @@ def submit(url: str, settings: BatchSettings, request: dict[str, Any]) -> bool:
     return ask(url, add)
 
 
+def submit_new(url: str, settings: BatchSettings, images: str, callback_url: str, **how: Any) -> dict[str, Any]:
+    """Stage a chunk, submit it and return its request."""
+    request = chunk_of(images, callback_url, **how)
+    stage(settings, request["pis"])
+    submit(url, settings, request)
+    return request
+
+
 def work(url: str, settings: BatchSettings, *, deliver: bool = True, **options: Any) -> None:
     """Run a worker until nothing is left to do."""
     webhooks = webhooks_queue(LOOPBACK)

@@ -25,6 +25,7 @@ from tests.pipelines.batches.material import (
     settings_in,
     stage,
     submit,
+    submit_new,
     work,
 )
 from tests.pipelines.documents.receiver import Receiver
@@ -67,9 +68,7 @@ def test_a_callback_is_sent_again_now_whatever_became_of_it(
 ) -> None:
     """One that was acknowledged and then lost, and one whose next attempt is due in an hour: the same id and body."""
     settings = settings_in(tmp_path)
-    request = chunk_of(images.url, receiver.url, pis=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    request = submit_new(url, settings, images.url, receiver.url, pis=1)
     if state == "pending":
         receiver.answers((503, {"retry-after": "3600"}, b""), (204, {}, b""))
         work(url, settings, deliver=False)
@@ -89,9 +88,7 @@ def test_a_callback_that_is_gone_from_the_database_is_written_again(
 ) -> None:
     """Under the same id, from the rows of the chunk."""
     settings = settings_in(tmp_path)
-    request = chunk_of(images.url, receiver.url, pis=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, receiver.url, pis=1)
     work(url, settings)
     rows(url, "DELETE FROM tabellion_webhook_deliveries")
     assert ask(url, lambda store: changes.resend_callback(store, settings, NAME))
@@ -106,9 +103,7 @@ def test_a_chunk_sent_again_after_its_endpoint_was_removed_is_reported(
 ) -> None:
     """Its endpoint is created again, with the secret that is configured."""
     settings = settings_in(tmp_path)
-    request = chunk_of(images.url, receiver.url, pis=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    request = submit_new(url, settings, images.url, receiver.url, pis=1)
     ask(url, lambda store: endpoints.remove(store, endpoint_id(receiver.url)))
     work(url, settings)
     assert len(receiver.got) == 1
@@ -124,9 +119,7 @@ def test_a_new_secret_signs_callbacks_of_chunks_that_are_under_way(
     """Those that end later, and those that ended before and were not delivered: the worker that starts has it."""
     settings = settings_in(tmp_path)
     for chunk in "01":
-        request = chunk_of(images.url, receiver.url, chunk=chunk, pis=1, first=int(chunk))
-        stage(settings, request["pis"])
-        submit(url, settings, request)
+        submit_new(url, settings, images.url, receiver.url, chunk=chunk, pis=1, first=int(chunk))
         if chunk == "0":
             work(url, settings, deliver=False)
     fresh = make_secret()
@@ -140,9 +133,7 @@ def test_the_callback_of_an_earlier_run_is_withdrawn(
 ) -> None:
     """An orchestrator that takes the last callback for the truth must not get the error after the success."""
     settings = settings_in(tmp_path, Reader(*[Rejected("no")] * 3))
-    request = chunk_of(images.url, receiver.url, pis=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    request = submit_new(url, settings, images.url, receiver.url, pis=1)
     work(url, settings, deliver=False)
     first = id_of(url)
     for status in ("pending", "failed"):
@@ -197,9 +188,7 @@ def test_only_failed_refs_are_read_again(url: str, tmp_path: Path, images: Image
     """The new version has the components of both runs."""
     model = Reader(Rejected("blurred"))
     settings = settings_in(tmp_path, model)
-    request = chunk_of(images.url, receiver.url, pis=1, refs=3)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, receiver.url, pis=1, refs=3)
     work(url, settings)
     assert ask(url, lambda store: changes.retry_failed(store, "b1")) == 1
     work(url, settings)
@@ -215,9 +204,7 @@ def test_a_batch_is_closed_only_when_its_chunks_have_ended(
 ) -> None:
     """Closing twice is the same as once; an unknown one is not closed."""
     settings = settings_in(tmp_path)
-    request = chunk_of(images.url, receiver.url, pis=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, receiver.url, pis=1)
     with pytest.raises(changes.StillOpen):
         ask(url, lambda store: changes.close(store, "b1"))
     work(url, settings)
@@ -232,9 +219,7 @@ def test_a_text_that_a_failed_attempt_has_written_is_published_after_a_retry(
     """It is the text of this batch, not one that was there before: it is not skipped, and not read again."""
     model = Reader(Rejected("blurred"))
     settings = settings_in(tmp_path, model)
-    request = chunk_of(images.url, receiver.url, pis=1, refs=2)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    request = submit_new(url, settings, images.url, receiver.url, pis=1, refs=2)
     work(url, settings)
     [failed] = rows(url, "SELECT id, staging_key FROM batch_refs WHERE status = 'error'")
     [key] = [ref["staging_key"] for ref in request["pis"][0]["refs"] if ref["staging_key"] == failed["staging_key"]]
@@ -252,9 +237,7 @@ def test_a_retried_ref_has_all_of_its_retries_again(
     """Four attempts in each run."""
     images.answers["/asset/0-0/medium"] = [(503, b"")]
     settings = settings_in(tmp_path)
-    request = chunk_of(images.url, receiver.url, pis=1, refs=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, receiver.url, pis=1, refs=1)
     work(url, settings)
     assert images.requests["/asset/0-0/medium"] == 4
     assert ask(url, lambda store: changes.retry_failed(store, "b1")) == 1

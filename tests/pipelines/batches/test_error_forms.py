@@ -10,7 +10,7 @@ from tabellion.messages import Message, translate
 from tabellion.models.errors import Rejected
 from tabellion.pipelines.batches import changes, failures, lookup
 from tabellion.pipelines.batches.error_forms import kind, restore_error, split_error
-from tests.pipelines.batches.material import Images, Reader, chunk_of, rows, settings_in, stage, submit, work
+from tests.pipelines.batches.material import Images, Reader, chunk_of, rows, settings_in, submit, submit_new, work
 from tests.workers import ask
 
 REGISTER = "tabellion_attempts"
@@ -43,9 +43,7 @@ def test_errors_of_refs_chunks_and_callbacks_have_codes(tmp_path: Path, url: str
     """A missing image, too many of them, and a receiver that is not there; the codes of rows outlive the register."""
     settings = settings_in(tmp_path)
     images.answers |= {f"/asset/0-0{variant}": [(404, b"")] for variant in ("", "/medium")}
-    request = chunk_of(images.url, "http://127.0.0.1:9/callback", pis=1, refs=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, "http://127.0.0.1:9/callback", pis=1, refs=1)
     work(url, settings)
     chunk = chunk_in(url)
     assert chunk["callback"] is not None
@@ -64,9 +62,7 @@ def test_errors_of_refs_chunks_and_callbacks_have_codes(tmp_path: Path, url: str
 def test_the_error_of_an_entity_has_a_code(tmp_path: Path, url: str, images: Images) -> None:
     """With its refs, and as that of a chunk of which no other entity was published. A retry removes it."""
     settings = settings_in(tmp_path)
-    request = chunk_of(images.url, "http://127.0.0.1:9/callback", pis=1, refs=2)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, "http://127.0.0.1:9/callback", pis=1, refs=2)
     rows(url, "INSERT INTO batch_entities (pi, tip, version) VALUES ('pi0', 'moved', 4)")
     work(url, settings, deliver=False)
     [error], chunk = errors_of(url), chunk_in(url)
@@ -95,9 +91,7 @@ def test_the_error_of_an_entity_has_a_code(tmp_path: Path, url: str, images: Ima
 def test_a_chunk_has_the_code_of_its_first_failed_ref(tmp_path: Path, url: str, images: Images) -> None:
     """If none of its refs was read, and no share of failed refs is too large."""
     settings = settings_in(tmp_path, Reader(always=Rejected("blurred")), most_failed=1.0)
-    request = chunk_of(images.url, "http://127.0.0.1:9/callback", pis=1, refs=2)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, "http://127.0.0.1:9/callback", pis=1, refs=2)
     work(url, settings, deliver=False)
     forget_attempts(url)
     chunk = chunk_in(url)
@@ -108,9 +102,7 @@ def test_a_chunk_has_the_code_of_its_first_failed_ref(tmp_path: Path, url: str, 
 def test_the_error_of_a_file_that_is_gone_has_a_code(tmp_path: Path, url: str, images: Images) -> None:
     """It was found while publishing: no attempt has it."""
     settings = settings_in(tmp_path)
-    request = chunk_of(images.url, "http://127.0.0.1:9/callback", pis=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, "http://127.0.0.1:9/callback", pis=1)
     rows(url, "UPDATE batch_refs SET status = 'done', loaded = TRUE WHERE filename = '0-0.png.ref.json'")
     asyncio.run(settings.staging.lake.delete("refs/0-0.png.ref.json"))
     work(url, settings, deliver=False)
@@ -161,9 +153,7 @@ def test_a_code_of_another_text_does_not_count() -> None:
 def test_rows_of_earlier_versions_are_read(tmp_path: Path, url: str, images: Images) -> None:
     """They have texts alone: with the code of their last attempt while the register has it, and without one after."""
     settings = settings_in(tmp_path, Reader(Rejected("blurred")))
-    request = chunk_of(images.url, "http://127.0.0.1:9/callback", pis=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, "http://127.0.0.1:9/callback", pis=1)
     work(url, settings, deliver=False)
     rows(url, "UPDATE batch_refs SET error_code = NULL, error_params = NULL")
     [error] = errors_of(url)

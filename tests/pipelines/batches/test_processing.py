@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tabellion.storage.lake import LakeError
-from tests.pipelines.batches.material import Images, Reader, chunk_of, rows, settings_in, stage, staged, submit, work
+from tests.pipelines.batches.material import Images, Reader, rows, settings_in, staged, submit_new, work
 
 KEY = "refs/0-0.png.ref.json"
 
@@ -26,9 +26,7 @@ def test_what_others_write_into_the_file_meanwhile_stays(url: str, tmp_path: Pat
             return await super().call(*args, **options)
 
     settings = settings_in(tmp_path, Late())
-    request = chunk_of(images.url, images.url, pis=1, refs=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, images.url, pis=1, refs=1)
     work(url, settings, deliver=False)
     file = staged(settings, KEY)
     assert (file["title"], file["ocr"][:7]) == ("Baptisms", "text of")
@@ -41,9 +39,7 @@ def test_a_staging_store_that_is_down_costs_no_attempt(
     monkeypatch.setattr("tabellion.pipelines.batches.processing.AWAY", 0.01)
     model = Reader()
     settings = settings_in(tmp_path, model)
-    request = chunk_of(images.url, images.url, pis=1, refs=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, images.url, pis=1, refs=1)
     lake, calls = settings.staging.lake, []
     get, put = lake.get, lake.put
 
@@ -73,9 +69,7 @@ def test_a_host_that_limits_requests_is_left_alone_until_its_time(
     monkeypatch.setattr("tabellion.pipelines.batches.host_pauses.SHORTEST", 0.5)
     images.answers["/asset/0-0/medium"] = [(429, b""), (200, images.answer("/asset/x")[1])]
     settings = settings_in(tmp_path, slots=1)
-    request = chunk_of(images.url, images.url, pis=1, refs=6)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, images.url, pis=1, refs=6)
     work(url, settings, deliver=False)
     assert {(ref["status"], ref["attempts"]) for ref in rows(url, "SELECT status, attempts FROM batch_refs")} == {
         ("done", 1)
@@ -88,9 +82,7 @@ def test_a_host_that_limits_requests_is_left_alone_until_its_time(
 def test_a_url_that_is_not_valid_is_a_permanent_error(url: str, tmp_path: Path, images: Images) -> None:
     """Rows may be older than the check of requests."""
     settings = settings_in(tmp_path)
-    request = chunk_of(images.url, images.url, pis=1, refs=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, images.url, pis=1, refs=1)
     rows(url, "UPDATE batch_refs SET cdn_url = 'nowhere'")
     work(url, settings, deliver=False)
     [ref] = rows(url, "SELECT status, attempts FROM batch_refs")

@@ -21,6 +21,7 @@ from tests.pipelines.batches.material import (
     stage,
     staged,
     submit,
+    submit_new,
     work,
 )
 from tests.pipelines.documents.receiver import Receiver
@@ -100,9 +101,7 @@ def test_a_retry_publishes_only_what_it_has_read(url: str, tmp_path: Path, image
     from tabellion.models.errors import Rejected
 
     settings = settings_in(tmp_path, Reader(Rejected("blurred")))
-    request = chunk_of(images.url, receiver.url, pis=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    request = submit_new(url, settings, images.url, receiver.url, pis=1)
     work(url, settings)
     before = components_of(url, settings)
     assert len(before) == 2
@@ -130,9 +129,7 @@ def test_a_ref_that_is_retried_alone_waits_for_its_chunk(
 
     model = Reader(Rejected("blurred"))
     settings = settings_in(tmp_path, model)
-    request = chunk_of(images.url, receiver.url, pis=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, receiver.url, pis=1)
     work(url, settings)
     calls = sum(model.calls.values())
     assert ask(url, lambda store: controls.restart(store, refs_queue(settings))) == 1
@@ -157,9 +154,7 @@ def test_refs_that_were_read_after_their_chunk_had_ended_are_published_by_a_retr
 ) -> None:
     """As in rows of earlier releases: done, without a CID. The status counts them as failed, and so does a retry."""
     settings = settings_in(tmp_path)
-    request = chunk_of(images.url, receiver.url, pis=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, receiver.url, pis=1)
     work(url, settings)
     rows(url, "UPDATE batch_refs SET result_cid = NULL WHERE staging_key = $1", KEY)
     assert ask(url, lambda store: changes.retry_failed(store, "b1")) == 1

@@ -27,6 +27,7 @@ from tests.pipelines.batches.material import (
     stage,
     staged,
     submit,
+    submit_new,
     work,
 )
 from tests.pipelines.documents.receiver import Receiver
@@ -147,9 +148,7 @@ def test_transient_errors_are_bounded_and_rate_limits_are_not(
     ]
     model = Reader(*errors)
     settings = settings_in(tmp_path, model)
-    request = chunk_of(images.url, receiver.url, pis=1, refs=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, receiver.url, pis=1, refs=1)
     work(url, settings)
     [ref] = rows(url, "SELECT status, attempts FROM batch_refs")
     assert (ref["status"], ref["attempts"], sum(model.calls.values())) == ("done", 4, 6)
@@ -161,9 +160,7 @@ def test_too_many_failed_refs_are_an_error_of_the_chunk_which_can_be_retried(
     """Nothing is published, the callback says error; sent again, only the failed refs are read."""
     model = Reader(Rejected("1"), Rejected("2"))
     settings = settings_in(tmp_path, model)
-    request = chunk_of(images.url, receiver.url, pis=1, refs=3)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    request = submit_new(url, settings, images.url, receiver.url, pis=1, refs=3)
     work(url, settings)
     [chunk] = rows(url, "SELECT phase, report, publishing_error FROM batch_chunks")
     assert (chunk["phase"], chunk["report"]) == ("ERROR", "written")
@@ -189,9 +186,7 @@ def test_a_chunk_without_one_published_entity_is_an_error(
 ) -> None:
     """Its entity has a tip that nobody here knows; sent again after that was mended, it is published."""
     settings = settings_in(tmp_path)
-    first = chunk_of(images.url, receiver.url, pis=1)
-    stage(settings, first["pis"])
-    submit(url, settings, first)
+    submit_new(url, settings, images.url, receiver.url, pis=1)
     work(url, settings)
     second = chunk_of(images.url, receiver.url, chunk="1", pis=1)
     second["pis"][0]["current_tip"] = "strange"
@@ -221,9 +216,7 @@ def test_an_image_that_was_cut_off_is_an_error(
     settings = settings_in(tmp_path, reader)
     if model == "local":
         settings = replace(settings, model="local", gate=None)
-    request = chunk_of(images.url, receiver.url, pis=1, refs=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    request = submit_new(url, settings, images.url, receiver.url, pis=1, refs=1)
     work(url, settings)
     [ref] = rows(url, "SELECT status, error, attempts FROM batch_refs")
     assert (ref["status"], ref["attempts"]) == ("error", 1)
@@ -242,9 +235,7 @@ def test_every_page_of_a_tiff_is_read_by_the_model(
     images.answers["/asset/0-0/medium"] = [(200, file.getvalue())]
     model = Reader()
     settings = settings_in(tmp_path, model)
-    request = chunk_of(images.url, receiver.url, pis=1, refs=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    request = submit_new(url, settings, images.url, receiver.url, pis=1, refs=1)
     work(url, settings)
     text = staged(settings, request["pis"][0]["refs"][0]["staging_key"])["ocr"]
     assert text.split("\n\n") == [f"text of {digest}" for digest in model.calls]
@@ -266,9 +257,7 @@ def test_another_format_is_named_with_those_that_can_be_read(
     """After one attempt."""
     images.answers["/asset/0-0/medium"] = [(200, body)]
     settings = settings_in(tmp_path)
-    request = chunk_of(images.url, receiver.url, pis=1, refs=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, receiver.url, pis=1, refs=1)
     work(url, settings)
     [ref] = rows(url, "SELECT error, attempts FROM batch_refs")
     assert error in ref["error"]

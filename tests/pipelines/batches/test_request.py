@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,17 @@ from tabellion.pipelines.batches.images import download_image
 from tabellion.pipelines.batches.request import NewPi, UrlBlocked, UrlChecks
 from tests.engine.made_tables import asynchronous
 from tests.pipelines.batches.live import PUBLIC, LiveBatches, live_batches
-from tests.pipelines.batches.material import LOOPBACK, chunk_of, picture, rows, settings_in, stage, submit, work
+from tests.pipelines.batches.material import (
+    LOOPBACK,
+    chunk_of,
+    picture,
+    rows,
+    settings_in,
+    stage,
+    submit,
+    submit_new,
+    work,
+)
 from tests.pipelines.batches.urls import BLOCKED, TOO_LONG
 from tests.pipelines.documents.receiver import receiving
 from tests.web.live import problem
@@ -152,9 +161,7 @@ def test_a_callback_whose_name_moves_to_loopback_is_not_sent(url: str, tmp_path:
         target = inside.url.replace("127.0.0.1", "orchestrator.example")
         asyncio.run(UrlChecks(rules).check(target, "/x"))
         settings = settings_in(tmp_path)
-        request = chunk_of(images.url, target, pis=1, refs=1)
-        stage(settings, request["pis"])
-        submit(url, settings, request)
+        submit_new(url, settings, images.url, target, pis=1, refs=1)
         webhooks = webhooks_queue(rules)
         webhooks.waits, webhooks.max_attempts = (0.02,), 2
         drain(make_worker(url, *batch_queues(settings), webhooks, gates=FAST), within=60)
@@ -187,9 +194,7 @@ def test_a_callback_follows_no_redirect(url: str, tmp_path: Path) -> None:
     with receiving() as outside, receiving() as inside, serving_images() as images:
         outside.answers((307, {"location": inside.url}, b""))
         settings = settings_in(tmp_path)
-        request: dict[str, Any] = chunk_of(images.url, outside.url, pis=1, refs=1)
-        stage(settings, request["pis"])
-        submit(url, settings, request)
+        submit_new(url, settings, images.url, outside.url, pis=1, refs=1)
         work(url, settings)
         assert len(outside.got) == 3
         assert inside.got == []

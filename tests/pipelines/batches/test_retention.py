@@ -9,15 +9,7 @@ from tabellion.engine.retention import PruneStep
 from tabellion.engine.store import Store
 from tabellion.pipelines.batches import changes
 from tabellion.pipelines.batches.retention import ClosedBatches
-from tests.pipelines.batches.material import (
-    Images,
-    chunk_of,
-    rows,
-    settings_in,
-    stage,
-    submit,
-    work,
-)
+from tests.pipelines.batches.material import Images, chunk_of, rows, settings_in, stage, submit, submit_new, work
 from tests.pipelines.documents.receiver import Receiver
 from tests.workers import ask
 
@@ -37,9 +29,7 @@ def test_a_closed_batch_is_removed_and_its_versions_stay(url: str, tmp_path: Pat
     """An open one, and one that was closed a moment ago, are left alone."""
     settings = settings_in(tmp_path)
     for batch in ("old", "open"):
-        request = chunk_of(images.url, images.url, batch=batch)
-        stage(settings, request["pis"])
-        submit(url, settings, request)
+        submit_new(url, settings, images.url, images.url, batch=batch)
     work(url, settings, deliver=False)
     assert ask(url, lambda store: changes.close(store, "old"))
     assert ask(url, lambda store: prune(store, 3600.0)) == 0
@@ -55,9 +45,7 @@ def test_a_closed_batch_is_removed_and_its_versions_stay(url: str, tmp_path: Pat
 def test_callbacks_about_batches_of_others_are_removed(url: str, tmp_path: Path, images: Images) -> None:
     """After the same time; those about a batch that is here stay with it."""
     settings = settings_in(tmp_path)
-    request = chunk_of(images.url, images.url, batch="ours")
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, images.url, batch="ours")
     for number, batch in enumerate(("ours", "theirs", "theirs")):
         rows(
             url,
@@ -74,9 +62,7 @@ def test_a_closed_batch_that_is_started_again_is_not_removed(url: str, tmp_path:
     """Also one whose chunks come one by one: nobody has said that it is complete, so its status never changes."""
     images.answers |= {path: [(404, b"")] for path in ("/asset/0-0", "/asset/0-0/medium")}
     settings = settings_in(tmp_path)
-    request = chunk_of(images.url, images.url, pis=1)
-    stage(settings, request["pis"])
-    submit(url, settings, request)
+    submit_new(url, settings, images.url, images.url, pis=1)
     work(url, settings, deliver=False)
     assert ask(url, lambda store: changes.close(store, "b1"))
     assert ask(url, lambda store: changes.retry_failed(store, "b1")) == 1
@@ -110,9 +96,7 @@ def test_the_endpoint_of_a_removed_batch_is_removed_too(
     """When its deliveries are gone; those of batches that are here, and endpoints that people have added, stay."""
     settings = settings_in(tmp_path)
     for batch in ("old", "open"):
-        request = chunk_of(images.url, f"{receiver.url}/callback/{batch}/ocr", batch=batch)
-        stage(settings, request["pis"])
-        submit(url, settings, request)
+        submit_new(url, settings, images.url, f"{receiver.url}/callback/{batch}/ocr", batch=batch)
     work(url, settings)
     own = ask(url, lambda store: endpoints.add(store, receiver.url))
     ask(url, lambda store: changes.close(store, "old"))

@@ -10,15 +10,7 @@ import pytest
 
 from tabellion.pipelines.batches.settings import BatchSettings
 from tabellion.pipelines.batches.verification import verify_batches
-from tests.pipelines.batches.material import (
-    Images,
-    chunk_of,
-    rows,
-    settings_in,
-    stage,
-    submit,
-    work,
-)
+from tests.pipelines.batches.material import Images, rows, settings_in, submit_new, work
 from tests.workers import ask
 
 
@@ -27,9 +19,7 @@ def worked(url: str, tmp_path: Path, images: Images) -> BatchSettings:
     """Two chunks that have published two versions of the same entities."""
     settings = settings_in(tmp_path)
     for chunk in ("0", "1"):
-        request = chunk_of(images.url, images.url, chunk=chunk)
-        stage(settings, request["pis"])
-        submit(url, settings, request)
+        submit_new(url, settings, images.url, images.url, chunk=chunk)
     work(url, settings, deliver=False)
     return settings
 

@@ -10,6 +10,7 @@ from typing import Any
 from tabellion import Store
 from tabellion.accounts import audit
 from tabellion.accounts.audit import AuditEntry
+from tabellion.delivery import endpoints
 from tabellion.pipelines.documents import states
 from tabellion.pipelines.documents.lookup import get
 from tabellion.pipelines.documents.queues import documents_queues
@@ -42,6 +43,16 @@ def submit_bills(url: str, settings: Settings, *numbers: int, **how: Any) -> lis
 def submit_file(url: str, settings: Settings, data: bytes, **how: Any) -> str:
     """Submit a file and return its id."""
     return ask(url, lambda store: submit(store, settings, put(settings, data=data), **how)).id
+
+
+def add_endpoint(url: str) -> None:
+    """Let somebody else's server be told of everything."""
+
+    async def add(store: Store) -> None:
+        await endpoints.SCHEMA.prepare(store)
+        await endpoints.add(store, "https://example.com/hook")
+
+    ask(url, add)
 
 
 def process_all(url: str, settings: Settings, **options: Any) -> None:

@@ -8,15 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from tabellion import Store
-from tabellion.delivery import endpoints
 from tabellion.engine.controls import cancel, restart
 from tabellion.pipelines.documents.queues import documents_queue
 from tabellion.pipelines.documents.reprocess import delete, reprocess
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.webhooks import document_outbox
 from tests.models.bills import bill
-from tests.pipelines.documents.papers import document, process_all, put, rows, submit_bills, submit_file, write_type
+from tests.pipelines.documents.papers import (
+    add_endpoint,
+    document,
+    process_all,
+    put,
+    rows,
+    submit_bills,
+    submit_file,
+    write_type,
+)
 from tests.workers import ask
 
 BROKEN = b"%PDF-1.7\n"
@@ -26,14 +33,6 @@ LETTER = bill("Dear neighbour", "the cat came back on Tuesday", "Yours, Fred")
 @pytest.fixture
 def notified(settings: Settings) -> Settings:
     return replace(settings, outbox=document_outbox)
-
-
-def listening(url: str) -> None:
-    async def go(store: Store) -> None:
-        await endpoints.SCHEMA.prepare(store)
-        await endpoints.add(store, "https://example.com/hook")
-
-    ask(url, go)
 
 
 def deliveries(url: str) -> list[tuple[str, str]]:
@@ -105,7 +104,7 @@ def test_a_duplicate_whose_original_was_deleted_is_read_itself(url: str, setting
 
 def test_each_ending_is_reported_once(url: str, notified: Settings) -> None:
     """Completed, duplicate and failed; a late duplicate is reported too."""
-    listening(url)
+    add_endpoint(url)
     first, second = submit_bills(url, notified, 0, 0, type="invoice")
     broken = submit_file(url, notified, BROKEN)
     process_all(url, notified)
@@ -122,7 +121,7 @@ def test_each_ending_is_reported_once(url: str, notified: Settings) -> None:
 
 def test_failures_outside_the_handler_are_reported_too(url: str, notified: Settings) -> None:
     """Cancelled by a person: no handler was there to report it."""
-    listening(url)
+    add_endpoint(url)
     [one] = submit_bills(url, notified, 0, type="invoice")
     ask(url, lambda store: cancel(store, documents_queue(notified), one.id))
     process_all(url, notified)
@@ -132,7 +131,7 @@ def test_failures_outside_the_handler_are_reported_too(url: str, notified: Setti
 
 def test_a_second_failure_is_reported_again(url: str, notified: Settings) -> None:
     """A retry that fails again is reported again; it can still be retried."""
-    listening(url)
+    add_endpoint(url)
     key = submit_file(url, notified, BROKEN)
     process_all(url, notified)
     assert ask(url, lambda store: restart(store, documents_queue(notified))) == 1

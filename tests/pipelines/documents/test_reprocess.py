@@ -15,7 +15,6 @@ import pytest
 
 from tabellion import Store
 from tabellion.accounts import audit
-from tabellion.delivery import endpoints
 from tabellion.engine.controls import cancel
 from tabellion.engine.ids import new_id
 from tabellion.pipelines.documents import local_files, tables
@@ -30,6 +29,7 @@ from tabellion.pipelines.documents.webhooks import document_outbox
 from tabellion.storage.blobs import Blobs
 from tests.models.bills import bill
 from tests.pipelines.documents.papers import (
+    add_endpoint,
     document,
     edit_field,
     finish_review,
@@ -249,12 +249,7 @@ def test_a_duplicate_that_cannot_be_reprocessed_stays_a_duplicate(url: str, sett
 def test_a_failed_reprocessing_is_reported(url: str, settings: Settings) -> None:
     """To webhooks: that it failed, and that the document is unchanged."""
     telling = replace(settings, outbox=document_outbox)
-
-    async def listen(store: Store) -> None:
-        await endpoints.SCHEMA.prepare(store)
-        await endpoints.add(store, "https://example.com/hook")
-
-    ask(url, listen)
+    add_endpoint(url)
     [one] = submit_bills(url, telling, 0, type="invoice")
     process_all(url, telling)
     unreadable(telling)
@@ -540,12 +535,7 @@ def test_deleting_leaves_nothing(url: str, settings: Settings) -> None:
 def test_deleting_removes_copies_elsewhere(url: str, settings: Settings) -> None:
     """A model's stored answer and a webhook's body contain a document's text too."""
     telling = replace(settings, outbox=document_outbox)
-
-    async def listen(store: Store) -> None:
-        await endpoints.SCHEMA.prepare(store)
-        await endpoints.add(store, "https://example.com/hook")
-
-    ask(url, listen)
+    add_endpoint(url)
     first, second = submit_bills(url, telling, 0, 1, type="invoice")
     process_all(url, telling)
     for one in (first, second):

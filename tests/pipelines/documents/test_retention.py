@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -15,8 +15,6 @@ import pytest
 
 from tabellion import Store
 from tabellion.accounts import audit
-from tabellion.delivery import endpoints
-from tabellion.engine import failpoints
 from tabellion.engine.retention import PruneStep, RetentionRule, clear_leftovers
 from tabellion.errors import Unreachable
 from tabellion.pipelines.documents.compact import compact, templates_of
@@ -26,6 +24,7 @@ from tabellion.pipelines.documents.retention import DecisionsRule, DocumentsRule
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.webhooks import document_outbox
 from tests.pipelines.documents.papers import (
+    add_endpoint,
     document,
     edit_field,
     finish_review,
@@ -39,13 +38,6 @@ from tests.pipelines.documents.test_reprocess import DOUBTFUL
 from tests.workers import ask
 
 DAY = 86_400.0
-
-
-@pytest.fixture
-def arm() -> Iterator[Callable[[str], None]]:
-    """Arm failpoints for the duration of the test."""
-    yield failpoints.arm
-    failpoints.arm("")
 
 
 def age(url: str, *ids: str, days: float = 100) -> None:
@@ -192,12 +184,7 @@ VALUES ($1, 'invoice', 'vendor', '"Said by a person"', '[]', 'corrected', TRUE, 
 def test_deliveries_that_are_not_made_keep_their_document(url: str, settings: Settings) -> None:
     """One that waits keeps it; one that failed stays when the document goes."""
     telling = replace(settings, outbox=document_outbox)
-
-    async def listen(store: Store) -> None:
-        await endpoints.SCHEMA.prepare(store)
-        await endpoints.add(store, "https://example.com/hook")
-
-    ask(url, listen)
+    add_endpoint(url)
     [one] = submit_bills(url, telling, 0, type="invoice")
     process_all(url, telling)
     age(url, one.id)
