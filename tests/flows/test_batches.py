@@ -10,12 +10,10 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from tabellion.pipelines.batches.receiving import receive_callback
 from tests.flows.batch_api import Api, Client
 from tests.flows.batch_history import History, read_history, violations
 from tests.flows.batch_worker import settings_of
+from tests.http_server import QuietHandler, serving_http
 from tests.pipelines.batches.material import SECRET, rows, serving_images, stage
 from tests.waiting import eventually
 from tests.workers import ROOT
@@ -51,9 +50,9 @@ class Orchestrator:
         self.period = 1.0
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
+        class Handler(QuietHandler):
+            def do_POST(self) -> None:  # noqa: N802 - the name of the library
+                body = self.body()
                 status = 200
                 if time.monotonic() % outer.period < outer.period / 2:
                     outer.refused += 1
@@ -64,22 +63,14 @@ class Orchestrator:
                     if chance.random() < 0.2:
                         outer.unanswered += 1
                         status = 500
-                self.send_response(status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+                self.answer(status)
 
-            def log_message(self, *_: object) -> None:
-                """Log nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}/callback"
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        self._server = ExitStack()
+        self.url = self._server.enter_context(serving_http(Handler)) + "/callback"
 
     def close(self) -> None:
         """Stop the server."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
 
 class Fleet:

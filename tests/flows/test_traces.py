@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from tabellion.monitor.tracing.subject import Subject
 from tests.cli.running import running
 from tests.flows.test_review import PAPER, approve_item, document, edit_item, request
 from tests.flows.test_service import SETTINGS
+from tests.http_server import QuietHandler, serving_http
 from tests.waiting import eventually
 
 
@@ -53,28 +52,14 @@ def collecting() -> Iterator[Collector]:
     """A real receiver of OTLP/HTTP on loopback."""
     collector = Collector()
 
-    class Receiver(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            collector.requests.append((self.path, ExportTraceServiceRequest.FromString(body)))
+    class Receiver(QuietHandler):
+        def do_POST(self) -> None:  # noqa: N802 - the name of the library
+            collector.requests.append((self.path, ExportTraceServiceRequest.FromString(self.body())))
             answer = ExportTraceServiceResponse().SerializeToString()
-            self.send_response(200)
-            self.send_header("content-type", "application/x-protobuf")
-            self.send_header("content-length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
+            self.answer(200, answer, {"content-type": "application/x-protobuf"})
 
-        def log_message(self, *_: Any) -> None:
-            """Not on standard error."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    collector.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with serving_http(Receiver) as collector.url:
         yield collector
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def test_a_document_is_one_trace(tmp_path: Path) -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from email.parser import BytesParser
 from email.policy import HTTP
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 from tabellion.storage.cid import cid_of
+from tests.http_server import QuietHandler, serving_http
 
 
 class Node:
@@ -24,21 +23,12 @@ class Node:
         self.broken = self.liar = False
         node = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                status, answer = node.answer(self.path, self.headers.get("Content-Type", ""), body)
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
+        class Handler(QuietHandler):
+            def do_POST(self) -> None:  # noqa: N802 - the name of the library
+                self.answer(*node.answer(self.path, self.headers.get("Content-Type", ""), self.body()))
 
-            def log_message(self, *_: object) -> None:
-                """Stay quiet."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, name="kubo", daemon=True).start()
+        self._server = ExitStack()
+        self.url = self._server.enter_context(serving_http(Handler))
 
     def answer(self, url: str, media: str, body: bytes) -> tuple[int, bytes]:
         """Answer one call."""
@@ -65,8 +55,7 @@ class Node:
 
     def close(self) -> None:
         """Stop the node."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
 
 
 @contextmanager

@@ -9,8 +9,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from tabellion.pipelines.batches.request import NewChunk
 from tabellion.pipelines.batches.settings import BatchSettings
 from tabellion.pipelines.batches.staging import Staging
 from tabellion.storage.lake import Lake
+from tests.http_server import QuietHandler, serving_http
 from tests.workers import ask, drain, make_worker
 
 LOOPBACK = Rules.of(["127.0.0.0/8"])
@@ -52,26 +52,7 @@ class Images:
         self.answers: dict[str, list[tuple[int, bytes]]] = {}
         self.held: dict[str, threading.Event] = {}  #: not answered before its event
         self.variants = True
-        images = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                images.requests[self.path] += 1
-                if self.path in images.held:
-                    images.held[self.path].wait(30)
-                status, body = images.answer(self.path)
-                with suppress(OSError):  # the worker that asked was killed
-                    self.send_response(status)
-                    self.send_header("Content-Length", str(len(body)))
-                    self.end_headers()
-                    self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                """Stay quiet."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, name="images", daemon=True).start()
+        self.url = ""
 
     def answer(self, path: str) -> tuple[int, bytes]:
         """Return the next answer of a path: the last one is repeated."""
@@ -82,20 +63,21 @@ class Images:
             return 404, b""
         return 200, picture(path.removeprefix("/asset/").removesuffix("/medium"))
 
-    def close(self) -> None:
-        """Stop the server."""
-        self._server.shutdown()
-        self._server.server_close()
-
 
 @contextmanager
 def serving_images() -> Iterator[Images]:
     """Serve images within a block."""
     images = Images()
-    try:
+
+    class Handler(QuietHandler):
+        def do_GET(self) -> None:  # noqa: N802 - the name of the library
+            images.requests[self.path] += 1
+            if self.path in images.held:
+                images.held[self.path].wait(30)
+            self.answer(*images.answer(self.path))
+
+    with serving_http(Handler) as images.url:
         yield images
-    finally:
-        images.close()
 
 
 class Reader:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
-from typing import Any
+
+from tests.http_server import QuietHandler, serving_http
 
 PAGE = """<!doctype html><html lang="en"><head><title>{title}</title>{meta}<style>
 body {{ margin: 0; font: 18px/1.6 Georgia, serif; color: #2b2118; background: #fbf6ee; }}
@@ -31,11 +31,8 @@ BEECH = {
 }
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves a folder and says nothing."""
-
-    def log_message(self, *_: Any) -> None:
-        """Not on standard error."""
+class Folder(QuietHandler, SimpleHTTPRequestHandler):
+    """Serves a folder."""
 
 
 @contextlib.contextmanager
@@ -44,10 +41,5 @@ def served(folder: Path, pages: Mapping[str, str] = BEECH) -> Iterator[str]:
     folder.mkdir(exist_ok=True)
     for name, text in pages.items():
         (folder / name).write_text(text)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving_http(partial(Folder, directory=str(folder))) as url:
+        yield f"{url}/"

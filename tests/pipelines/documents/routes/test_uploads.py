@@ -8,7 +8,6 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,6 +16,7 @@ import pytest
 from PIL import Image
 
 from tabellion.web.limits import RequestLimits
+from tests.http_server import QuietHandler, serving_http
 from tests.models.bills import bill
 from tests.reading import papers
 from tests.web.live import Live, live, problem
@@ -346,14 +346,14 @@ def test_the_error_for_a_large_upload_reaches_the_client(web: Live) -> None:
         assert answer.status_code == status
 
 
-class Library(BaseHTTPRequestHandler):
+class Library(QuietHandler):
     """Serves a few documents and a few traps."""
 
     content = bill("from afar")
 
     asked: ClassVar[list[str]] = []
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - the name of the library
         """Answer by the path."""
         self.asked.append(self.path)
         answers: dict[str, tuple[int, dict[str, str], bytes]] = {
@@ -367,27 +367,14 @@ class Library(BaseHTTPRequestHandler):
             "/lies": (200, {"Content-Type": "image/png"}, self.content),
         }
         status, headers, body = answers.get(self.path.partition("?")[0], (404, {}, b""))
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
+        self.answer(status, body, headers)
 
 
 @pytest.fixture(scope="module")
 def library() -> Iterator[str]:
     """A server of documents on loopback."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Library)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving_http(Library) as url:
+        yield url
 
 
 def test_a_document_is_fetched_from_its_url(web: Live, library: str) -> None:
