@@ -264,6 +264,15 @@ def write_whole(final: Path, data: bytes, root: Path) -> None:
         staged.discard()
 
 
+def check_folder(root: Path) -> None:
+    """Raises if files cannot be written there now: writes a temporary one and discards it."""
+    staged = StagedFile(root, root)
+    try:
+        staged.write(b"?")
+    finally:
+        staged.discard()
+
+
 def remove(path: Path) -> bool:
     """Removes a file durably; returns whether it existed."""
     with translate_errors(path):

@@ -83,12 +83,8 @@ class Folder:
         return len(await files.in_thread(files.sweep_temps, self.root, older))
 
     def check(self) -> None:
-        """Writes a temporary file and discards it."""
-        staged = files.StagedFile(self.root, self.root)
-        try:
-            staged.write(b"?")
-        finally:
-            staged.discard()
+        """Raises if files cannot be written now."""
+        files.check_folder(self.root)
 
     def _get(self, path: str, limit: int | None) -> bytes:
         with (self.root / path).open("rb") as file:
