@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 from tabellion.engine.store import Store
@@ -9,7 +10,7 @@ from tabellion.engine.tables.table import Row
 from tabellion.monitor.verify import MOST, Violation, confirm, only_places
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.states import TABLE
-from tabellion.storage.checking import check_output
+from tabellion.storage.lake import Lake, NoSuchLakeFile
 
 PAGE = 500  #: documents whose files are compared at a time
 _READ_AGAIN = "submit the file again, or restore it from a backup"
@@ -94,6 +95,15 @@ async def _check_document(settings: Settings, row: Row) -> list[Violation]:
     if row["status"] != "completed" or row["chore"] is not None:
         return found  # its outputs are being written, or nobody promised them
     for path, sha256 in (("json_path", "json_sha256"), ("parquet_path", "parquet_sha256")):
-        if row[path] is not None and (wrong := await check_output(settings.lake, row[path], row[sha256])):
+        if row[path] is not None and (wrong := await _check_output(settings.lake, row[path], row[sha256])):
             found.append(Violation("output_damaged", where, wrong, _REWRITE.format(row["id"])))
     return found
+
+
+async def _check_output(lake: Lake, path: str, sha256: str | None) -> str:
+    """What is wrong with a file of the lake; empty if nothing is."""
+    try:
+        content = await lake.get(path)
+    except NoSuchLakeFile:
+        return f"{path} is missing in the lake"
+    return "" if hashlib.sha256(content).hexdigest() == sha256 else f"{path} has other bytes than its hash"
