@@ -151,11 +151,5 @@ class BatchesPipeline(Pipeline):
 
         return serve(config, environment, store)
 
-    def close(self) -> None:
-        """Stops reading: nobody waits for the results any more."""
-        from tabellion.reading.default_sandbox import close_default_sandbox
-
-        close_default_sandbox()
-
 
 PIPELINE = BatchesPipeline()

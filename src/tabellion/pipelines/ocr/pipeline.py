@@ -115,12 +115,6 @@ class OcrPipeline(Pipeline):
 
         return await demo.run(run.store, settings_of(run.config, run.environment), live=live)
 
-    def close(self) -> None:
-        """Stops reading: nobody waits for the results any more."""
-        from tabellion.reading.default_sandbox import close_default_sandbox
-
-        close_default_sandbox()
-
 
 PIPELINE = OcrPipeline()
 register(ExtractionQueue("ocr", PIPELINE.name, error="ocr_error"))
