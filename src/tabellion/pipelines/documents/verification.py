@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 from tabellion.engine.store import Store
 from tabellion.engine.tables.table import Row
-from tabellion.monitor.verify import MOST, Violation, confirm, only_places
+from tabellion.monitor.verify import MOST, Violation, confirm, only_places, sample_rows
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.states import TABLE
 from tabellion.storage.lake import Lake, NoSuchLakeFile
 
-PAGE = 500  #: documents whose files are compared at a time
 _READ_AGAIN = "submit the file again, or restore it from a backup"
 _REWRITE = "have its outputs written again: POST /api/documents/{}/reprocess"
 
@@ -70,22 +69,10 @@ async def _check_files(
     store: Store, settings: Settings, count: int | None, places: Sequence[str] | None
 ) -> list[Violation]:
     """Compares the files of documents with their hashes: of all, of some at random, or of those at `places`."""
-    found: list[Violation] = []
-    last = ""
-    only = only_places(places, "d.id", store.dialect)
-    sampled = count is not None and places is None
-    while True:
-        order = f"random() LIMIT {count}" if sampled else f"d.id LIMIT {PAGE}"
-        rows = await store.database.fetch(
-            f"""SELECT d.id, d.status, d.chore, d.sha256, d.json_path, d.json_sha256, d.parquet_path, d.parquet_sha256
-FROM {TABLE} AS d WHERE d.id > $1{only} ORDER BY {order}""",
-            last,
-        )
-        for row in rows:
-            found += await _check_document(settings, row)
-        if sampled or len(rows) < PAGE:
-            return found
-        last = rows[-1]["id"]
+    query = f"""SELECT d.id, d.status, d.chore, d.sha256, d.json_path, d.json_sha256, d.parquet_path, d.parquet_sha256
+FROM {TABLE} AS d WHERE d.id > $1"""
+    rows = sample_rows(store, query, "d.id", count, places)
+    return [violation async for row in rows for violation in await _check_document(settings, row)]
 
 
 async def _check_document(settings: Settings, row: Row) -> list[Violation]:
