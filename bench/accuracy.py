@@ -114,7 +114,7 @@ def fields(
         with open_document(document.path, sandbox=sandbox) as opened:
             pages = list(opened)
             header = opened.header
-        understood = understand(pages, header.attachments, header.claims, type_files(kind, ()), sandbox)
+        understood = understand(pages, header, type_files(kind, ()), sandbox)
         return document, replace(understood, pages=tuple(pages), text="\n".join(page.text for page in pages))
 
     with ThreadPoolExecutor(sandbox.size) as pool:

@@ -12,7 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import httpx2
@@ -21,7 +21,10 @@ import pytest
 from tabellion import Pipeline
 from tabellion.accounts.tables import SCHEMA
 from tabellion.cli import pipeline_tables
+from tabellion.config import Config
 from tabellion.delivery.signature import verify
+from tabellion.engine.environment import Environment
+from tabellion.engine.queue import Queue
 from tabellion.engine.schema import Schema
 from tabellion.errors import ConfigurationError
 from tabellion.installed_pipelines import installed_pipelines
@@ -147,6 +150,19 @@ def test_a_pipeline_adds_nothing_by_default() -> None:
     plain = Pipeline()
     assert (list(plain.schemas()), list(plain.queues(None)), plain.blueprint()) == ([], [], None)  # type: ignore[arg-type]
     assert plain.all_schemas() == []
+
+
+def test_rows_have_the_pages_of_their_tables() -> None:
+    """The views of queues have the page of their table, unless they are overridden."""
+
+    class Greetings(Pipeline):
+        row_pages: Mapping[str, str] = {"greetings": "/greetings/{}"}
+
+        def queues(self, config: Config, environment: Environment | None = None) -> Sequence[Queue]:
+            """Two tables."""
+            return [Queue(table, ready=1, running=2, done=3, failed=4) for table in ("greetings", "others")]
+
+    assert [view.page for view in Greetings().views(Config())] == ["/greetings/{}", None]
 
 
 def test_a_route_belongs_to_one_pipeline() -> None:

@@ -60,6 +60,7 @@ class Pipeline:
     events: Sequence[str] = ()  #: events that webhook endpoints can subscribe to
     extras: str = ""  #: the extras of this package that it needs
     begun_by_requests: Sequence[str] = ()  #: tables whose rows' traces begin with the request that made the row
+    row_pages: Mapping[str, str] = {}  #: the URL of the page of a row, with {} for its key, by table
     catalogues: Sequence[str] = ()  #: packages with its texts: `locale/<language>/messages.po` and `pages.po`
 
     # What it works on.
@@ -104,7 +105,7 @@ class Pipeline:
         """Its queues as they are shown to people."""
         from tabellion.monitor.view import QueueView
 
-        return [QueueView(queue) for queue in self.queues(config, environment)]
+        return [QueueView(queue, page=self.row_pages.get(queue.table)) for queue in self.queues(config, environment)]
 
     def metrics(self, config: Config, environment: Environment | None = None) -> MetricSource | None:
         """Metrics of its own, in addition to those that every queue has, and how they are read from a database."""

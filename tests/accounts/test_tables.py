@@ -9,7 +9,6 @@ from tabellion.accounts.audit import AuditRow, HeadRow
 from tabellion.accounts.keys import KeyRow
 from tabellion.accounts.link_rows import LinkRow
 from tabellion.accounts.session_rows import SessionRow
-from tabellion.accounts.shared_secrets import SecretRow
 from tabellion.accounts.users import UserRow
 from tabellion.engine.store import Store
 from tabellion.web.idempotency import IdempotencyRow
@@ -24,7 +23,6 @@ ROWS = {
     "tabellion_audit_log": AuditRow,
     "tabellion_idempotency_keys": IdempotencyRow,
     "tabellion_sign_in_tries": TriesRow,
-    "tabellion_secrets": SecretRow,
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from typing import TypedDict
 
 from tabellion.accounts import tables
 from tabellion.engine import sql
@@ -11,14 +10,6 @@ from tabellion.engine.database import FetchRows
 from tabellion.engine.store import Store
 
 BYTES = 32
-
-
-class SecretRow(TypedDict):
-    """A row of `tabellion_secrets`."""
-
-    name: str
-    value: str
-    created_at: float
 
 
 async def get_secret(store: Store, name: str) -> bytes:

@@ -67,6 +67,7 @@ class Installation:
             return await self._run()
 
     async def _run(self) -> int:
+        from tabellion.reading.default_sandbox import close_default_sandbox
         from tabellion.web.app import make_app, serve_environment
         from tabellion.web.server import listening
 
@@ -96,6 +97,7 @@ class Installation:
             finally:
                 for pipeline in self.pipelines:
                     pipeline.close()
+                close_default_sandbox()  # nobody waits for readings any more
                 for store in stores:
                     await store.close()
         self._print_event(

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import typer
@@ -20,6 +21,7 @@ from tabellion.installed_pipelines import installed_pipelines
 from tabellion.pipeline import Pipeline
 
 if TYPE_CHECKING:
+    from tabellion.config import Config
     from tabellion.engine.environment import Environment
     from tabellion.engine.queue import Queue
     from tabellion.engine.schema import Schema
@@ -48,6 +50,16 @@ async def prepare(store: Store, pipelines: Sequence[Pipeline]) -> None:
         await pipeline.before_migration(store)
     for schema in schemas_of(pipelines):
         await schema.prepare(store)
+
+
+async def prepare_own(store: Store, config: Config, pipeline: Pipeline) -> None:
+    """Creates or updates the tables of a pipeline in the installation's own database; any other must have them."""
+    place = config.environments[0]
+    if not config.has_own_database:
+        await pipeline.require(place)
+    elif missing := place.missing_file():
+        Path(missing).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    await prepare(store, [pipeline])
 
 
 async def script(store: Store, pipelines: Sequence[Pipeline]) -> str:

@@ -68,7 +68,6 @@ class Job:
         crashes: int = 0,
         deferrals: int = 0,
         age: float = 0.0,
-        environment: str = "",
     ) -> None:
         self.queue = queue
         self.key = key  #: the primary key's value
@@ -81,7 +80,7 @@ class Job:
         self.crashes = crashes
         self.deferrals = deferrals
         self.age = age  #: seconds between the first claim of this job and this one
-        self.environment = environment
+        self.environment = ""  #: its name; the worker sets it
         self.cost: float | None = None  #: what this attempt has cost; set it, the register keeps it
         self.retry_base: float | None = None  #: seconds before its first retry, if not the queue's
         self.lost = False  #: true once the claim is gone: stop, nothing you return will be kept

@@ -208,10 +208,10 @@ MISSING = "this database has no register yet: workers create it if their role is
 OLD = "the register has version {}, which is too old for this tabellion: workers update it, or run `tabellion migrate`"
 
 
-def attempts_due(dialect: Dialect, alias: str = "a") -> str:
-    """The attempts table with a hint to use the index on `retry_at`.
+def attempts_due(dialect: Dialect) -> str:
+    """The attempts table as `a`, with a hint to use the index on `retry_at`.
 
     SQLite has no statistics here, and without the hint it would read the whole history in key order.
     """
     hint = " INDEXED BY tabellion_attempts_due" if dialect == "sqlite" else ""
-    return f"tabellion_attempts AS {alias}{hint}"
+    return f"tabellion_attempts AS a{hint}"

@@ -42,12 +42,12 @@ class AgedWorker(WorkerRow):
 COLUMNS = ", ".join(WorkerRow.__annotations__)
 
 
-async def read_workers(database: Database, *, alive: bool = True) -> list[AgedWorker]:
-    """The workers of this database with their ages in seconds, newest first."""
+async def read_workers(database: Database) -> list[AgedWorker]:
+    """The workers that are alive in this database with their ages in seconds, newest first."""
     d = database.dialect
     age = f"{sql.epoch(NOW, d)} - {sql.epoch('seen_at', d)}"
-    only = f"WHERE stopped_at IS NULL AND {age} < {ALIVE}" if alive else ""
     return await database.fetch(
         f"""SELECT {COLUMNS}, {age} AS seen_ago,
-{sql.epoch(NOW, d)} - {sql.epoch("started_at", d)} AS up_for FROM tabellion_workers {only} ORDER BY started_at DESC"""
+{sql.epoch(NOW, d)} - {sql.epoch("started_at", d)} AS up_for FROM tabellion_workers
+WHERE stopped_at IS NULL AND {age} < {ALIVE} ORDER BY started_at DESC"""
     )

@@ -105,10 +105,7 @@ class Local:
 
         embedded = next((header for header in headers if header.attachments), None)
         with _file(form) as path:
-            return understand(
-                pages, embedded.attachments if embedded else (), embedded.claims if embedded else None, [path],
-                self._sandbox or default_sandbox(), stop=stop,
-            ).fields  # fmt: skip
+            return understand(pages, embedded, [path], self._sandbox or default_sandbox(), stop=stop).fields
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from tabellion.errors import ConfigurationError
-from tabellion.models.base import Ask, Part, Schema, Usage
+from tabellion.models.base import Ask, Part, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +90,13 @@ def cost(model: str, usage: Usage, prices: Mapping[str, Price] | None = None) ->
     return round(dollars / 1_000_000, 9)
 
 
-def estimate(
-    model: str, parts: Sequence[Part], ask: Ask = Ask(), schema: Schema | None = None,
-    prices: Mapping[str, Price] | None = None,
-) -> float | None:  # fmt: skip
+def estimate(model: str, parts: Sequence[Part], ask: Ask = Ask()) -> float | None:
     """The approximate cost of a call in dollars before it is made, for budgets."""
-    texts = len(ask.system or "") + len(str(schema or "")) + sum(len(part) for part in parts if isinstance(part, str))
+    texts = len(ask.system or "") + sum(len(part) for part in parts if isinstance(part, str))
     count = sum(pages(part.data) for part in parts if not isinstance(part, str))
     per_page = PAGE_TOKENS if "gemini" in model else TILED_TOKENS
     output = min(ask.max_tokens, OUTPUT_TOKENS * max(1, count))
-    return cost(model, Usage(input=texts // 4 + count * per_page, output=output, thoughts=ask.thinking or 0), prices)
+    return cost(model, Usage(input=texts // 4 + count * per_page, output=output, thoughts=ask.thinking or 0))
 
 
 def pages(data: bytes) -> int:

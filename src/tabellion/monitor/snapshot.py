@@ -158,15 +158,13 @@ async def _sum_costs(store: Store) -> dict[str, float]:
     return spent
 
 
-async def live_jobs(store: Store, queue: str | None = None) -> list[LiveJob]:
+async def live_jobs(store: Store) -> list[LiveJob]:
     """The running jobs with their notes, oldest first."""
     d = store.dialect
-    only, values = ("AND queue = $1", [queue]) if queue else ("", [])
     return await store.database.fetch(
         f"""SELECT queue, key, attempt, worker, note, {sql.epoch(NOW, d)} - {sql.epoch("claimed_at", d)} AS seconds,
 {sql.epoch("lease_until", d)} - {sql.epoch(NOW, d)} AS lease_left
-FROM tabellion_attempts WHERE settled_at IS NULL {only} ORDER BY claimed_at LIMIT {JOBS_SHOWN}""",
-        *values,
+FROM tabellion_attempts WHERE settled_at IS NULL ORDER BY claimed_at LIMIT {JOBS_SHOWN}"""
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import groupby
 from typing import Any, Literal
@@ -23,12 +23,14 @@ from tabellion.engine.sql import NOW, Dialect
 from tabellion.engine.store import Store
 from tabellion.engine.tables.declaration import Bound
 from tabellion.engine.tables.primary_key import can_be_key
+from tabellion.engine.tables.table import Row
 from tabellion.errors import DeclarationError
 from tabellion.monitor.histories import RecordedAttempt, judge_history
 from tabellion.monitor.view import QueueView
 
 FindingLevel = Literal["violation", "note"]
 PAGE = 5000  #: attempts read by one statement
+ROWS = 500  #: rows whose files are compared at a time
 MOST = 1000  #: findings of one kind in one queue; there may be more
 PAUSE, LOOKS = 1.0, 2  #: seconds before a suspect is looked at again, and how often
 UNSWEPT = 60.0  #: seconds after the end of a lease; sweeps are more frequent
@@ -352,6 +354,22 @@ WHERE due_at < {sql.later(repr(-STUCK), store.dialect)} GROUP BY rule"""
 
 def _violation(kind: str, queue: str, key: str, what: str, fix: str) -> Violation:
     return Violation(kind, f"{queue}/{key}", what, fix, "note" if kind in NOTES else "violation")
+
+
+async def sample_rows(
+    store: Store, query: str, key: str, count: int | None, places: Sequence[str] | None
+) -> AsyncIterator[Row]:
+    """The rows of a query that ends with a condition, one of which is `key > $1`: all in the order of their keys, or
+    `count` at random, or those at `places`."""
+    sampled = count is not None and places is None
+    order = f"random() LIMIT {count}" if sampled else f"{key} LIMIT {ROWS}"
+    query, last = f"{query}{only_places(places, key, store.dialect)} ORDER BY {order}", ""
+    while rows := await store.database.fetch(query, last):
+        for row in rows:
+            yield row
+        if sampled or len(rows) < ROWS:
+            return
+        last = rows[-1]["id"]
 
 
 def only_places(places: Iterable[str] | None, column: str, dialect: Dialect) -> str:

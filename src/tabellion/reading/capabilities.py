@@ -23,13 +23,3 @@ def give_up(*, keep_reading: bool = False) -> bool:
     header = ctypes.create_string_buffer(struct.pack("Ii", VERSION, 0))
     rights = ctypes.create_string_buffer(struct.pack("6I", remaining, remaining, 0, 0, 0, 0))
     return bool(libc.capset(header, rights) == 0)
-
-
-def get_capabilities() -> int:
-    """The capabilities of this process, one bit each."""
-    header = ctypes.create_string_buffer(struct.pack("Ii", VERSION, 0))
-    rights = ctypes.create_string_buffer(24)
-    if ctypes.CDLL(None, use_errno=True).capget(header, rights) != 0:
-        raise OSError(ctypes.get_errno(), "capget")
-    effective, permitted, _, more, more_permitted, _ = struct.unpack("6I", rights.raw[:24])
-    return int((effective | permitted) | (more | more_permitted) << 32)

@@ -142,9 +142,7 @@ def read_local(
         if all(page.source == "failed" for page in pages):
             first = pages[0] if pages else build_failed_page(1, "")
             raise Unreadable(first.error_code or "pdf_damaged", first.error or "")
-        result = understand(
-            pages, header.attachments, header.claims, files, pool, limits, boosted=words, stop=stop, offers=offers
-        )  # fmt: skip
+        result = understand(pages, header, files, pool, limits, boosted=words, stop=stop, offers=offers)
         type_file = next((path for path in files if path.stem == result.type), None)
         if type_file is None and result.type is not None:
             raise Unreadable("reader_crashed", INVALID)
@@ -185,8 +183,7 @@ def _since(started: float) -> float:
 
 def understand(
     pages: Sequence[Page],
-    attachments: Sequence[tuple[str, bytes]],
-    claims: Mapping[str, Mapping[str, str]] | None,
+    header: Header | None,
     types: Sequence[Path],
     sandbox: Sandbox,
     limits: Limits | None = None,
@@ -195,13 +192,14 @@ def understand(
     stop: threading.Event | None = None,
     offers: bool = False,
 ) -> Reading:
-    """The fields and issues of pages, extracted in a child."""
+    """The fields and issues of pages, extracted in a child; the header has what is embedded in the document."""
+    attachments = header.attachments if header else ()
     embedded = [[name, base64.b64encode(data).decode()] for name, data in attachments]
     relevant = _select_end_pages(pages)
     fitting = _select_fitting_pages(relevant, FRAME - REST - sum(len(data) for _, data in embedded))
     arguments = {
         "pages": [serialize_page(page) for page in fitting], "attachments": embedded,
-        "claims": claims, "types": [str(path) for path in types], "boosted": boosted,
+        "claims": header.claims if header else None, "types": [str(path) for path in types], "boosted": boosted,
         "offers": offers,
     }  # fmt: skip
     result: dict[str, Any] = {}

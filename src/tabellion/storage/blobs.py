@@ -269,11 +269,7 @@ class Blobs:
 
     def check(self) -> None:
         """Raises if nothing can be stored now. It blocks: run it in a thread that nothing waits for."""
-        staged = files.StagedFile(self.root, self.root)
-        try:
-            staged.write(b"?")
-        finally:
-            staged.discard()
+        files.check_folder(self.root)
 
     async def remove(self, sha256: str, *, older: float = 0.0, needed: Needed | None = None) -> bool:
         """Removes a content and the files beside it, if it last arrived `older` seconds ago; returns whether it did.

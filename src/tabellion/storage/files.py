@@ -177,13 +177,13 @@ class StagedFile:
             self._handle: int | None = open_file(self.path, root, flags, mode)
 
     @classmethod
-    def adopt(cls, file: Path, root: Path, mode: int = PRIVATE_FILE) -> StagedFile:
+    def adopt(cls, file: Path, root: Path) -> StagedFile:
         """A temporary file that was written and closed before."""
         staged = cls.__new__(cls)
         staged.root, staged.path = root, file
         with translate_errors(file):
             staged._handle = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            os.fchmod(staged._handle, mode)
+            os.fchmod(staged._handle, PRIVATE_FILE)
         return staged
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -254,12 +254,21 @@ def _link(path: Path, final: Path) -> bool:
     return True
 
 
-def write_whole(final: Path, data: bytes, root: Path, mode: int = PRIVATE_FILE) -> None:
+def write_whole(final: Path, data: bytes, root: Path) -> None:
     """Writes a file atomically: after a crash it has its new content or its old one."""
-    staged = StagedFile(final.parent, root, mode)
+    staged = StagedFile(final.parent, root)
     try:
         staged.write(data)
         staged.name(final)
+    finally:
+        staged.discard()
+
+
+def check_folder(root: Path) -> None:
+    """Raises if files cannot be written there now: writes a temporary one and discards it."""
+    staged = StagedFile(root, root)
+    try:
+        staged.write(b"?")
     finally:
         staged.discard()
 

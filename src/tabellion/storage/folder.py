@@ -23,8 +23,8 @@ PATIENCE = 0.05  #: seconds between two attempts to take a lock
 class Folder:
     """A folder of atomically written files."""
 
-    def __init__(self, root: Path, mode: int) -> None:
-        self.root, self.mode = root.absolute(), mode
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
 
     async def put(self, path: str, data: bytes, create: bool) -> None:
         """Writes a file atomically."""
@@ -83,12 +83,8 @@ class Folder:
         return len(await files.in_thread(files.sweep_temps, self.root, older))
 
     def check(self) -> None:
-        """Writes a temporary file and discards it."""
-        staged = files.StagedFile(self.root, self.root, self.mode)
-        try:
-            staged.write(b"?")
-        finally:
-            staged.discard()
+        """Raises if files cannot be written now."""
+        files.check_folder(self.root)
 
     def _get(self, path: str, limit: int | None) -> bytes:
         with (self.root / path).open("rb") as file:
@@ -97,7 +93,7 @@ class Folder:
             return file.read()
 
     def _put(self, path: str, data: bytes, create: bool) -> None:
-        staged = files.StagedFile((self.root / path).parent, self.root, self.mode)
+        staged = files.StagedFile((self.root / path).parent, self.root)
         try:
             staged.write(data)
             self._name(staged, path, create)
@@ -105,7 +101,7 @@ class Folder:
             staged.discard()
 
     def _put_file(self, path: str, file: Path, create: bool) -> None:
-        staged = files.StagedFile.adopt(file, self.root, self.mode)
+        staged = files.StagedFile.adopt(file, self.root)
         try:
             self._name(staged, path, create)
         finally:

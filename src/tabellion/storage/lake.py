@@ -40,7 +40,7 @@ class Lake:
     are those of obstore's `S3Store`.
     """
 
-    def __init__(self, url: str | os.PathLike[str], *, mode: int = files.PRIVATE_FILE, **options: Any) -> None:
+    def __init__(self, url: str | os.PathLike[str], **options: Any) -> None:
         self.url = os.fspath(url)
         self._backend: LakeBackend
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", self.url) and not self.url.startswith("file://"):
@@ -50,7 +50,7 @@ class Lake:
                 from tabellion.storage.bucket import Bucket
             self._backend = Bucket(self.url, **options)
         else:
-            self._backend = Folder(Path(self.url.removeprefix("file://")), mode)
+            self._backend = Folder(Path(self.url.removeprefix("file://")))
 
     @property
     def is_local(self) -> bool:

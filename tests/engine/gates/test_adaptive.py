@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tabellion.engine.gates.adaptive import Adaptive, SavedAdaptive
 from tabellion.engine.gates.limiter import HORIZON, Classic, Limiter, Rates
-from tabellion.engine.gates.profiles import DEFAULT_RATES
+from tabellion.engine.gates.state import DEFAULT_RATES
 
 WIDE = Rates(3.0, 0.1, 1000.0)
 

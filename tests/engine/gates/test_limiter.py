@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabellion.engine.gates.limiter import Classic
-from tabellion.engine.gates.profiles import DEFAULT_RATES
+from tabellion.engine.gates.state import DEFAULT_RATES
 
 
 @dataclass

@@ -9,7 +9,6 @@ import pytest
 
 from tabellion.engine.gates.adaptive import Adaptive, SavedAdaptive
 from tabellion.engine.gates.breaker import Breaker, SavedBreaker
-from tabellion.engine.gates.limiter import Classic, SavedClassic
 from tabellion.engine.gates.state import (
     DAY,
     KEPT,
@@ -121,7 +120,6 @@ def test_invalid_settings_are_rejected(settings: dict[str, object], words: str) 
 @pytest.mark.parametrize(
     ("saved", "kind", "unlike"),
     [
-        (SavedClassic, Classic, {"rates"}),
         (SavedAdaptive, Adaptive, {"rates"}),
         (SavedBreaker, Breaker, {"translatable"}),
         (GateEdits, GateSettings, set()),

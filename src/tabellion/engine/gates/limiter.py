@@ -28,18 +28,6 @@ class SavedLimiter(TypedDict, total=False):
     epoch: int
 
 
-class SavedClassic(SavedLimiter, total=False):
-    """What the classic policy saves."""
-
-    tokens: float
-    max_tokens: float
-    refill_rate: float
-    last_refill: float
-    consecutive_successes: int
-    consecutive_429s: int
-    backoff_until: float
-
-
 class Limiter(Protocol):
     """The interface of a policy. Times are seconds since 1970, by the database's clock."""
 

@@ -6,13 +6,15 @@ import json
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypedDict
 
+from tabellion.engine.gates.adaptive import Adaptive
 from tabellion.engine.gates.breaker import RECOVERY, THRESHOLD, Breaker, SavedBreaker
-from tabellion.engine.gates.limiter import Limiter, Rates, SavedLimiter
-from tabellion.engine.gates.profiles import DEFAULT_RATES, PROFILES
+from tabellion.engine.gates.limiter import Classic, Limiter, Rates, SavedLimiter
 from tabellion.errors import ConfigurationError
 from tabellion.messages import Message
 
 DAY = 86_400.0
+PROFILES: dict[str, type[Adaptive] | type[Classic]] = {"adaptive": Adaptive, "classic": Classic}
+DEFAULT_RATES = {"adaptive": Rates(5.0, 0.05, 1000.0), "classic": Rates(3.0, 1.0, 10.0)}
 KEPT = ("day", "spent", "typical", "needed", "calls", "refusals", "failures")  #: plain numbers that are saved
 
 

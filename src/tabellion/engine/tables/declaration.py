@@ -61,11 +61,9 @@ class Bound:
             crashes=row["crashes"],
         )
 
-    def order_by(self, alias: str = "t") -> str:
-        """The ORDER BY items of a claim."""
-        return ", ".join(
-            f"{alias}.{sql.column(column)}{' DESC' if descending else ''}" for column, descending in self.order
-        )
+    def order_by(self) -> str:
+        """The ORDER BY items of a claim of rows `t`."""
+        return ", ".join(f"t.{sql.column(column)}{' DESC' if descending else ''}" for column, descending in self.order)
 
     def has_index(self) -> bool:
         """Whether an index finds the ready rows in the order in which they are claimed."""

@@ -13,8 +13,8 @@ BLOCKS = 32  #: of a PostgreSQL table in one window: 256 kB, some hundred to two
 ROWS = 1000  #: of a SQLite table in one window
 
 
-async def next_window(database: Database, table: str, position: str | None, alias: str = "t") -> tuple[str, str | None]:
-    """The condition on `alias` that selects the window at `position`, and the position after it; None: it is the last.
+async def next_window(database: Database, table: str, position: str | None) -> tuple[str, str | None]:
+    """The condition on `t` that selects the window at `position`, and the position after it; None: it is the last.
 
     A row that moves during the walk may be missed, or met twice; the next walk finds it.
     """
@@ -24,15 +24,15 @@ async def next_window(database: Database, table: str, position: str | None, alia
         )
         first, blocks = int(position or 0), int(row["blocks"])
         end = first + BLOCKS
-        window = f"({alias}.ctid >= '({first},0)'::tid AND {alias}.ctid < '({end},0)'::tid)"
+        window = f"(t.ctid >= '({first},0)'::tid AND t.ctid < '({end},0)'::tid)"
         return window, str(end) if end < blocks else None
     last = int(position) if position is not None else None
     after = "" if last is None else f"WHERE rowid > {last}"
     rows = await database.fetch(
         f"SELECT rowid AS row FROM {sql.name(table)} {after} ORDER BY rowid LIMIT 1 OFFSET {ROWS - 1}"
     )
-    conditions = [f"{alias}.rowid > {last}"] if last is not None else []
-    conditions += [f"{alias}.rowid <= {rows[0]['row']}"] if rows else []
+    conditions = [f"t.rowid > {last}"] if last is not None else []
+    conditions += [f"t.rowid <= {rows[0]['row']}"] if rows else []
     return " AND ".join(conditions) or "1 = 1", str(rows[0]["row"]) if rows else None
 
 

@@ -33,6 +33,7 @@ from tabellion.pipelines.batches.states import (
 if TYPE_CHECKING:
     from tabellion.engine.store import Store
 
+MOST_ERRORS = 50
 MOST_EXAMPLES = 5  #: refs that are shown for an error
 MOST_TEXTS = 2000  #: different texts of errors that are grouped, the most frequent ones
 PLACES_AT_ONCE = 400  #: rows whose attempts one statement reads
@@ -56,7 +57,7 @@ class RefError(Answer):
     examples: list[FailedRefExample]
 
 
-async def failed_refs(store: Store, batch_id: str, limit: int = 50) -> list[RefError]:
+async def failed_refs(store: Store, batch_id: str) -> list[RefError]:
     """The errors of a batch's refs, the most frequent first. As in its progress, what was not published has failed:
     with the error of its entity or chunk, if it has none of its own."""
     rows: list[_Failed] = await store.database.fetch(
@@ -65,7 +66,7 @@ FROM ({_FAILED}) AS f
 GROUP BY f.error, f.error_code, f.queue ORDER BY count(*) DESC, min(f.id) LIMIT {MOST_TEXTS}""",
         batch_id, *_not_published(),
     )  # fmt: skip
-    groups = (await _group(store, rows))[:limit]
+    groups = (await _group(store, rows))[:MOST_ERRORS]
     return [
         RefError(
             error=group[0][0]["error"], refs=sum(row["n"] for row, _ in group),

@@ -242,7 +242,7 @@ def _describe_batch(rows: Sequence[Any]) -> Batch:
         progress=_progress(counts, sum(one["total_refs"] or 0 for one in rows)), skipped=counts[RefStatus.SKIPPED],
         phases={phase: phases.get(phase, 0) for phase in PHASES}, chunk_size=row["chunk_size"],
         callback_url=row["callback_url"], duplicates=row["duplicates"], submitted_by=row["submitted_by"],
-        created_at=iso(row["created_at"]), completed_at=_iso(row["completed_at"]), closed_at=_iso(row["closed_at"]),
+        created_at=iso(row["created_at"]), completed_at=iso(row["completed_at"]), closed_at=iso(row["closed_at"]),
         status_url=f"/api/batches/{row['id']}",
     )  # fmt: skip
 
@@ -260,7 +260,7 @@ async def _describe_chunks(store: Store, rows: Sequence[Any]) -> list[Chunk]:
             progress=_progress(counts[row["id"]]), skipped=counts[row["id"]].get(RefStatus.SKIPPED, 0),
             failed_pis=unpublished.get(row["id"], (0, None))[0], pi_error=unpublished.get(row["id"], (0, None))[1],
             error=errors.get(row["id"]), started_at=iso(row["started_at"]),
-            completed_at=_iso(row["completed_at"]), received_at=_iso(received.get(ids.get(row["id"], ""))),
+            completed_at=iso(row["completed_at"]), received_at=iso(received.get(ids.get(row["id"], ""))),
             callback=sent.get(ids.get(row["id"], "")),
             **translatable(error=errors.get(row["id"]), pi_error=unpublished.get(row["id"], (0, None))[1]),
         )
@@ -347,7 +347,3 @@ def _progress(counts: Mapping[str, int], total: int | None = None) -> BatchProgr
     completed = sum(counts.get(status, 0) for status in GOOD_REFS)
     failed = counts.get(RefStatus.ERROR, 0)
     return BatchProgress(total_refs=total, completed=completed, failed=failed, pending=total - completed - failed)
-
-
-def _iso(seconds: float | None) -> str | None:
-    return None if seconds is None else iso(seconds)

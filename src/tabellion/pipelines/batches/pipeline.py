@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tabellion.engine.schema import Schema
     from tabellion.engine.store import Store
     from tabellion.monitor.verify import Violation
-    from tabellion.monitor.view import QueueView
     from tabellion.pipelines.batches.served import ServedBatches
     from tabellion.web.blueprint import Blueprint
 
@@ -29,6 +28,7 @@ class BatchesPipeline(Pipeline):
     extras = extras.SERVICE
     catalogues = ("tabellion.pipelines.batches",)
     events = ("batch.ended",)
+    row_pages: Mapping[str, str] = {"batches": "/batches/{}"}
     commands: Mapping[str, str] = {
         "batch": "tabellion.pipelines.batches.commands.batch",
         "batches": "tabellion.pipelines.batches.commands.batches",
@@ -123,16 +123,6 @@ class BatchesPipeline(Pipeline):
         finally:
             await content.close()
 
-    def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
-        """The queues; those of batches have a page for each row."""
-        from tabellion.monitor.view import QueueView
-        from tabellion.pipelines.batches.tables import BATCHES
-
-        return [
-            QueueView(queue, page="/batches/{}" if queue.table == BATCHES else None)
-            for queue in self.queues(config, environment)
-        ]
-
     def blueprint(self) -> Blueprint:
         """The API, the pages and their texts."""
         from tabellion.pipelines.batches import api, pages
@@ -150,12 +140,6 @@ class BatchesPipeline(Pipeline):
         from tabellion.pipelines.batches.served import serve
 
         return serve(config, environment, store)
-
-    def close(self) -> None:
-        """Stops reading: nobody waits for the results any more."""
-        from tabellion.reading.default_sandbox import close_default_sandbox
-
-        close_default_sandbox()
 
 
 PIPELINE = BatchesPipeline()

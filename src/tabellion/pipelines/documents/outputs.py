@@ -86,7 +86,7 @@ def json_line(value: Any) -> bytes:
     return encoded.encode("utf-8", "replace") + b"\n"
 
 
-def parquet_bytes(document: Document, doctype: DocumentType, compression: str | None = None) -> bytes:
+def parquet_bytes(document: Document, doctype: DocumentType) -> bytes:
     """The document as a Parquet file of one row; the same bytes for the same document."""
     pa = columns.arrow()
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -95,7 +95,7 @@ def parquet_bytes(document: Document, doctype: DocumentType, compression: str | 
     sink = pa.BufferOutputStream()
     # Dictionaries and statistics only make a file of one row larger.
     pq.write_table(
-        table, sink, compression=compression or doctype.output.compression,
+        table, sink, compression=doctype.output.compression,
         use_dictionary=False, write_statistics=False, store_schema=False,
     )  # fmt: skip
     return bytes(sink.getvalue())

@@ -277,12 +277,6 @@ class DocumentsPipeline(Pipeline):
                 ) from None
             raise
 
-    def close(self) -> None:
-        """Ends readings that are under way: nobody waits for them any more."""
-        from tabellion.reading.default_sandbox import close_default_sandbox
-
-        close_default_sandbox()
-
     async def before_migration(self, store: Store) -> None:
         """Renames tables of an earlier version."""
         from tabellion.pipelines.documents.former_tables import rename_former_tables

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 from tabellion.engine.store import Store
 from tabellion.engine.tables.table import Row
-from tabellion.monitor.verify import MOST, Violation, confirm, only_places
+from tabellion.monitor.verify import MOST, Violation, confirm, only_places, sample_rows
 from tabellion.pipelines.documents.settings import Settings
 from tabellion.pipelines.documents.states import TABLE
-from tabellion.storage.checking import check_output
+from tabellion.storage.lake import Lake, NoSuchLakeFile
 
-PAGE = 500  #: documents whose files are compared at a time
 _READ_AGAIN = "submit the file again, or restore it from a backup"
 _REWRITE = "have its outputs written again: POST /api/documents/{}/reprocess"
 
@@ -69,22 +69,10 @@ async def _check_files(
     store: Store, settings: Settings, count: int | None, places: Sequence[str] | None
 ) -> list[Violation]:
     """Compares the files of documents with their hashes: of all, of some at random, or of those at `places`."""
-    found: list[Violation] = []
-    last = ""
-    only = only_places(places, "d.id", store.dialect)
-    sampled = count is not None and places is None
-    while True:
-        order = f"random() LIMIT {count}" if sampled else f"d.id LIMIT {PAGE}"
-        rows = await store.database.fetch(
-            f"""SELECT d.id, d.status, d.chore, d.sha256, d.json_path, d.json_sha256, d.parquet_path, d.parquet_sha256
-FROM {TABLE} AS d WHERE d.id > $1{only} ORDER BY {order}""",
-            last,
-        )
-        for row in rows:
-            found += await _check_document(settings, row)
-        if sampled or len(rows) < PAGE:
-            return found
-        last = rows[-1]["id"]
+    query = f"""SELECT d.id, d.status, d.chore, d.sha256, d.json_path, d.json_sha256, d.parquet_path, d.parquet_sha256
+FROM {TABLE} AS d WHERE d.id > $1"""
+    rows = sample_rows(store, query, "d.id", count, places)
+    return [violation async for row in rows for violation in await _check_document(settings, row)]
 
 
 async def _check_document(settings: Settings, row: Row) -> list[Violation]:
@@ -94,6 +82,15 @@ async def _check_document(settings: Settings, row: Row) -> list[Violation]:
     if row["status"] != "completed" or row["chore"] is not None:
         return found  # its outputs are being written, or nobody promised them
     for path, sha256 in (("json_path", "json_sha256"), ("parquet_path", "parquet_sha256")):
-        if row[path] is not None and (wrong := await check_output(settings.lake, row[path], row[sha256])):
+        if row[path] is not None and (wrong := await _check_output(settings.lake, row[path], row[sha256])):
             found.append(Violation("output_damaged", where, wrong, _REWRITE.format(row["id"])))
     return found
+
+
+async def _check_output(lake: Lake, path: str, sha256: str | None) -> str:
+    """What is wrong with a file of the lake; empty if nothing is."""
+    try:
+        content = await lake.get(path)
+    except NoSuchLakeFile:
+        return f"{path} is missing in the lake"
+    return "" if hashlib.sha256(content).hexdigest() == sha256 else f"{path} has other bytes than its hash"

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tabellion.engine.schema import Schema
     from tabellion.engine.store import Store
     from tabellion.extractions.served import ServedExtractions
-    from tabellion.monitor.view import QueueView
     from tabellion.pipeline import Background
     from tabellion.web.blueprint import Blueprint
 
@@ -29,6 +28,7 @@ class OcrPipeline(Pipeline):
     title = "OCR"
     extras = extras.SERVICE
     catalogues = ("tabellion.pipelines.ocr", "tabellion.extractions")
+    row_pages: Mapping[str, str] = {"extraction_queue": "/extractions/{}"}
     keys: Mapping[str, Key] = {
         "ocr.model": (str, "the model that reads pages (local)"),
         "ocr.processes": (int, "worker processes for OCR, each with its own id (1)"),
@@ -89,12 +89,6 @@ class OcrPipeline(Pipeline):
             **({"processes": processes} if processes is not None else {}),
         }
 
-    def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
-        """The queue, with the URL of a row's page."""
-        from tabellion.monitor.view import QueueView
-
-        return [QueueView(queue, page="/extractions/{}") for queue in self.queues(config, environment)]
-
     def blueprint(self) -> Blueprint:
         """The routes and pages that all pipelines on the table share."""
         from tabellion.extractions.blueprint import EXTRACTIONS
@@ -114,12 +108,6 @@ class OcrPipeline(Pipeline):
         from tabellion.pipelines.ocr.settings import settings_of
 
         return await demo.run(run.store, settings_of(run.config, run.environment), live=live)
-
-    def close(self) -> None:
-        """Stops reading: nobody waits for the results any more."""
-        from tabellion.reading.default_sandbox import close_default_sandbox
-
-        close_default_sandbox()
 
 
 PIPELINE = OcrPipeline()

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tabellion.engine.schema import Schema
     from tabellion.engine.store import Store
     from tabellion.extractions.storage import ExtractionFiles
-    from tabellion.monitor.view import QueueView
     from tabellion.pipelines.registries.served import ServedRegistries
     from tabellion.web.blueprint import Blueprint
 
@@ -31,6 +30,7 @@ class RegistriesPipeline(Pipeline):
     title = "Registries"
     extras = f"{extras.SERVICE},browser"
     catalogues = ("tabellion.pipelines.registries", "tabellion.extractions")
+    row_pages: Mapping[str, str] = {"extraction_queue": "/extractions/{}", "search_sessions": "/registries/{}"}
     commands: Mapping[str, str] = {"registry": "tabellion.pipelines.registries.commands.registry"}
     keys: Mapping[str, Key] = {
         "registries.profiles": (list, 'folders with profiles of your own (["registries"])'),
@@ -87,13 +87,6 @@ class RegistriesPipeline(Pipeline):
     def worker_defaults(self, config: Config) -> Mapping[str, Any]:
         """One job for each registry at a time, and an id that tells this worker from those of other programs."""
         return {"name": "unified-worker", "concurrency": 3, "poll": 5.0}
-
-    def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
-        """The queues, each with the URL of a row's page."""
-        from tabellion.monitor.view import QueueView
-
-        places = {"extraction": "/extractions/{}", "companies": "/registries/{}"}
-        return [QueueView(queue, page=places.get(queue.name)) for queue in self.queues(config, environment)]
 
     def gates(self, config: Config) -> Mapping[str, GateSettings]:
         """One for each account."""

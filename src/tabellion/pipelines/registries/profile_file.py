@@ -22,11 +22,11 @@ from tabellion.pipelines.registries.profile import (
     StepKind,
     Task,
 )
-from tabellion.reading.types.yamlnode import Mistakes, TypeFileError, YamlNode, parse
+from tabellion.reading.types import yamlnode
+from tabellion.reading.types.yamlnode import ENDINGS, Mistakes, TypeFileError, YamlNode, parse
 
 SHIPPED = Path(__file__).parent / "profiles"
 FOLDER = Path("registries")  #: for profiles of your own, unless another is configured
-ENDINGS = (".yaml", ".yml")
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 WORD = re.compile(r"[a-z][a-z0-9_]{0,39}")
 KEYS = (
@@ -68,12 +68,7 @@ def load(name: str | Path, folders: Sequence[str | Path] = (FOLDER,), portal: st
 
 def find_files(folders: Sequence[str | Path] = (FOLDER,)) -> dict[str, Path]:
     """The files of all profiles by name; those in the folders take precedence over those that ship."""
-    found: dict[str, Path] = {}
-    for folder in (*map(Path, folders), SHIPPED):
-        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if path.suffix in ENDINGS and path.stem not in found:
-                found[path.stem] = path
-    return found
+    return yamlnode.find_files(folders, SHIPPED)
 
 
 def read(source: bytes | str, file: str = "<text>", portal: str = "") -> Profile:

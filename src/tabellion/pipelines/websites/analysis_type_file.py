@@ -13,11 +13,11 @@ from tabellion.errors import ConfigurationError
 from tabellion.messages import LANGUAGES
 from tabellion.pipelines.websites.analysis_type import ANSWER, BUDGET, KINDS, AnalysisField, AnalysisType, Kind
 from tabellion.pipelines.websites.rules.apply import RULES
-from tabellion.reading.types.yamlnode import Mistakes, TypeFileError, YamlNode, parse
+from tabellion.reading.types import yamlnode
+from tabellion.reading.types.yamlnode import ENDINGS, Mistakes, TypeFileError, YamlNode, parse
 
 SHIPPED = Path(__file__).parent / "types"
 FOLDER = Path("analyses")  #: the default folder of people's own types
-ENDINGS = (".yaml", ".yml")
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
 FIELD = re.compile(r"[a-z][a-z0-9_]{0,39}")
 KEYS = (
@@ -49,12 +49,7 @@ def load(name: str | Path, folders: Sequence[str | Path] = (FOLDER,)) -> Analysi
 
 def find_files(folders: Sequence[str | Path] = (FOLDER,)) -> dict[str, Path]:
     """The files of all types by name; those in the folders take precedence over those that ship."""
-    found: dict[str, Path] = {}
-    for folder in (*map(Path, folders), SHIPPED):
-        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if path.suffix in ENDINGS:
-                found.setdefault(path.stem, path)
-    return found
+    return yamlnode.find_files(folders, SHIPPED)
 
 
 def read_file(path: Path) -> AnalysisType:

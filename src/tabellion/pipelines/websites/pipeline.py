@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tabellion.engine.store import Store
     from tabellion.monitor.metrics.metric import MetricSource
     from tabellion.monitor.verify import Violation
-    from tabellion.monitor.view import QueueView
     from tabellion.pipelines.websites.served import ServedWebsites
     from tabellion.web.blueprint import Blueprint
 
@@ -29,6 +28,7 @@ class WebsitesPipeline(Pipeline):
     title = "Websites"
     extras = f"{extras.SERVICE},websites"
     catalogues = ("tabellion.pipelines.websites", "tabellion.pipelines.websites.site")
+    row_pages: Mapping[str, str] = {"website_jobs": "/websites/{}"}
     commands: Mapping[str, str] = {
         "website": "tabellion.pipelines.websites.commands.website",
         "analyses": "tabellion.pipelines.websites.commands.analyses",
@@ -98,16 +98,6 @@ class WebsitesPipeline(Pipeline):
         from tabellion.pipelines.websites.settings import settings_of
 
         return (JobsRule(settings_of(config, environment).blobs, config.keep("websites")),)
-
-    def views(self, config: Config, environment: Environment | None = None) -> Sequence[QueueView]:
-        """The queues, with the URL of a job's page."""
-        from tabellion.monitor.view import QueueView
-        from tabellion.pipelines.websites.tables import JOBS
-
-        return [
-            QueueView(queue, page="/websites/{}" if queue.table == JOBS else None)
-            for queue in self.queues(config, environment)
-        ]
 
     def metrics(self, config: Config, environment: Environment | None = None) -> MetricSource:
         """Slots, attempts, retries and times of each phase."""

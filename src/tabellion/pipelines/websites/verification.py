@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tabellion.engine.store import Store
-from tabellion.monitor.verify import MOST, Violation, confirm, only_places
+from tabellion.monitor.verify import MOST, Violation, confirm, only_places, sample_rows
 from tabellion.pipelines.websites import tables
 from tabellion.pipelines.websites.retention import FILES
 from tabellion.pipelines.websites.states import ENDED
 from tabellion.storage.blobs import Blobs
-
-PAGE = 500  #: jobs whose files are compared at a time
 
 
 async def verify_websites(store: Store, blobs: Blobs, *, files: int | None = 0) -> list[Violation]:
@@ -40,22 +38,12 @@ WHERE NOT EXISTS (SELECT 1 FROM {tables.JOBS} AS j WHERE j.id = a.job_id)
 async def _check_files(store: Store, blobs: Blobs, count: int | None, places: Sequence[str] | None) -> list[Violation]:
     """Compares the files of jobs that have ended with their hashes."""
     found: list[Violation] = []
-    last = ""
     statuses = ", ".join(f"'{status.value}'" for status in ENDED)
-    only = only_places(places, "t.id", store.dialect)
-    sampled = count is not None and places is None
-    while True:
-        order = f"random() LIMIT {count}" if sampled else f"t.id LIMIT {PAGE}"
-        rows = await store.database.fetch(
-            f"""SELECT t.id, {", ".join(FILES)} FROM {tables.JOBS} AS t
-WHERE t.id > $1 AND t.status IN ({statuses}){only} ORDER BY {order}""",
-            last,
-        )
-        for row in rows:
-            for sha256 in sorted({row[name] for name in FILES if row[name] is not None}):
-                if wrong := await blobs.compare(sha256):
-                    fix = f"submit its website again, or restore the file from a backup; the job is {row['id']}"
-                    found.append(Violation("file_damaged", f"website-analysis/{row['id']}", wrong, fix))
-        if sampled or len(rows) < PAGE:
-            return found
-        last = rows[-1]["id"]
+    query = f"""SELECT t.id, {", ".join(FILES)} FROM {tables.JOBS} AS t
+WHERE t.id > $1 AND t.status IN ({statuses})"""
+    async for row in sample_rows(store, query, "t.id", count, places):
+        for sha256 in sorted({row[name] for name in FILES if row[name] is not None}):
+            if wrong := await blobs.compare(sha256):
+                fix = f"submit its website again, or restore the file from a backup; the job is {row['id']}"
+                found.append(Violation("file_damaged", f"website-analysis/{row['id']}", wrong, fix))
+    return found

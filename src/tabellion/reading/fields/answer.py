@@ -50,9 +50,7 @@ class FieldAnswer:
         }
 
 
-def answer_of(
-    candidates: Sequence[FieldCandidate], value: Any = None, *, proofs: Sequence[str] = ()
-) -> FieldAnswer | None:
+def answer_of(candidates: Sequence[FieldCandidate], value: Any = None) -> FieldAnswer | None:
     """The best candidate as an answer; the others are its rivals."""
     if not candidates:
         return None
@@ -70,7 +68,6 @@ def answer_of(
         margin=best.score - others[0].score if others else 1.0,
         reading=min(word.score for word in words),
         rivals=len({str(candidate.value) for candidate in others}),
-        proofs=list(proofs),
         reasons=[_where(best), *best.reasons, beside(len(others))],
         others=others,
         found=best.found,

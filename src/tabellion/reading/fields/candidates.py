@@ -53,7 +53,7 @@ class FieldCandidate:
 
 
 def find_labelled(
-    doc: LabelledText, fields: Iterable[str], parse: Parser, *, reach: float = 3.0, strangers: bool = False
+    doc: LabelledText, fields: Iterable[str], parse: Parser, *, strangers: bool = False
 ) -> Iterator[FieldCandidate]:
     """The values that labels point at: in the rest of the line, else in the row to the right, else below.
 
@@ -66,7 +66,7 @@ def find_labelled(
         yield from _make_candidates(label, label.line, found, AFTER, "after", strangers)
         if found or stop < len(label.line.text):
             if not found:
-                yield from _under(doc, label, stop, parse, reach)
+                yield from _under(doc, label, stop, parse)
             continue
         rows_with_values = 0
         for other in doc.layout.right(label.line):
@@ -78,13 +78,13 @@ def find_labelled(
             if rows_with_values >= 3:
                 break
         if not rows_with_values:
-            yield from _under(doc, label, stop, parse, reach)
+            yield from _under(doc, label, stop, parse)
 
 
-def _under(doc: LabelledText, label: Label, stop: int, parse: Parser, reach: float) -> Iterator[FieldCandidate]:
+def _under(doc: LabelledText, label: Label, stop: int, parse: Parser) -> Iterator[FieldCandidate]:
     """The nearest value below a label, under its own part of the line."""
     box = label.line.box_at(label.start, stop)
-    for other in doc.layout.below(label.line, reach, (box[0] - MARGIN, box[1], box[2] + MARGIN, box[3])):
+    for other in doc.layout.below(label.line, box=(box[0] - MARGIN, box[1], box[2] + MARGIN, box[3])):
         under = [value for value in parse(other.text) if _over(box, other.box_at(value.start, value.end))]
         if under:
             yield from _make_candidates(label, other, under[:1], UNDER, "below", True)

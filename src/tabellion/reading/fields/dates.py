@@ -11,6 +11,7 @@ from tabellion.reading.fields.labelled_text import LabelledText
 from tabellion.reading.fields.table import columns_of
 from tabellion.reading.fields.values import Day, days, fold_in_place
 
+FIELDS = ("invoice_date", "due_date")
 _OLDEST = datetime.date(1970, 1, 1)
 #: Words between a number and its date: "Nr. 4711 vom 05.03.2018", "facture F27 du 15/01/2020".
 _OF = re.compile(r"(?:\b(?:vom|von|du|dated|of|date|le|en date du)\s*:?\s*)$")
@@ -27,9 +28,7 @@ _EARLY = re.compile(r"skonto|escompte|discount")
 _TIME = re.compile(r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?\s*(?:am|pm)?|\b[ap]m\b")
 
 
-def read_dates(
-    doc: LabelledText, *, fields: tuple[str, ...] = ("invoice_date", "due_date")
-) -> dict[str, list[FieldCandidate]]:
+def read_dates(doc: LabelledText) -> dict[str, list[FieldCandidate]]:
     """The candidates of each field, the best first."""
 
     def parse(text: str) -> list[Day]:
@@ -38,8 +37,8 @@ def read_dates(
     def parse_days(text: str) -> list[Day]:
         return [day for day in days(text, doc.order, compact=True) if day.value >= _OLDEST]
 
-    found: dict[str, list[FieldCandidate]] = {name: [] for name in fields}
-    for candidate in find_labelled(doc, fields, parse_days):
+    found: dict[str, list[FieldCandidate]] = {name: [] for name in FIELDS}
+    for candidate in find_labelled(doc, FIELDS, parse_days):
         if (
             candidate.how == "below"
             and candidate.label
@@ -54,15 +53,15 @@ def read_dates(
         found[candidate.field].append(candidate)
     not_dates = {candidate.key for candidate in find_labelled(doc, ("",), parse) if candidate.how != "below"}
     for candidate in _loose(doc, parse):
-        known = {present.key for name in fields for present in found[name]}
-        if candidate.key not in known and candidate.field in found:
+        known = {present.key for name in FIELDS for present in found[name]}
+        if candidate.key not in known:
             if candidate.key in not_dates:
                 candidate.score *= 0.4
             found[candidate.field].append(candidate)
     for candidates in found.values():
         candidates.sort(key=lambda candidate: (-candidate.score, candidate.line.number, candidate.start))
-    due = found.get("due_date") or []
-    issued = found.get("invoice_date") or []
+    due = found["due_date"]
+    issued = found["invoice_date"]
     if due and issued:
         keys = {candidate.key for candidate in due if candidate.score >= 0.6}
         found["invoice_date"] = [candidate for candidate in issued if candidate.key not in keys] or issued

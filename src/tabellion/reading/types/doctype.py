@@ -7,9 +7,10 @@ prompt, the hints of the local reader and the form that reviewers see.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from tabellion.reading.issue import Severity
@@ -144,10 +145,9 @@ class DocumentType:
         """The type's part of the key under which results are cached."""
         return f"{self.name}/{self.version}/{self.digest[:16]}"
 
-    def hints(self, languages: Iterable[str] | None = None) -> dict[str, Hint]:
-        """What the local reader looks for, in these languages or in all."""
-        allowed = None if languages is None else {*languages, ANY}
-        return {spec.name: _hint(spec, allowed) for spec in self.fields}
+    def hints(self) -> dict[str, Hint]:
+        """What the local reader looks for, in all languages."""
+        return {spec.name: _hint(spec) for spec in self.fields}
 
     def json_schema(self, *, quotes: bool = False) -> dict[str, Any]:
         """Plain JSON Schema of the values; with quotes, each field is `{value, quote, page}` and each row has both."""
@@ -166,15 +166,14 @@ class DocumentType:
         return schema.form(self.fields)
 
 
-def phrases(of: Phrases, languages: set[str] | None = None) -> tuple[str, ...]:
-    """The phrases of these languages, each once, the longest first so that `total ht` is matched before `total`."""
-    found = {phrase: None for language, some in of.items() if not languages or language in languages for phrase in some}
-    return tuple(sorted(found, key=len, reverse=True))
+def phrases(of: Phrases) -> tuple[str, ...]:
+    """The phrases of all languages, each once, the longest first so that `total ht` is matched before `total`."""
+    return tuple(sorted(dict.fromkeys(chain.from_iterable(of.values())), key=len, reverse=True))
 
 
-def _hint(spec: FieldSpec, languages: set[str] | None) -> Hint:
+def _hint(spec: FieldSpec) -> Hint:
     return Hint(
-        name=spec.name, kind=spec.kind, labels=phrases(spec.labels, languages),
-        not_labels=phrases(spec.not_labels, languages), pattern=spec.pattern, options=spec.options,
-        columns=tuple(_hint(column, languages) for column in spec.items),
+        name=spec.name, kind=spec.kind, labels=phrases(spec.labels),
+        not_labels=phrases(spec.not_labels), pattern=spec.pattern, options=spec.options,
+        columns=tuple(_hint(column) for column in spec.items),
     )  # fmt: skip

@@ -24,11 +24,10 @@ from tabellion.reading.types.sections import (
     read_phrases,
     read_processing,
 )
-from tabellion.reading.types.yamlnode import Mistakes, TypeFileError, YamlNode, parse
+from tabellion.reading.types.yamlnode import ENDINGS, Mistakes, TypeFileError, YamlNode, find_files, parse
 
 SHIPPED = Path(__file__).parent / "shipped"
 FOLDER = Path("types")  #: the default folder of people's own types
-ENDINGS = (".yaml", ".yml")
 SECTIONS = (
     "name", "version", "title", "description", "recognise", "locale", "fields", "validation", "idempotency", "output",
     "processing", "instructions",
@@ -53,13 +52,7 @@ def load(name: str | Path, folders: Sequence[str | Path] = (FOLDER,)) -> Documen
 
 def available(folders: Sequence[str | Path] = (FOLDER,)) -> dict[str, Path]:
     """The files of all types by name: an earlier folder wins, the shipped types come last."""
-    found: dict[str, Path] = {}
-    for folder in (*map(Path, folders), SHIPPED):
-        if folder.is_dir():
-            for path in sorted(folder.iterdir()):
-                if path.suffix in ENDINGS:
-                    found.setdefault(path.stem, path)
-    return found
+    return find_files(folders, SHIPPED)
 
 
 @functools.cache

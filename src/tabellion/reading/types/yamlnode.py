@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from tabellion.errors import ConfigurationError
 
+ENDINGS = (".yaml", ".yml")
 LARGEST = 256_000  # bytes of a file
 DEEPEST = 12
 MOST_NODES = 20_000
@@ -290,6 +292,16 @@ class _Tree:
 
     def refuse(self, at: YamlNode, what: str) -> None:
         raise TypeFileError(self.file, [*self.mistakes, Mistake(at.line, at.column, what)])
+
+
+def find_files(folders: Sequence[str | Path], shipped: Path) -> dict[str, Path]:
+    """The type files by name: an earlier folder wins, the shipped ones come last."""
+    found: dict[str, Path] = {}
+    for folder in (*map(Path, folders), shipped):
+        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+            if path.suffix in ENDINGS:
+                found.setdefault(path.stem, path)
+    return found
 
 
 def _kind_name(node: YamlNode) -> str:

@@ -88,7 +88,7 @@ class Direct:
 
     async def approve(self, item: str, version: int) -> None:
         """Approve the item."""
-        await finishing.approve(self.store, types, item, self.person, version, seconds=1.0, keystrokes=2)
+        await finishing.approve(self.store, types, item, self.person, version, effort={"seconds": 1.0, "keystrokes": 2})
 
     async def verb(self, item: str, verb: str, **facts: Any) -> None:
         """Perform any other action."""

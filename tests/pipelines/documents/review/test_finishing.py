@@ -38,7 +38,7 @@ def test_approved_or_corrected(url: str) -> None:
                 version = await editing.edit(store, types, item, ANNA, 1, changes)
             await editing.draft(store, item, ANNA, {"fields": {}})
             assert await finishing.approve(
-                store, types, item, ANNA, version, seconds=12.5, keystrokes=3
+                store, types, item, ANNA, version, effort={"seconds": 12.5, "keystrokes": 3}
             ) == ending  # fmt: skip
             row = await items.row(store, item)
             assert (row["status"], row["reviewer"], row["holder"]) == (ending, "anna", None)
@@ -193,7 +193,7 @@ def test_a_rejection_needs_a_reason(url: str) -> None:
             await finishing.reject(store, item, ANNA, "other", " ")
         with pytest.raises(errors.NotHeld):
             await finishing.reject(store, item, BEN, "unreadable")
-        await finishing.reject(store, item, ANNA, "other", "upside down", seconds=1)
+        await finishing.reject(store, item, ANNA, "other", "upside down", effort={"seconds": 1})
         row = await items.row(store, item)
         assert row["status"] == "rejected"
         assert json.loads(row["reason"] or "") == {"code": "other", "note": "upside down"}
@@ -209,7 +209,7 @@ def test_a_finished_item_is_reopened(url: str) -> None:
     async def go(store: Store) -> None:
         item = await held(store)
         version = await editing.edit(store, types, item, ANNA, 1, {"date": Change("correct", "2024-06-01")})
-        await finishing.approve(store, types, item, ANNA, version, seconds=10, keystrokes=5)
+        await finishing.approve(store, types, item, ANNA, version, effort={"seconds": 10, "keystrokes": 5})
         with pytest.raises(errors.NotAllowed):
             await finishing.reopen(store, item, ANNA, "oops")
         await finishing.reopen(store, item, CLEO, "the vendor complains")
@@ -218,7 +218,7 @@ def test_a_finished_item_is_reopened(url: str) -> None:
         row = await items.row(store, item)
         assert (row["status"], row["reviewer"], row["finished_at"], row["claimed_at"]) == ("pending", None, None, None)
         assert await claims.claim_next(store, BEN) == item
-        await finishing.approve(store, types, item, BEN, row["version"], seconds=5, keystrokes=1)
+        await finishing.approve(store, types, item, BEN, row["version"], effort={"seconds": 5, "keystrokes": 1})
         row = await items.row(store, item)
         assert (row["status"], row["seconds"], row["keystrokes"]) == ("corrected", 15, 6)
         assert [action for action, _ in await trail(store, item)] == [

@@ -70,10 +70,10 @@ def test_an_item_is_recorded_once(url: str) -> None:
         await put_user(store, "anna")
         item = await put_item(store, "d0")
         for _ in range(2):
-            statements = item_changes.record_creation(store.dialect, "d0", "low_confidence")
+            statements = item_changes.record_creation(store.dialect, "d0")
             await store.database.transact([audit.bind_statement(*one) for one in statements])
         return item, await audit.history(store, subject="d0")
 
     item, trail = ask(url, go)
     assert [(one["action"], one["item_id"]) for one in trail] == [("created", item), ("assigned", item)]
-    assert (trail[0]["reason"], trail[1]["after"]) == ("low_confidence", "anna")
+    assert trail[1]["after"] == "anna"

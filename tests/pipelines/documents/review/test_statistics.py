@@ -27,13 +27,12 @@ def collected(url: str, *, per: str = "") -> Any:
             item = await put(store)
             await claims.claim(store, item, ANNA)
             version = await editing.edit(store, types, item, ANNA, 1, changes) if changes else 1
-            await finishing.approve(
-                store, types, item, ANNA, version, seconds=10 * (place + 1), keystrokes=5 if place else None
-            )
+            effort = {"seconds": 10 * (place + 1), **({"keystrokes": 5} if place else {})}
+            await finishing.approve(store, types, item, ANNA, version, effort=effort)
         item = await put(store)
         await claims.claim(store, item, EVIL)
         await store.database.fetch("UPDATE tabellion_review_items SET due_at = created_at WHERE id = $1", item)
-        await finishing.reject(store, item, EVIL, "duplicate", seconds=100)
+        await finishing.reject(store, item, EVIL, "duplicate", effort={"seconds": 100})
         await put(store)
         now = await store.now()
         assert (await numbers.numbers(store, now + 10, now + 20))["totals"]["documents"] == 0
@@ -87,10 +86,10 @@ def test_corrections_and_time_count_for_the_person_who_spent_them(url: str) -> N
         version = await editing.edit(store, types, item, ANNA, 1, changes)
         await claims.release(store, item, ANNA)
         await claims.claim(store, item, BEN)
-        await finishing.approve(store, types, item, BEN, version, seconds=30, keystrokes=3)
+        await finishing.approve(store, types, item, BEN, version, effort={"seconds": 30, "keystrokes": 3})
         await finishing.reopen(store, item, CLEO, "look again")
         await claims.claim(store, item, CLEO)
-        await finishing.approve(store, types, item, CLEO, version + 2, seconds=10)
+        await finishing.approve(store, types, item, CLEO, version + 2, effort={"seconds": 10})
         now = await store.now()
         return await numbers.numbers(store, now - 60, now + 60)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tabellion.cli import pipeline_tables
@@ -50,16 +49,11 @@ class BatchFollower:
     ) -> None:  # fmt: skip
         self._config, self._pieces, self._id = config, pieces, id_ or ""
         self._chunk_size, self._callback_url = chunk_size, callback_url
-        self._place = config.environments[0]
         self._settings = settings_of(config)
-        self._store = Store(self._place.url, deadline=SUBMIT_DEADLINE)
+        self._store = Store(config.environments[0].url, deadline=SUBMIT_DEADLINE)
 
     async def __aenter__(self) -> BatchFollower:
-        if not self._config.has_own_database:
-            await PIPELINE.require(self._place)
-        elif missing := self._place.missing_file():
-            Path(missing).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        await pipeline_tables.prepare(self._store, [PIPELINE])
+        await pipeline_tables.prepare_own(self._store, self._config, PIPELINE)
         return self
 
     async def __aexit__(self, *_: object) -> None:

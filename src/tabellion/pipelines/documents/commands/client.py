@@ -54,12 +54,7 @@ class DirectClient:
         self._waiting: set[tuple[str, str | None]] = set()  #: the model and type of what was submitted
 
     async def __aenter__(self) -> DirectClient:
-        place = self._config.environments[0]
-        if not self._config.has_own_database:
-            await PIPELINE.require(place)
-        elif missing := place.missing_file():
-            Path(missing).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        await pipeline_tables.prepare(self._store, [PIPELINE])
+        await pipeline_tables.prepare_own(self._store, self._config, PIPELINE)
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from tabellion.accounts import audit
 from tabellion.accounts.audit import AuditEntry
@@ -20,12 +22,14 @@ from tabellion.pipelines.documents.review.people import Person
 from tabellion.pipelines.documents.review.queue import ENDINGS, OPEN, Ending, review_queue
 from tabellion.pipelines.documents.review.rejection import REJECTIONS, store_rejection
 
+Effort = Mapping[str, float]  #: the seconds and keystrokes that a person spent, as far as they are known
+NO_EFFORT: Effort = MappingProxyType({})
 REOPEN_TRIES = 3  #: of an item that somebody else changes meanwhile
 
 
 async def approve(
     store: Store, types: Types, id: str, person: Person, version: int, *,  # noqa: A002
-    seconds: float | None = None, keystrokes: int | None = None, unseen: bool = False,
+    effort: Effort = NO_EFFORT, unseen: bool = False,
 ) -> Ending:  # fmt: skip
     """Finishes an item: corrected if a field of it was corrected, else approved.
 
@@ -51,15 +55,14 @@ async def approve(
     if doubtful and not unseen:
         raise errors.FieldsUnreviewed(doubtful)
     ending: Ending = "corrected" if any(row["manually_corrected"] for row in found.values()) else "approved"
-    more = {"unseen": [field["name"] for field in doubtful]} if doubtful else {}
+    more = {**effort, **({"unseen": [field["name"] for field in doubtful]} if doubtful else {})}
     entry = AuditEntry("approved", person.name, item["document_id"], id, before=item["status"], after=ending, more=more)
-    await _finish(store, item, person, ending, _with_effort(entry, seconds, keystrokes), version)
+    await _finish(store, item, person, ending, entry, version)
     return ending
 
 
 async def reject(
-    store: Store, id: str, person: Person, code: str, reason: str | None = None, *,  # noqa: A002
-    seconds: float | None = None, keystrokes: int | None = None,
+    store: Store, id: str, person: Person, code: str, reason: str | None = None, effort: Effort = NO_EFFORT,  # noqa: A002
 ) -> None:  # fmt: skip
     """Rejects a document for one of the listed reasons, with an explanation by the reviewer."""
     if code not in REJECTIONS:
@@ -74,14 +77,9 @@ async def reject(
     item = await items.row(store, id)
     entry = AuditEntry(
         "rejected", person.name, item["document_id"], id, before=item["status"], after="rejected", reason=note,
-        more={"code": code},
+        more={**effort, "code": code},
     )  # fmt: skip
-    await _finish(store, item, person, "rejected", _with_effort(entry, seconds, keystrokes), None)
-
-
-def _with_effort(entry: AuditEntry, seconds: float | None, keystrokes: int | None) -> AuditEntry:
-    spent = {name: value for name, value in (("seconds", seconds), ("keystrokes", keystrokes)) if value is not None}
-    return replace(entry, more={**spent, **entry.more})
+    await _finish(store, item, person, "rejected", entry, None)
 
 
 async def _finish(

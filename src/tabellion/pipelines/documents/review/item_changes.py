@@ -42,7 +42,7 @@ WHERE tabellion_review_items.status IN {OPEN}"""
     return text, {"item": new_id(), "document": document, "reasons": reasons, "due": due, **measures}
 
 
-def record_creation(dialect: Dialect, document: str, reason: str | None = None) -> list[Statement]:
+def record_creation(dialect: Dialect, document: str) -> list[Statement]:
     """The statements that follow `create` in the same transaction: assignment, and the audit entries of both.
 
     There is no second audit entry for an item that existed before.
@@ -50,7 +50,7 @@ def record_creation(dialect: Dialect, document: str, reason: str | None = None) 
     update, assigned_entry = assign_to_least_loaded(dialect, document)
     source = """FROM tabellion_review_items AS r WHERE r.document_id = :document AND r.status = 'pending'
   AND NOT EXISTS (SELECT 1 FROM tabellion_audit_log AS a WHERE a.item_id = r.id AND a.action = 'created')"""
-    entry = AuditEntry("created", SYSTEM, document, reason=reason)
+    entry = AuditEntry("created", SYSTEM, document)
     return [update, audit.statement(dialect, entry, source, {"document": document}, item_id="r.id"), assigned_entry]
 
 

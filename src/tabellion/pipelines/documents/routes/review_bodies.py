@@ -97,6 +97,10 @@ class ApprovalEffort(Strict):
     keystrokes: int | None = Field(default=None, ge=0, le=10_000_000)
     next: bool = Field(default=False, description="Claim the next item immediately.")
 
+    def effort(self) -> dict[str, float]:
+        """What was given of the effort."""
+        return self.model_dump(include={"seconds", "keystrokes"}, exclude_none=True)
+
 
 class Approval(ApprovalEffort):
     """An approval."""

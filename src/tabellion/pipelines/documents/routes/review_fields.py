@@ -99,9 +99,8 @@ async def approve(request: Request, id: str) -> Response:  # noqa: A002
     body = await parse_body(request, Approval, request.app.state.limits, empty=True)
     with translate_errors():
         await finishing.approve(
-            context.store, context.types, id, context.person, version, seconds=body.seconds,
-            keystrokes=body.keystrokes, unseen=body.unseen,
-        )  # fmt: skip
+            context.store, context.types, id, context.person, version, effort=body.effort(), unseen=body.unseen
+        )
     return await _answer_with_next(context, id, body)
 
 
@@ -124,10 +123,7 @@ async def choose_type(request: Request, id: str) -> Response:  # noqa: A002
 async def reject(request: Request, id: str) -> Response:  # noqa: A002
     """Rejects the document for one of the reasons that the item lists."""
     async with item_change(request, id, RejectionBody) as (context, body):
-        await finishing.reject(
-            context.store, id, context.person, body.code, body.reason, seconds=body.seconds,
-            keystrokes=body.keystrokes,
-        )  # fmt: skip
+        await finishing.reject(context.store, id, context.person, body.code, body.reason, body.effort())
     return await _answer_with_next(context, id, body)
 
 

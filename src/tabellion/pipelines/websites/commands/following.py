@@ -62,16 +62,11 @@ class WebsiteFollower:
         self._outcomes = [Outcome(url) for url in urls]
         self._rules = local_rules(Rules.of(config.allow), urls)
         self._settings = settings_of(config, rules=self._rules)
-        self._place = config.environments[0]
-        self._store = self._place.store()
+        self._store = config.environments[0].store()
 
     async def __aenter__(self) -> WebsiteFollower:
         self._settings.check_types()
-        if not self._config.has_own_database:
-            await PIPELINE.require(self._place)
-        elif missing := self._place.missing_file():
-            Path(missing).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        await pipeline_tables.prepare(self._store, [PIPELINE])
+        await pipeline_tables.prepare_own(self._store, self._config, PIPELINE)
         return self
 
     async def __aexit__(self, *_: object) -> None:
