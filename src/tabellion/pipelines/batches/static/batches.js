@@ -1,18 +1,16 @@
 // The list of batches: progress of each, kept up to date, and the form that submits a file.
-import { api, byId, capital, el, empty, explain, flash, number, notice, Problem, renewCsrf, rowKeys, t, token, toast } from "./base.js";
+import { byId, capital, el, empty, explain, flash, number, Problem, renewCsrf, t, token } from "./base.js";
 import { refsProgress, statusBadges } from "./batch_parts.js";
 import { put } from "./charts.js";
+import { liveList } from "./live_list.js";
 import { localized } from "./messages.js";
 import { liveAge, short, watch } from "./monitor.js";
-import { renew, Rows } from "./rows.js";
+import { renew } from "./rows.js";
 
-const PAGE = 20, MOST = 100, PAUSE = 1500;
 const form = /** @type {HTMLFormElement | null} */ (byId("batch-form"));
-let shown = [], cursor = null, timer = 0, requests = 0;
 
-// -- the list ----------------------------------------------------------------------------------------------------
-
-const table = new Rows(byId("rows"), (batch) => {
+/** The row of a batch, which is changed in place: the bar of its refs moves. */
+function makeRow(batch) {
   const status = el("td", { class: "status-cell" }), progress = refsProgress(), chunks = el("span"), broken = el("span", { class: "text-bad small block" });
   const about = el("span", { class: "small muted cut" }), age = liveAge((seconds) => (seconds < 5 ? t("dashboard.just_now") : t("dashboard.ago", { time: short(seconds) })));
   const row = el("tr", { dataset: { row: batch.id } },
@@ -28,52 +26,9 @@ const table = new Rows(byId("rows"), (batch) => {
     age.update(one.created_at);
   };
   return row;
-});
-
-function draw() {
-  if (byId("rows").getAttribute("aria-busy") === "true") byId("rows").replaceChildren();
-  byId("rows").setAttribute("aria-busy", "false");
-  table.update(shown, (batch) => batch.id);
-  byId("list").hidden = !shown.length;
-  byId("pager").hidden = cursor === null;
-  byId("nothing").hidden = shown.length > 0;
-  renew(byId("nothing"), shown.length > 0, () => empty("copy", t("batches.none"), t("batches.none_note")));
 }
 
-/** Loads the newest batches again, as many as are shown; ignores answers to older requests. */
-async function load() {
-  const request = (requests += 1), limit = Math.min(MOST, Math.max(PAGE, shown.length));
-  try {
-    const { data: page } = await api("GET", `/api/batches?limit=${limit}`);
-    if (request !== requests) return;
-    const older = shown.length > limit ? shown.slice(limit) : [];
-    shown = [...page.batches, ...older];
-    if (!older.length) cursor = page.next;
-    byId("trouble").hidden = true;
-    draw();
-  } catch (error) {
-    if (request !== requests) return;
-    byId("trouble").hidden = false;
-    byId("trouble").replaceChildren(notice("bad", "stop", explain(error)));
-  }
-}
-
-async function more() {
-  const request = requests;
-  byId("more").setAttribute("aria-busy", "true");
-  try {
-    const { data: page } = await api("GET", `/api/batches?limit=${PAGE}&cursor=${encodeURIComponent(cursor)}`);
-    if (request !== requests) return;
-    const known = new Set(shown.map((batch) => batch.id));
-    shown = [...shown, ...page.batches.filter((batch) => !known.has(batch.id))];
-    cursor = page.next;
-    draw();
-  } catch (error) {
-    toast(explain(error), "bad");
-  } finally {
-    byId("more").removeAttribute("aria-busy");
-  }
-}
+const list = liveList({ name: "batches", row: makeRow, nothing: () => empty("copy", t("batches.none"), t("batches.none_note")) });
 
 // -- the form ----------------------------------------------------------------------------------------------------
 
@@ -117,7 +72,4 @@ form?.addEventListener("submit", async (event) => {
   }
 });
 
-byId("more").addEventListener("click", more);
-rowKeys(byId("rows"));
-watch(() => { timer ||= setTimeout(async () => { await load(); timer = 0; }, PAUSE); });
-load();
+watch(list.refresh);
