@@ -1,5 +1,5 @@
 // The list of batches: progress of each, kept up to date, and the form that submits a file.
-import { byId, capital, el, empty, explain, flash, number, Problem, renewCsrf, t, token } from "./base.js";
+import { api, byId, capital, el, empty, explain, flash, number, Problem, t } from "./base.js";
 import { refsProgress, statusBadges } from "./batch_parts.js";
 import { put } from "./charts.js";
 import { liveList } from "./live_list.js";
@@ -32,18 +32,6 @@ const list = liveList({ name: "batches", row: makeRow, nothing: () => empty("cop
 
 // -- the form ----------------------------------------------------------------------------------------------------
 
-/** Sends a file as it is: the browser streams it from the disk. */
-async function send(file, query, again = true) {
-  const response = await fetch(`/api/batches?${query}`, {
-    method: "POST", credentials: "same-origin", redirect: "error", body: file,
-    headers: { Accept: "application/json", "Content-Type": "application/x-ndjson", "X-CSRF-Token": token() },
-  });
-  const answer = /json/.test(response.headers.get("content-type") ?? "") ? await response.json() : null;
-  if (response.ok) return { status: response.status, batch: answer };
-  if (response.status === 403 && answer?.code === "csrf_failed" && again && (await renewCsrf())) return send(file, query, false);
-  throw new Problem(response.status, answer, response.headers);
-}
-
 /** What is wrong with the file, where, and what to do. */
 function describeRefusal(error) {
   const problem = error instanceof Problem ? error.problem : {};
@@ -60,7 +48,7 @@ form?.addEventListener("submit", async (event) => {
   put(button.lastElementChild, t("batches.submitting"));
   byId("refused").hidden = true;
   try {
-    const { status, batch } = await send(file, query);
+    const { status, data: batch } = await api("POST", `/api/batches?${query}`, file, { headers: { "Content-Type": "application/x-ndjson" } });
     flash(status === 202 ? t("batches.submitted", { refs: number(batch.progress.total_refs) }) : t("batches.exists"), status === 202 ? "good" : "warn");
     location.assign(`/batches/${encodeURIComponent(batch.id)}`);
   } catch (error) {
