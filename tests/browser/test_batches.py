@@ -131,6 +131,20 @@ def test_a_file_is_submitted(clerk: Visitor, batches: BatchInstallation, tmp_pat
     expect(row).to_contain_text("6 of 6")
 
 
+def test_the_list_is_kept_up_to_date(clerk: Visitor, batches: BatchInstallation) -> None:
+    """A new batch comes first and advances; the rows of the others stay, with the focus."""
+    batches.submit("former", batches.pis(80, 1, 1))
+    page = clerk.open("/batches")
+    link = page.locator("#rows tr", has_text="former").locator("a")
+    expect(page.locator("#rows tr", has_text="former")).to_contain_text("complete")
+    link.focus()
+    former = link.element_handle()
+    batches.submit("latter", batches.pis(82, 2, 2))
+    expect(page.locator("#rows tr").first).to_contain_text("latter")
+    expect(page.locator("#rows tr").first).to_contain_text("4 of 4")
+    assert link.evaluate("(one, other) => one === other && one === document.activeElement", former)
+
+
 def test_the_pages_can_be_used_by_everybody(clerk: Visitor, batches: BatchInstallation) -> None:
     """axe finds nothing grave, in the light and in the dark; a narrow window is not wider than the screen."""
     batches.lose("40-0")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tabellion.errors import ConfigurationError
 from tabellion.net import guard
-from tabellion.net.guard import Blocked, HostUnreachable, ResolvedUrl, Rules, parse, vet_url
+from tabellion.net.guard import Blocked, HostUnreachable, ResolvedUrl, Rules, is_loopback, parse, vet_url
 
 
 def answering(*addresses: str) -> Rules:
@@ -262,3 +262,15 @@ def test_a_host_may_be_allowed_by_its_name(url: str, is_allowed: bool) -> None:
             vet(url, rules)
     with pytest.raises(Blocked):
         vet("http://kubo:5001/", replace(answering("169.254.169.254"), hosts=frozenset({("kubo", 5001)})))
+
+
+@pytest.mark.parametrize(
+    ("host", "yes"),
+    [
+        ("127.0.0.1", True), ("localhost", True), ("::1", True), ("127.9.9.9", True), ("0.0.0.0", False), ("::", False),
+        ("192.168.1.2", False), ("example.com", False), ("", False),
+    ],
+)  # fmt: skip
+def test_loopback_addresses(host: str, yes: bool) -> None:
+    """Names that are not known to be loopback are not."""
+    assert is_loopback(host) == yes

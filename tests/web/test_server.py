@@ -16,7 +16,7 @@ import pytest
 from tabellion.accounts import keys
 from tabellion.engine.store import Store
 from tabellion.errors import ConfigurationError
-from tabellion.web.server import check_listening, is_loopback, listening
+from tabellion.web.server import check_listening, listening
 from tests.waiting import eventually
 from tests.web.live import live
 from tests.workers import ask
@@ -60,18 +60,6 @@ def test_responses_are_sent_at_once() -> None:
                 return await found
 
     assert asyncio.run(accepted())
-
-
-@pytest.mark.parametrize(
-    ("host", "yes"),
-    [
-        ("127.0.0.1", True), ("localhost", True), ("::1", True), ("127.9.9.9", True), ("0.0.0.0", False), ("::", False),
-        ("192.168.1.2", False), ("example.com", False), ("", False),
-    ],
-)  # fmt: skip
-def test_loopback_addresses(host: str, yes: bool) -> None:
-    """Names that are not known to be loopback are not."""
-    assert is_loopback(host) == yes
 
 
 def test_other_machines_are_not_served_without_a_key(sqlite_url: str) -> None:

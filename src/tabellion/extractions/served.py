@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from tabellion.extractions.storage import DownloadFailed, ExtractionFiles, files
 from tabellion.messages import Message
 from tabellion.storage.blobs import Blobs
 from tabellion.storage.lake import LakeError
-from tabellion.web.blueprint import PipelineHealth
+from tabellion.web.blueprint import Served
 from tabellion.web.page_images import Pictures, Space
 from tabellion.web.problems import Problem
 
@@ -28,7 +27,7 @@ MOST_BYTES = 1 << 30  #: of cached copies of files that were viewed
 
 
 @dataclass(slots=True)
-class ServedExtractions:
+class ServedExtractions(Served):
     """What the routes of extractions need in one environment."""
 
     name: str
@@ -68,14 +67,6 @@ class ServedExtractions:
             detail = Message("unreadable.cannot_open", text=reason) if reason else str(error)
             raise Problem(404, "file_gone", detail, fix=Message("fix.try_later")) from None
         return path, name
-
-    async def health(self) -> PipelineHealth:
-        """Nothing beyond its database."""
-        return PipelineHealth()
-
-    def titles(self) -> Mapping[str, str]:
-        """No titles of fields."""
-        return {}
 
     async def close(self) -> None:
         """Stops rendering page images."""

@@ -249,5 +249,13 @@ def is_metadata(host: str) -> bool:
         return host.lower().removesuffix(".") in METADATA_NAMES
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host, by address or as `localhost`, is this machine."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _within(address: IpAddress, networks: Iterable[Network]) -> bool:
     return any(address.version == network.version and address in network for network in networks)

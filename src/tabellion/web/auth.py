@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import ipaddress
 import time
 from dataclasses import dataclass, field
 
@@ -17,6 +16,7 @@ from tabellion.accounts.sessions import Ticket
 from tabellion.engine.store import Store
 from tabellion.errors import StoreError, Unreachable
 from tabellion.messages import Message
+from tabellion.net.guard import is_loopback
 from tabellion.web import cookies, csrf
 from tabellion.web.environment import ServedEnvironment
 from tabellion.web.problems import Problem
@@ -123,11 +123,3 @@ def is_local(request: Request) -> bool:
     if any(name in request.headers for name in PROXIED):
         return False
     return is_loopback(request.client.host if request.client else "") and is_loopback(request.url.hostname or "")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host, by address or as `localhost`, is this machine."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

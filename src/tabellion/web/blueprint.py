@@ -50,13 +50,17 @@ class PipelineHealth:
 
 
 class Served(Protocol):
-    """What a pipeline's routes need in one environment."""
+    """What a pipeline's routes need in one environment. A class that inherits it says only what differs."""
+
+    __slots__ = ()
 
     async def health(self) -> PipelineHealth:
         """Whether files can be written and the like; databases and workers are checked elsewhere."""
+        return PipelineHealth()
 
     def titles(self) -> Mapping[str, str]:
         """The titles of fields on pages, by name."""
+        return {}
 
     async def close(self) -> None:
         """Stops its background tasks."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from tabellion.messages import Message
+from tabellion.net.guard import is_loopback
 from tabellion.web.problems import Problem
 
 SESSION, VISIT = "tabellion", "tabellion-visit"
@@ -56,7 +56,7 @@ def drop(request: Request, response: Response, base: str) -> None:
 
 def check_way(request: Request) -> None:
     """Rejects sign-in over plain HTTP from other machines, unless the administrator configured a URL."""
-    if is_secure(request) or request.app.state.config.public_url or _is_loopback(request):
+    if is_secure(request) or request.app.state.config.public_url or _is_at_loopback(request):
         return
     raise Problem(
         403, "https_needed", Message("problem.plain_http"),
@@ -64,9 +64,5 @@ def check_way(request: Request) -> None:
     )  # fmt: skip
 
 
-def _is_loopback(request: Request) -> bool:
-    host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+def _is_at_loopback(request: Request) -> bool:
+    return is_loopback(urlsplit(f"//{request.headers.get('host', '')}").hostname or "")

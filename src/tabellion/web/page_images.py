@@ -11,6 +11,10 @@ import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
+
+from fastapi import Query, Request
+from starlette.responses import Response
 
 from tabellion.messages import Message
 from tabellion.reading.draw import draw
@@ -20,9 +24,14 @@ from tabellion.reading.page import PageSummary
 from tabellion.reading.sandbox import Sandbox
 from tabellion.storage.blobs import Blobs
 from tabellion.web.problems import Problem
+from tabellion.web.serving import BINARY, KEPT, SAME, Responses, file_answer, is_not_modified
+from tabellion.web.validation import Whole
 
 #: Widths in pixels; a requested width is rounded up to one of them.
 WIDTHS = (100, 200, 300, 450, 600, 900, 1200, 1400, 1600, 2000, 2500, 3000)
+SIZES = ", ".join(map(str, WIDTHS))
+Width = Annotated[Whole, Query(ge=16, le=3000, description=f"Width in pixels, raised to one of {SIZES}.")]
+PICTURE: Responses = {200: {"content": {"image/png": BINARY}, "description": "The page."}, **SAME}
 MOST_BYTES = 1 << 30  #: of all images together; beyond that, the least recently used are deleted
 KEPT_SHARE = 0.8  #: of that is kept after a deletion, so that not every new image scans all others
 AT_ONCE = 2  #: pages drawn at the same time; the rest wait
@@ -52,6 +61,18 @@ class Pictures:
             task.add_done_callback(lambda _: self._drawing.pop(path, None))
         await asyncio.shield(task)
         return path
+
+    async def answer(
+        self, request: Request, source: Path | Blobs, sha256: str, number: int, width: int, rotation: int
+    ) -> Response:
+        """The image as a response; it is not drawn for a client that has it."""
+        width = round_width(width)
+        tag = f'"{sha256}-{number}-{width}-{rotation}"'
+        headers = KEPT | {"ETag": tag}
+        if is_not_modified(request, tag):
+            return Response(status_code=304, headers=headers)
+        path = await self.picture(source, sha256, number, width, rotation)
+        return file_answer(request, path, tag, "image/png", headers)
 
     async def run_in_sandbox(self, look: Callable[[Sandbox], bytes]) -> bytes:
         """Runs `look` in the sandbox that draws pages, at most AT_ONCE at a time."""

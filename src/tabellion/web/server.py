@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import socket
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ import uvicorn
 from tabellion.accounts import keys
 from tabellion.engine.store import Store
 from tabellion.errors import Busy, ConfigurationError, Unreachable
+from tabellion.net.guard import is_loopback
 from tabellion.web.connections import Connection
 from tabellion.web.limits import HEADER_BYTES
 
@@ -103,16 +103,6 @@ async def _report_start(server: Server, started: Callable[[str], None], address:
         await asyncio.sleep(0.01)
     if server.started:
         started(address)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 async def check_listening(host: str, places: Sequence[tuple[str, Store]]) -> None:

@@ -8,6 +8,7 @@ import re
 import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from fastapi import Request
@@ -18,11 +19,13 @@ from tabellion.messages import Message
 from tabellion.web.problems import Problem
 
 CHUNK = 256 * 1024
+#: A file never changes, but access to it may: browsers must ask each time.
+KEPT = {"Cache-Control": "private, no-cache"}
 #: Headers for files of users: they must not run as one of our pages.
-STRANGE = {
-    "Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
-    "Cache-Control": "private, no-cache",
-}
+STRANGE = KEPT | {"Content-Security-Policy": "sandbox; default-src 'none'; frame-ancestors 'none'"}
+Responses = dict[int | str, dict[str, Any]]
+BINARY = {"schema": {"type": "string", "format": "binary"}}
+SAME: Responses = {304: {"description": "Not modified."}}
 _RANGE = re.compile(r"bytes=(?P<first>[0-9]{0,18})-(?P<last>[0-9]{0,18})")
 
 
@@ -36,6 +39,16 @@ def disposition(name: str) -> str:
     """The header that makes a browser save a file under this name."""
     plain = "".join(letter if (letter.isascii() and letter.isalnum()) or letter in " ._-()" else "_" for letter in name)
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
+
+
+def file_responses(media: str = "*/*", noun: str = "file") -> Responses:
+    """The responses of `file_answer`, for the OpenAPI document."""
+    return {
+        200: {"content": {media: BINARY}, "description": f"The {noun}."},
+        206: {"content": {media: BINARY}, "description": f"The requested range of the {noun}."},
+        **SAME,
+        416: {"description": "The range is outside the file."},
+    }
 
 
 def file_answer(request: Request, path: Path, tag: str, media: str, headers: dict[str, str]) -> Response:

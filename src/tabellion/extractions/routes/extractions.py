@@ -26,28 +26,15 @@ from tabellion.web.answers import answer
 from tabellion.web.incoming import MEDIA, RAW, judge, write_chunk
 from tabellion.web.limits import chunks
 from tabellion.web.openapi import schema_of
-from tabellion.web.page_images import WIDTHS, rotation_of, round_width
+from tabellion.web.page_images import PICTURE, Width, rotation_of
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
-from tabellion.web.serving import STRANGE, disposition, file_answer, is_not_modified
+from tabellion.web.serving import BINARY, STRANGE, disposition, file_answer, file_responses
 from tabellion.web.validation import Strict, Whole, build_media_problem, media_of, parse_body
 
 router = APIRouter(route_class=Guarded, tags=["extractions"])
 StatusName = Literal["EN_ATTENTE", "EN_TRAITEMENT", "COMPLETE", "ERREUR", "EXTRACTION_COMPLETE", "OCR_PROCESSING"]
 Word = Annotated[str, Field(min_length=1, max_length=100)]
-SIZES = ", ".join(map(str, WIDTHS))
-BINARY = {"schema": {"type": "string", "format": "binary"}}
-FILE: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"*/*": BINARY}, "description": "The file."},
-    206: {"content": {"*/*": BINARY}, "description": "The requested range of the file."},
-    304: {"description": "Not modified."},
-    416: {"description": "The range is outside the file."},
-}
-PICTURE: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"image/png": BINARY}, "description": "The page."},
-    304: {"description": "Not modified."},
-}
-KEPT = {"Cache-Control": "private, no-cache"}
 EXPECTED = "the file itself (application/pdf, …), or application/json with `url`"
 
 
@@ -115,8 +102,7 @@ class OcrRequest(Strict):
 
 def _body() -> dict[str, Any]:
     content: dict[str, Any] = {"application/json": {"schema": schema_of(OcrRequest)}}
-    binary = {"schema": {"type": "string", "format": "binary"}}
-    return {"requestBody": {"required": True, "content": content | dict.fromkeys(RAW, binary)}}
+    return {"requestBody": {"required": True, "content": content | dict.fromkeys(RAW, BINARY)}}
 
 
 def status_url(id: str) -> str:  # noqa: A002
@@ -286,8 +272,9 @@ async def text(request: Request, id: str) -> Response:  # noqa: A002
 
 
 @router.get(
-    "/api/extractions/{id}/file", responses=FILE, response_class=Response, summary="Download the extracted file"
-)
+    "/api/extractions/{id}/file", responses=file_responses(), response_class=Response,
+    summary="Download the extracted file",
+)  # fmt: skip
 async def file(request: Request, id: str) -> Response:  # noqa: A002
     """The file as a download; `Range` requests a part of it."""
     served = served_extractions(request)
@@ -312,21 +299,15 @@ async def page(
     request: Request,
     id: str,  # noqa: A002
     number: Annotated[Whole, Path(ge=1, le=100_000, description="The page number, starting at 1.")],
-    width: Annotated[Whole, Query(ge=16, le=3000, description=f"Width in pixels, raised to one of {SIZES}.")] = 1200,
+    width: Width = 1200,
 ) -> Response:
     """A page as a PNG, rotated upright."""
     served = served_extractions(request)
     row = await find_extraction(served, id)
-    about, width = load_metadata(row) or {}, round_width(width)
-    pages = about.get("pages")
+    pages = (load_metadata(row) or {}).get("pages")
     turned = rotation_of(pages if isinstance(pages, list) else [], number)
     path, name = await _open(served, row)
-    tag = f'"{name}-{number}-{width}-{turned}"'
-    headers = KEPT | {"ETag": tag}
-    if is_not_modified(request, tag):
-        return Response(status_code=304, headers=headers)
-    picture = await served.pictures.picture(path, name, number, width, turned)
-    return file_answer(request, picture, tag, "image/png", headers)
+    return await served.pictures.answer(request, path, name, number, width, turned)
 
 
 async def _open(served: ServedExtractions, row: FoundExtraction) -> tuple[FilePath, str]:

@@ -1,5 +1,5 @@
 // The list of extractions: filters, paging, live status, and uploads for OCR.
-import { ago, byId, capital, el, empty, events, explain, icon, keys, liveMark, may, moment, number, Problem, renewCsrf, t, toast, token } from "./base.js";
+import { ago, api, byId, capital, el, empty, events, explain, icon, keys, liveMark, may, moment, number, t, toast } from "./base.js";
 import { errors, kind, note, status, title } from "./extraction_states.js";
 import { liveList } from "./live_list.js";
 
@@ -29,21 +29,10 @@ const list = liveList({ name: "extractions", cells, nothing, reach: Infinity });
 
 // -- files -------------------------------------------------------------------------------------------------------
 
-async function send(file, again = true) {
-  const answer = await fetch(`/api/extractions/ocr?${new URLSearchParams({ name: file.name, document_number: file.name.slice(0, 100) })}`, {
-    method: "POST", body: file, credentials: "same-origin",
-    headers: { "X-CSRF-Token": token(), "Content-Type": file.type || "application/octet-stream", Accept: "application/json" },
-  });
-  const problem = await answer.json().catch(() => null);
-  if (answer.ok) return;
-  if (answer.status === 403 && problem?.code === "csrf_failed" && again && (await renewCsrf())) return send(file, false);
-  throw new Problem(answer.status, problem, answer.headers);
-}
-
 async function sendAll(files) {
   for (const file of files) {
     try {
-      await send(file);
+      await api("POST", `/api/extractions/ocr?${new URLSearchParams({ name: file.name, document_number: file.name.slice(0, 100) })}`, file);
       list.refresh();
     } catch (error) {
       toast(`${file.name}: ${explain(error)}`, "bad");

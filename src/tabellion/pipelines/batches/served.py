@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from tabellion.engine.gates.state import GateSettings
 from tabellion.engine.store import Store
 from tabellion.pipelines.batches.rate_limiter import RateLimiter, read_limiter
 from tabellion.pipelines.batches.settings import BatchSettings, settings_of
-from tabellion.web.blueprint import PipelineHealth
+from tabellion.web.blueprint import PipelineHealth, Served
 from tabellion.web.storage_check import StorageCheck
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ SUBMIT_DEADLINE = 600.0  #: seconds that the transaction of a large batch may ta
 
 
 @dataclass(slots=True)
-class ServedBatches:
+class ServedBatches(Served):
     """What the routes of batches need in one environment."""
 
     name: str
@@ -48,10 +47,6 @@ class ServedBatches:
         return PipelineHealth(
             reasons=["the staging store of batches is not writable: refs wait until texts can be written"]
         )
-
-    def titles(self) -> Mapping[str, str]:
-        """No titles of fields."""
-        return {}
 
     async def close(self) -> None:
         """Closes connections."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ from starlette.requests import Request
 
 from tabellion.engine.store import Store
 from tabellion.pipelines.websites.settings import WebsiteSettings, settings_of
-from tabellion.web.blueprint import PipelineHealth
+from tabellion.web.blueprint import PipelineHealth, Served
 from tabellion.web.storage_check import StorageCheck
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class ServedWebsites:
+class ServedWebsites(Served):
     """What the routes of websites need in one environment."""
 
     name: str
@@ -34,10 +33,6 @@ class ServedWebsites:
         if await self._check.is_writable():
             return PipelineHealth()
         return PipelineHealth(reasons=["the storage of websites is not writable: what visits find cannot be stored"])
-
-    def titles(self) -> Mapping[str, str]:
-        """No titles of fields."""
-        return {}
 
     async def close(self) -> None:
         """Nothing is running."""

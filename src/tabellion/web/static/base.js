@@ -167,16 +167,16 @@ let isSigningOut = false; // whether the user is signing out
 
 /** @typedef {{ ifMatch?: string, signal?: AbortSignal, headers?: Record<string, string>, again?: boolean }} Options */
 
-/** Sends a request; returns status, data and etag, or throws a Problem. */
+/** Sends a request; returns status, data and etag, or throws a Problem. A file is sent as it is: the browser streams it from the disk. */
 export async function api(method, path, body = null, /** @type {Options} */ { ifMatch, signal, headers = {}, again = true } = {}) {
   if (isSigningOut && method === "GET") return new Promise(() => {}); // the page is about to be left: nothing needs the answer
   const requestHeaders = { Accept: "application/json", ...headers };
-  if (body !== null) requestHeaders["Content-Type"] = "application/json";
+  if (body !== null) requestHeaders["Content-Type"] ??= body instanceof Blob ? body.type || "application/octet-stream" : "application/json";
   if (ifMatch) requestHeaders["If-Match"] = ifMatch;
   if (method !== "GET") requestHeaders["X-CSRF-Token"] = csrf;
   const response = await fetch(path, {
     method, headers: requestHeaders, signal, credentials: "same-origin", redirect: "error",
-    body: body === null ? undefined : JSON.stringify(body),
+    body: body === null || body instanceof Blob ? body : JSON.stringify(body),
   });
   const text = await response.text();
   for (const note of notes(t("base.offline"))) note.remove();

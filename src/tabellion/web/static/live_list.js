@@ -8,12 +8,12 @@ const PAUSE = 700; // milliseconds between a change and the refresh, so that man
 /** An element of the page; one that nobody sees if the page has none. */
 const part = (id, tag) => byId(id) ?? el(tag);
 
-/** Lists what `/api/PATH` returns under `name`, newest first. `cells` makes the cells of an item's row, `nothing` what is shown
- *  when there is none; `fixed` are filters without a control, `beside` loads what else on the page is to be kept up to date,
- *  and a refresh loads at most `reach` items. */
-export function liveList({ name, path = name, cells, nothing, fixed = {}, beside = async () => {}, reach = MOST }) {
+/** Lists what `/api/PATH` returns under `name`, newest first. `cells` makes the cells of an item's row, or `row` the row itself;
+ *  `nothing` makes what is shown when there is none; `fixed` are filters without a control, `beside` loads what else on the page is
+ *  to be kept up to date, and a refresh loads at most `reach` items. */
+export function liveList({ name, path = name, cells = undefined, row = rowOf(cells), nothing, fixed = {}, beside = async () => {}, reach = MOST }) {
   const form = part("filters", "form"), clear = part("clear", "button"), pager = part("pager", "div"), button = part("more", "button");
-  const body = byId("rows"), trouble = byId("trouble"), table = new Rows(body, rowOf(cells));
+  const body = byId("rows"), trouble = byId("trouble"), table = new Rows(body, row);
   let items = [], next = null, applied = {}; // what is shown, the cursor after it, and its filters
   let turn = 0, running = 0, due = 0, inputTimer = 0; // answers of an earlier turn are ignored; a refresh waits for what is running
 

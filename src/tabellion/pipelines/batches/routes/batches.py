@@ -146,7 +146,7 @@ def _either(name: str, in_body: Value | None, in_query: Value | None) -> Value |
 async def list_batches(
     request: Request,
     cursor: Annotated[str | None, Query(description="The `next` value of the previous page.")] = None,
-    limit: Annotated[Whole, Query(ge=1, le=100, description="Batches per page.")] = 20,
+    limit: Annotated[Whole, Query(ge=1, le=200, description="Batches per page.")] = 20,
 ) -> Response:
     """Batches with their progress, newest first."""
     served, key = served_batches(request), await cursors.signing_key(request)

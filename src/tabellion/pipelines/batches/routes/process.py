@@ -12,6 +12,7 @@ from starlette.responses import Response
 from tabellion.answers import Answer
 from tabellion.delivery.signature import BadSignature
 from tabellion.messages import Message
+from tabellion.net.guard import is_loopback
 from tabellion.pipelines.batches import lookup
 from tabellion.pipelines.batches.callbacks import find_callback_secret
 from tabellion.pipelines.batches.lookup import ChunkProgress
@@ -32,7 +33,6 @@ from tabellion.pipelines.batches.submit import BatchConflict, ChunkConflict, sub
 from tabellion.web import limits as bounds
 from tabellion.web import strict_json
 from tabellion.web.answers import answer
-from tabellion.web.auth import is_loopback
 from tabellion.web.openapi import body_of
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded

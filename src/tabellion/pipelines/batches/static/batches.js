@@ -1,18 +1,16 @@
 // The list of batches: progress of each, kept up to date, and the form that submits a file.
-import { api, byId, capital, el, empty, explain, flash, number, notice, Problem, renewCsrf, rowKeys, t, token, toast } from "./base.js";
+import { api, byId, capital, el, empty, explain, flash, number, Problem, t } from "./base.js";
 import { refsProgress, statusBadges } from "./batch_parts.js";
 import { put } from "./charts.js";
+import { liveList } from "./live_list.js";
 import { localized } from "./messages.js";
 import { liveAge, short, watch } from "./monitor.js";
-import { renew, Rows } from "./rows.js";
+import { renew } from "./rows.js";
 
-const PAGE = 20, MOST = 100, PAUSE = 1500;
 const form = /** @type {HTMLFormElement | null} */ (byId("batch-form"));
-let shown = [], cursor = null, timer = 0, requests = 0;
 
-// -- the list ----------------------------------------------------------------------------------------------------
-
-const table = new Rows(byId("rows"), (batch) => {
+/** The row of a batch, which is changed in place: the bar of its refs moves. */
+function makeRow(batch) {
   const status = el("td", { class: "status-cell" }), progress = refsProgress(), chunks = el("span"), broken = el("span", { class: "text-bad small block" });
   const about = el("span", { class: "small muted cut" }), age = liveAge((seconds) => (seconds < 5 ? t("dashboard.just_now") : t("dashboard.ago", { time: short(seconds) })));
   const row = el("tr", { dataset: { row: batch.id } },
@@ -28,66 +26,11 @@ const table = new Rows(byId("rows"), (batch) => {
     age.update(one.created_at);
   };
   return row;
-});
-
-function draw() {
-  if (byId("rows").getAttribute("aria-busy") === "true") byId("rows").replaceChildren();
-  byId("rows").setAttribute("aria-busy", "false");
-  table.update(shown, (batch) => batch.id);
-  byId("list").hidden = !shown.length;
-  byId("pager").hidden = cursor === null;
-  byId("nothing").hidden = shown.length > 0;
-  renew(byId("nothing"), shown.length > 0, () => empty("copy", t("batches.none"), t("batches.none_note")));
 }
 
-/** Loads the newest batches again, as many as are shown; ignores answers to older requests. */
-async function load() {
-  const request = (requests += 1), limit = Math.min(MOST, Math.max(PAGE, shown.length));
-  try {
-    const { data: page } = await api("GET", `/api/batches?limit=${limit}`);
-    if (request !== requests) return;
-    const older = shown.length > limit ? shown.slice(limit) : [];
-    shown = [...page.batches, ...older];
-    if (!older.length) cursor = page.next;
-    byId("trouble").hidden = true;
-    draw();
-  } catch (error) {
-    if (request !== requests) return;
-    byId("trouble").hidden = false;
-    byId("trouble").replaceChildren(notice("bad", "stop", explain(error)));
-  }
-}
-
-async function more() {
-  const request = requests;
-  byId("more").setAttribute("aria-busy", "true");
-  try {
-    const { data: page } = await api("GET", `/api/batches?limit=${PAGE}&cursor=${encodeURIComponent(cursor)}`);
-    if (request !== requests) return;
-    const known = new Set(shown.map((batch) => batch.id));
-    shown = [...shown, ...page.batches.filter((batch) => !known.has(batch.id))];
-    cursor = page.next;
-    draw();
-  } catch (error) {
-    toast(explain(error), "bad");
-  } finally {
-    byId("more").removeAttribute("aria-busy");
-  }
-}
+const list = liveList({ name: "batches", row: makeRow, nothing: () => empty("copy", t("batches.none"), t("batches.none_note")) });
 
 // -- the form ----------------------------------------------------------------------------------------------------
-
-/** Sends a file as it is: the browser streams it from the disk. */
-async function send(file, query, again = true) {
-  const response = await fetch(`/api/batches?${query}`, {
-    method: "POST", credentials: "same-origin", redirect: "error", body: file,
-    headers: { Accept: "application/json", "Content-Type": "application/x-ndjson", "X-CSRF-Token": token() },
-  });
-  const answer = /json/.test(response.headers.get("content-type") ?? "") ? await response.json() : null;
-  if (response.ok) return { status: response.status, batch: answer };
-  if (response.status === 403 && answer?.code === "csrf_failed" && again && (await renewCsrf())) return send(file, query, false);
-  throw new Problem(response.status, answer, response.headers);
-}
 
 /** What is wrong with the file, where, and what to do. */
 function describeRefusal(error) {
@@ -105,7 +48,7 @@ form?.addEventListener("submit", async (event) => {
   put(button.lastElementChild, t("batches.submitting"));
   byId("refused").hidden = true;
   try {
-    const { status, batch } = await send(file, query);
+    const { status, data: batch } = await api("POST", `/api/batches?${query}`, file, { headers: { "Content-Type": "application/x-ndjson" } });
     flash(status === 202 ? t("batches.submitted", { refs: number(batch.progress.total_refs) }) : t("batches.exists"), status === 202 ? "good" : "warn");
     location.assign(`/batches/${encodeURIComponent(batch.id)}`);
   } catch (error) {
@@ -117,7 +60,4 @@ form?.addEventListener("submit", async (event) => {
   }
 });
 
-byId("more").addEventListener("click", more);
-rowKeys(byId("rows"));
-watch(() => { timer ||= setTimeout(async () => { await load(); timer = 0; }, PAUSE); });
-load();
+watch(list.refresh);

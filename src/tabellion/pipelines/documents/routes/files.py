@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from tabellion.answers import Answer
@@ -14,28 +14,13 @@ from tabellion.messages import Message
 from tabellion.pipelines.documents.page_words import FORM, Words
 from tabellion.pipelines.documents.routes.documents import Document, find_document
 from tabellion.pipelines.documents.served import served_documents
-from tabellion.web.page_images import LIMITS, WIDTHS, rotation_of, round_width
+from tabellion.web.page_images import LIMITS, PICTURE, Width, rotation_of
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
-from tabellion.web.serving import STRANGE, disposition, file_answer, is_not_modified
+from tabellion.web.serving import KEPT, SAME, STRANGE, disposition, file_answer, file_responses, is_not_modified
 from tabellion.web.validation import Whole
 
 router = APIRouter(route_class=Guarded, tags=["documents"])
-SIZES = ", ".join(map(str, WIDTHS))
-BINARY = {"schema": {"type": "string", "format": "binary"}}
-FILE: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"*/*": BINARY}, "description": "The file."},
-    206: {"content": {"*/*": BINARY}, "description": "The requested range of the file."},
-    304: {"description": "Not modified."},
-    416: {"description": "The range is outside the file."},
-}
-#: A page never changes, but access may: browsers must ask each time.
-KEPT = {"Cache-Control": "private, no-cache"}
-SAME: dict[int | str, dict[str, Any]] = {304: {"description": "Not modified."}}
-PICTURE: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"image/png": BINARY}, "description": "The page."},
-    304: {"description": "Not modified."},
-}
 
 
 class PageWords(Answer):
@@ -44,7 +29,9 @@ class PageWords(Answer):
     words: list[list[str | float]]
 
 
-@router.get("/api/documents/{id}/file", responses=FILE, response_class=Response, summary="Download the file")
+@router.get(
+    "/api/documents/{id}/file", responses=file_responses(), response_class=Response, summary="Download the file"
+)
 async def file(request: Request, id: str) -> Response:  # noqa: A002
     """The original file as a download; `Range` requests a part of it."""
     served = served_documents(request)
@@ -64,20 +51,14 @@ async def page(
     request: Request,
     id: str,  # noqa: A002
     number: Annotated[Whole, Path(ge=1, le=100_000, description="The page number, starting at 1.")],
-    width: Annotated[Whole, Query(ge=16, le=3000, description=f"Width in pixels, raised to one of {SIZES}.")] = 1200,
+    width: Width = 1200,
 ) -> Response:
     """A page as a PNG, rotated upright."""
     served = served_documents(request)
     document = await find_document(served, id)
     _check(document, number)
     rotation = rotation_of(document["page_details"], number)
-    width = round_width(width)
-    tag = f'"{document["sha256"]}-{number}-{width}-{rotation}"'
-    headers = KEPT | {"ETag": tag}
-    if is_not_modified(request, tag):
-        return Response(status_code=304, headers=headers)
-    path = await served.pictures.picture(served.blobs, document["sha256"], number, width, rotation)
-    return file_answer(request, path, tag, "image/png", headers)
+    return await served.pictures.answer(request, served.blobs, document["sha256"], number, width, rotation)
 
 
 @router.get(

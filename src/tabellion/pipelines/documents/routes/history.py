@@ -22,19 +22,18 @@ from tabellion.storage.lake import NoSuchLakeFile
 from tabellion.web.answers import answer
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
-from tabellion.web.serving import STRANGE, disposition, is_not_modified
+from tabellion.web.serving import BINARY, SAME, STRANGE, Responses, disposition, is_not_modified
 
 router = APIRouter(route_class=Guarded, tags=["documents"])
 FOLLOWERS = "followers"  #: the queue of duplicates
 MOST = 100  #: newest attempts shown
 MEDIA = {"json": "application/json", "parquet": "application/vnd.apache.parquet"}
-BINARY = {"schema": {"type": "string", "format": "binary"}}
-OUTPUT: dict[int | str, dict[str, Any]] = {
+OUTPUT: Responses = {
     200: {
         "content": {MEDIA["json"]: {"schema": {"type": "object"}}, MEDIA["parquet"]: BINARY},
         "description": "The file.",
     },
-    304: {"description": "Not modified."},
+    **SAME,
 }
 
 

@@ -113,7 +113,7 @@ const formatValue = (value) => (isEmpty(value) ? t("review.nothing") : Array.isA
 
 // Asks whether to approve fields that nobody has reviewed; shows the value and confidence of each.
 export const askUnseen = async (fields) => {
-  const rows = fields.map(({ name, label, value, confidence, threshold }) => el("tr", { "data-name": name }, el("th", { scope: "row" }, label || name), el("td", {}, formatValue(value)), el("td", { class: "muted" }, t("review.unseen_sure", { sure: sure(confidence), wanted: sure(threshold) }))));
+  const rows = fields.map(({ name, label, value, confidence, threshold }) => el("tr", { "data-name": name }, el("th", { scope: "row" }, label || name), el("td", {}, formatValue(value)), el("td", { class: "muted" }, t("review.sure", { sure: sure(confidence), wanted: sure(threshold) }))));
   const table = el("div", { class: "unseen-fields", tabindex: "0", role: "group", "aria-label": t("review.unseen") }, el("table", { class: "conflicts" }, el("tbody", {}, ...rows)));
   const { dialog, yes } = buildDialog(t("review.unseen"), t("review.unseen_note"), [table]);
   yes.firstChild.textContent = t("review.unseen_verb");

@@ -32,7 +32,7 @@ export const changeType = async (item, store) => {
   const options = chosen ? types : [{ value: "", label: "" }, ...types]; // nothing is preselected
   const answer = await ask({
     title: t(chosen ? "review.retype_change" : "review.retype"), note: t("review.retype_note"), verb: t("review.retype_verb"),
-    list: { label: t("review.retype_label"), options, chosen, required: true },
+    list: { label: t("base.type"), options, chosen, required: true },
     work: async ({ listed }) => {
       await store();
       await post(item.id, "type", { type: listed });

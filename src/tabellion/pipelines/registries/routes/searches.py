@@ -25,18 +25,12 @@ from tabellion.web.answers import answer
 from tabellion.web.openapi import body_of
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
-from tabellion.web.serving import STRANGE, disposition, file_answer
+from tabellion.web.serving import STRANGE, disposition, file_answer, file_responses
 from tabellion.web.validation import Strict, Whole, parse_body
 
 router = APIRouter(route_class=Guarded, tags=["registries"])
 REPLAYED = "Idempotency-Replayed"
-BINARY = {"schema": {"type": "string", "format": "binary"}}
-FILE: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"application/pdf": BINARY}, "description": "The file."},
-    206: {"content": {"application/pdf": BINARY}, "description": "The requested range of the file."},
-    304: {"description": "Not modified."},
-    416: {"description": "The range is outside the file."},
-}
+FILE = file_responses("application/pdf")
 
 
 def _strip(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -24,23 +24,17 @@ from tabellion.pipelines.websites.settings import UnknownName
 from tabellion.web.answers import answer
 from tabellion.web.problems import Problem
 from tabellion.web.routing import Guarded
-from tabellion.web.serving import disposition, file_answer
+from tabellion.web.serving import KEPT, Responses, disposition, file_answer, file_responses
 
 router = APIRouter(route_class=Guarded, tags=["websites"])
-BINARY = {"schema": {"type": "string", "format": "binary"}}
-HTML: dict[int | str, dict[str, Any]] = {200: {"content": {"text/html": {"schema": {"type": "string"}}}}}
-IMAGES: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"image/*": BINARY}, "description": "The image."},
-    206: {"content": {"image/*": BINARY}, "description": "The requested range of it."},
-    304: {"description": "Not modified."},
-    416: {"description": "The range is outside the file."},
-}
+HTML: Responses = {200: {"content": {"text/html": {"schema": {"type": "string"}}}}}
+IMAGES = file_responses("image/*", "image")
 #: A report has texts of a stranger's website: it may style itself and show its own images, and nothing else.
 REPORT_POLICY = {
     "Content-Security-Policy": "sandbox allow-popups; default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 }
-IMAGE_POLICY = {"Content-Security-Policy": "sandbox; default-src 'none'", "Cache-Control": "private, no-cache"}
+IMAGE_POLICY = KEPT | {"Content-Security-Policy": "sandbox; default-src 'none'"}
 Id = Annotated[str, Query(max_length=64, description="The id of a job.")]
 
 
