@@ -51,7 +51,12 @@ quick: $(READY) ## Lint, types and the quick tests on SQLite: under a minute
 check: $(READY) ## Format, lint, types (Python and JavaScript), import layers, docs
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/ruff check --quiet .
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync check-types check-texts
+
+check-types: $(READY)
 	@$(BIN)/mypy --no-error-summary
+
+check-texts: $(READY)
 	@$(BIN)/python -m tests.javascript
 	@$(BIN)/python -m pytest -q --no-header $(CHECKED)
 
@@ -182,4 +187,4 @@ lock: $(READY) ## Lock what pyproject.toml adds or removes; make lock UPGRADE=1 
 clean: ## Remove what was made
 	@rm -rf $(VENV) .venv-bench .venv-docs tests/javascript/node_modules .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis tabellion-data
 
-.PHONY: help setup run registries website first-run test quick check browser dashboards docs docs-serve format chaos chaos-batches chaos-celery chaos-documents chaos-review bench bench-batches bench-engine bench-gates bench-nodes bench-ocr bench-pages bench-reading bench-retention bench-service bench-websites eval eval-websites extras calibrate lock screenshots clean
+.PHONY: help setup run registries website first-run test quick check check-types check-texts browser dashboards docs docs-serve format chaos chaos-batches chaos-celery chaos-documents chaos-review bench bench-batches bench-engine bench-gates bench-nodes bench-ocr bench-pages bench-reading bench-retention bench-service bench-websites eval eval-websites extras calibrate lock screenshots clean
