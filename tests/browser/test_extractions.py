@@ -41,7 +41,7 @@ def test_an_uploaded_file_is_shown_live(reader: Visitor) -> None:
     page = reader.open("/extractions")
     page.set_input_files("#files", {"name": "deed.pdf", "mimeType": "application/pdf", "buffer": deed(2)})
     row = page.locator("tbody tr", has_text="deed.pdf")
-    expect(row).to_contain_text("Complete")
+    expect(row).to_contain_text("Complete", timeout=90_000)
     row.locator("a").click()
     expect(page.locator("#text")).to_contain_text("registered on page 1")
     expect(page.locator("#leaf img")).to_be_visible()

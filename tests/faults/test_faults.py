@@ -51,14 +51,16 @@ def make_worker(url: str, queue: Queue, **options: Any) -> Worker:
     return Worker([Environment("prod", url, deadline=deadline)], [queue], **({"poll": 0.05} | options))
 
 
-def counting(queue: Queue, seconds: float = 0.02) -> dict[int, int]:
-    """Give the queue a handler; return how often it ran for each key."""
+def counting(queue: Queue, seconds: float = 0.02, until: threading.Event | None = None) -> dict[int, int]:
+    """Give the queue a handler that ends after some time or with an event; return how often it ran for each key."""
     runs: dict[int, int] = {}
 
     @queue.handler
     async def work(job: Job) -> dict[str, Any]:
         runs[job.key] = runs.get(job.key, 0) + 1
         await asyncio.sleep(seconds)
+        while until is not None and not until.is_set():
+            await asyncio.sleep(0.01)
         return {"result": f"{job.key}:{job.n}"}
 
     return runs
@@ -487,12 +489,13 @@ def test_f13_the_owner_locks_a_row_for_longer_than_the_deadline(pg_url: str) -> 
     with owning(pg_url) as owner, owning(pg_url, create=False) as watcher:
         owner.insert(1, 2)
         queue = jobs_queue(lease=30.0)
-        runs = counting(queue, 0.3)
+        runs = counting(queue, until=(is_locked := threading.Event()))
         recorder = EventRecorder()
         with working(make_worker(pg_url, queue, listeners=[recorder], deadline=0.5)):
             eventually(lambda: len(runs) == 2)
             owner("BEGIN")
             owner("UPDATE jobs SET size = 1 WHERE id = 1")
+            is_locked.set()
             eventually(lambda: recorder.of("environment_down"))
             owner("COMMIT")
             eventually(lambda: watcher.count("done") == 2)
@@ -505,13 +508,14 @@ def test_f13_a_deadlock_with_the_owner(pg_url: str) -> None:
     with owning(pg_url) as owner, owning(pg_url, create=False) as watcher:
         owner.insert(1)
         queue = jobs_queue(lease=30.0)
-        runs = counting(queue, 0.3)
+        runs = counting(queue, until=(is_locked := threading.Event()))
         recorder = EventRecorder()
         with working(make_worker(pg_url, queue, listeners=[recorder], deadline=10.0)):
             eventually(lambda: runs)
             owner("SET deadlock_timeout = '60s'")  # the worker's session will be the one that notices
             owner("BEGIN")
             owner("UPDATE jobs SET size = 1 WHERE id = 1")
+            is_locked.set()
             eventually(lambda: watcher("SELECT 1 FROM pg_locks WHERE NOT granted"))
             owner("SELECT 1 FROM tabellion_attempts WHERE key = '1' FOR UPDATE")
             owner("COMMIT")
@@ -613,8 +617,8 @@ def test_f23_a_worker_whose_clock_is_wrong(url: str, owner: Owner, tmp_path: Pat
     """F23: a worker's clock is a week off: leases follow the database's, so jobs longer than a lease still run once."""
     owner.insert(*range(1, 7))
     with (
-        worker_process(url, tmp_path, id="wrong", skew=skew, seconds=1.5, lease=1.0, concurrency=3) as wrong,
-        worker_process(url, tmp_path, id="right", seconds=1.5, lease=1.0, concurrency=3) as right,
+        worker_process(url, tmp_path, id="wrong", skew=skew, seconds=2.5, lease=2.0, concurrency=3) as wrong,
+        worker_process(url, tmp_path, id="right", seconds=2.5, lease=2.0, concurrency=3) as right,
     ):
         eventually(lambda: owner.count("done") == 6)
         runs = wrong.lines("start") + right.lines("start")

@@ -40,7 +40,7 @@ def test_pages_already_paid_for_are_not_called_again(url: str, owner: Owner, tmp
     """After kill -9 the next worker resumes, and the model's own log has each page once, at most one twice."""
     owner.insert(1)
     (tmp_path / "program.py").write_text(PROGRAM)
-    with serving(latency=0.02) as fake:
+    with serving(latency=0.1) as fake:
         environ = os.environ | fake.environment | {"WORK_URL": url, "PYTHONPATH": str(ROOT), "GEMINI_API_KEY": "k"}
 
         def start() -> subprocess.Popen[bytes]:

@@ -8,8 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tabellion import Environment, Job, Store, Worker, config
 from tabellion.engine.sql import CLOCK
+from tabellion.engine.worker import polling
 from tabellion.extractions.states import ExtractionStatus
 from tabellion.extractions.storage import files_of
 from tabellion.pipelines.ocr.queues import ocr_queues
@@ -69,8 +72,9 @@ async def fill(url: str, count: int) -> None:
                 await store.database.fetch(text, str(number))
 
 
-def test_environments_and_queues_are_worked_in_order(url: str, tmp_path: Path) -> None:
+def test_environments_and_queues_are_worked_in_order(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one slot: prod before dev; in each, documents, companies, rights; the oldest row first."""
+    monkeypatch.setattr(polling, "PATIENCE", 60.0)  # a database that is slow to answer loses its turn
     places = [Environment("prod", url), Environment("dev", f"sqlite:///{tmp_path}/dev.db")]
     for place in places:
         asyncio.run(fill(place.url, 2))

@@ -275,7 +275,7 @@ def test_jobs_of_a_dropped_table_lose_only_their_own_leases(url: str, owner: Own
     owner.insert(1)
     owner(OTHER)
     owner("INSERT INTO other VALUES (1, 'new')")
-    jobs, other = jobs_queue(lease=1.0), other_queue()
+    jobs, other = jobs_queue(lease=3.0), other_queue()
     go, started = threading.Event(), threading.Barrier(3)
 
     async def wait(job: Job) -> None:

@@ -322,7 +322,7 @@ def test_an_owners_edit_is_not_delayed_by_a_late_error(url: str, owner: Owner) -
 def test_a_worker_that_cannot_renew_stops_its_own_jobs(url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Renewals fail: before the lease ends the worker stops its handler, so that it cannot overlap with another one."""
     owner.insert(1)
-    queue = jobs_queue(lease=3.0)
+    queue = jobs_queue(lease=5.0)
     stopped: list[float] = []
     recorder = EventRecorder()
 
@@ -333,8 +333,8 @@ def test_a_worker_that_cannot_renew_stops_its_own_jobs(url: str, owner: Owner, m
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
-            [lease] = owner_again(f"SELECT {seconds(owner, 'lease_until')} AS until FROM tabellion_attempts")
             [now] = owner_again("SELECT " + NOW[owner.dialect] + " AS now")
+            [lease] = owner_again(f"SELECT {seconds(owner, 'lease_until')} AS until FROM tabellion_attempts")
             stopped.append(float(lease["until"]) - float(now["now"]))
             raise
 

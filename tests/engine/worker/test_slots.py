@@ -126,8 +126,11 @@ def test_a_limited_queue_does_not_wait_for_the_poll(url: str, owner: Owner) -> N
         eventually(lambda: owner.count("done") == 5, within=8)
 
 
-def test_shares_keep_a_busy_environment_from_starving_the_rest(url: str, owner: Owner, second: Owner) -> None:
+def test_shares_keep_a_busy_environment_from_starving_the_rest(
+    url: str, owner: Owner, second: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With `share=`, the second environment's jobs run while the first still has a backlog."""
+    monkeypatch.setattr(rounds, "PATIENCE", 60.0)  # a database that is slow to answer loses its turn
     owner.insert(*range(1, 41))
     second.insert(1, 2)
     queue = jobs_queue()
@@ -144,8 +147,11 @@ def test_shares_keep_a_busy_environment_from_starving_the_rest(url: str, owner: 
     assert order.index("dev") < 30
 
 
-def test_shares_alternate_where_there_is_one_slot(url: str, owner: Owner, second: Owner) -> None:
+def test_shares_alternate_where_there_is_one_slot(
+    url: str, owner: Owner, second: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A queue that runs one job at a time alternates between environments by their shares."""
+    monkeypatch.setattr(rounds, "PATIENCE", 60.0)
     owner.insert(*range(1, 21))
     second.insert(*range(1, 11))
     queue = jobs_queue(concurrency=1)
@@ -228,7 +234,9 @@ def test_a_limited_queue_is_not_claimed_ahead(
 
 
 @pytest.mark.parametrize("ending", ["a slow job", "a stop"])
-def test_jobs_claimed_ahead_are_released_behind_slow_ones(url: str, owner: Owner, ending: str) -> None:
+def test_jobs_claimed_ahead_are_released_behind_slow_ones(
+    url: str, owner: Owner, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
     """They are released uncharged after a moment; when the worker stops, at once."""
     owner.insert(*range(1, 201))
     queue = jobs_queue(lease=30.0)
@@ -239,10 +247,13 @@ def test_jobs_claimed_ahead_are_released_behind_slow_ones(url: str, owner: Owner
         while job.key > 100 and not let_go.is_set():
             await asyncio.sleep(0.01)
 
+    monkeypatch.setattr(rounds, "LONGEST_AHEAD", 600.0)
     with working(make_worker(url, queue, concurrency=1, poll=0.1)) as [shift]:
         eventually(lambda: owner.count("done") >= 100 and owner.count("running") > 1)
         if ending == "a stop":
             shift.worker.stop()
+        else:
+            monkeypatch.setattr(rounds, "LONGEST_AHEAD", 0.0)
         eventually(lambda: owner.count("running") == 1)
         released = owner("SELECT count(*) AS n FROM tabellion_attempts WHERE outcome = 'released'")[0]["n"]
         assert released > 0

@@ -74,7 +74,7 @@ def test_every_outcome_is_counted_once(owner: Owner, metrics: WorkerMetrics) -> 
 
 def test_a_cancelled_job_is_counted_once(owner: Owner, metrics: WorkerMetrics) -> None:
     """What ends a claim from outside is counted like what ends it from inside."""
-    queue = jobs_queue(lease=1)
+    queue = jobs_queue(lease=5)
 
     @queue.handler
     async def work(job: Job) -> None:

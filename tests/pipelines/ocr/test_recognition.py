@@ -83,7 +83,7 @@ def test_a_killed_worker_pays_for_no_page_twice(url: str, tmp_path: Path) -> Non
     """Killed in the middle of six pages: the next worker requests only the pages without an answer."""
     queue_files(url, tmp_path, plan(6))
     config = tmp_path / "tabellion.toml"
-    with serving(latency=0.3) as fake:
+    with serving(latency=1.0) as fake:
         config.write_text(
             f'pipelines = ["ocr"]\ndata = "{tmp_path}/data"\n[environments]\nprod = "{url}"\n[ocr]\nmodel = "gemini"\n'
             f'boost = "never"\nlease = 2\n[extractions]\nopen = ["{tmp_path}"]\n'
